@@ -1,0 +1,65 @@
+"""Everything offramp raises on purpose, one tree, sorted by what the operator can do about it.
+
+    OfframpError                 exit code 1
+    ├── InputError           2   an argument is wrong: mend the call
+    ├── ProfileError         3   offramp.toml can't be used: mend the file or the environment
+    ├── ConnectError         4   a server can't be reached: look at the address, the network, the server
+    │   └── AuthenticationFailed  5   it was reached and refused the credentials
+    ├── WrongCluster         6   another cluster answered than the profile expects: nothing was done
+    ├── ReadError            7   the cluster answered, but what it holds can't be read
+    │   └── NotFound         8   the group or topic named isn't there
+    ├── HistoryError         9   a stored history can't be appended to or loaded
+    └── LabError            10   a process of the lab did not start, answer or stop
+        └── SetupError      11   a part to install (jars, Java, browser) can't be had
+
+The numbers are the exit codes of the command line. Messages say which cluster, group or topic-partition, what was
+expected, what was found and what to do; they never hold a secret.
+"""
+
+from __future__ import annotations
+
+
+class OfframpError(Exception):
+    """Base of the tree; ``exit_code`` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class InputError(OfframpError):
+    exit_code = 2
+
+
+class ProfileError(OfframpError):
+    exit_code = 3
+
+
+class ConnectError(OfframpError):
+    exit_code = 4
+
+
+class AuthenticationFailed(ConnectError):
+    exit_code = 5
+
+
+class WrongCluster(OfframpError):
+    exit_code = 6
+
+
+class ReadError(OfframpError):
+    exit_code = 7
+
+
+class NotFound(ReadError):
+    exit_code = 8
+
+
+class HistoryError(OfframpError):
+    exit_code = 9
+
+
+class LabError(OfframpError):
+    exit_code = 10
+
+
+class SetupError(LabError):
+    exit_code = 11
