@@ -7,7 +7,8 @@
     │   └── AuthenticationFailed  5   it was reached and refused the credentials
     ├── WrongCluster         6   another cluster answered than the profile expects: nothing was done
     ├── ReadError            7   the cluster answered, but what it holds can't be read
-    │   └── NotFound         8   the group or topic named isn't there
+    │   ├── NotFound         8   the group or topic named isn't there
+    │   └── PartialRead     12   the answer was printed, but some of it could not be read: see the errors
     ├── HistoryError         9   a stored history can't be appended to or loaded
     └── LabError            10   a process of the lab did not start, answer or stop
         └── SetupError      11   a part to install (jars, Java, browser) can't be had
@@ -51,6 +52,10 @@ class ReadError(OfframpError):
 
 class NotFound(ReadError):
     exit_code = 8
+
+
+class PartialRead(ReadError):
+    exit_code = 12
 
 
 class HistoryError(OfframpError):

@@ -166,10 +166,21 @@ class ReadError:
 
 @dataclass(frozen=True, slots=True)
 class ReadTiming:
-    """One step of a snapshot: how long it took, how many rows it gave and how many of them are errors."""
+    """One step of a snapshot: how long it took and how many rows it gave."""
 
     step: str
     started_at: datetime
     duration_ms: float
     n_rows: int
-    n_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """One snapshot: of which cluster, from when to when, by which version; written last, so that it is whole."""
+
+    cluster: str
+    cluster_id: str
+    started_at: datetime
+    ended_at: datetime
+    group_pattern: str
+    offramp_version: str

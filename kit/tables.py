@@ -1,6 +1,6 @@
 """One declaration per table: a row class of ``kit.model`` gives the Arrow schema and the Spark schema.
 
-Every stored table starts with ``snapshot_id`` (string) and ``observed_at`` (UTC, the moment its read ended).
+Every stored table starts with ``snapshot_id`` (string) and ``observed_at`` (UTC, when the snapshot was complete).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Table:
         """Columns of equal length → Arrow; a column that is not given is null. Large reads come this way."""
         n_rows = len(next(iter(columns.values()), ()))
         arrays = [
-            pa.array(columns[f.name], f.type) if f.name in columns else pa.nulls(n_rows, f.type) for f in self.schema
+            _array(columns[f.name], f.type) if f.name in columns else pa.nulls(n_rows, f.type) for f in self.schema
         ]
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
@@ -73,6 +73,10 @@ class Table:
         """Rows as read → rows as stored."""
         stamped = [pa.repeat(pa.scalar(v, f.type), len(rows)) for v, f in zip((snapshot_id, observed_at), _STAMP)]
         return pa.Table.from_arrays([*stamped, *rows.columns], schema=self.stamped_schema)
+
+
+def _array(values: Sequence[Any] | pa.Array, to: pa.DataType) -> pa.Array:
+    return values.cast(to) if isinstance(values, pa.Array) else pa.array(values, to)
 
 
 def _field(name: str, hint: Any) -> pa.Field:
@@ -112,6 +116,7 @@ LOG_OFFSETS = Table("log_offsets", model.LogOffset)
 MIGRATION_STATES = Table("migration_states", model.MigrationState)
 READ_ERRORS = Table("read_errors", model.ReadError)
 READ_TIMINGS = Table("read_timings", model.ReadTiming)
+SNAPSHOTS = Table("snapshots", model.SnapshotInfo)
 
 ALL = (
     BROKERS,
@@ -125,4 +130,5 @@ ALL = (
     MIGRATION_STATES,
     READ_ERRORS,
     READ_TIMINGS,
+    SNAPSHOTS,
 )

@@ -1,0 +1,37 @@
+"""Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order."""
+
+from kit.analyze.blocking import blockers
+from kit.analyze.distribution import canary_share, group_balance, member_shares, thread_shares
+from kit.analyze.findings import ownership_findings
+from kit.analyze.flavours import member_flavours
+from kit.analyze.lag import partition_lag
+from kit.analyze.lag_totals import group_lag, member_lag, topic_lag
+from kit.analyze.ownership import partition_owners
+from kit.analyze.parity import VERDICTS, group_parity, store_parity
+from kit.analyze.placement import broker_load, topic_skew
+from kit.analyze.readiness import readiness
+from kit.analyze.stages import STAGES
+from kit.analyze.stickiness import stickiness
+
+__all__ = [
+    "STAGES",
+    "VERDICTS",
+    "blockers",
+    "broker_load",
+    "canary_share",
+    "group_balance",
+    "group_lag",
+    "group_parity",
+    "member_flavours",
+    "member_lag",
+    "member_shares",
+    "ownership_findings",
+    "partition_lag",
+    "partition_owners",
+    "readiness",
+    "stickiness",
+    "store_parity",
+    "thread_shares",
+    "topic_lag",
+    "topic_skew",
+]

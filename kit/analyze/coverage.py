@@ -1,0 +1,27 @@
+"""Which partitions a group is concerned with: the frames that several analyses start from."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+GROUP_PARTITION = ["group_id", "topic", "partition"]
+
+
+def subscribed_partitions(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    """Existing partitions of the topics that members of the group subscribe to, in either source.
+
+    Columns: group_id, topic, partition; no row twice.
+    """
+    topics = subscriptions.select("group_id", "topic").unique()
+    return topics.join(topic_partitions.select("topic", "partition"), on="topic", how="inner").select(*GROUP_PARTITION)
+
+
+def unreadable_groups(groups: FrameT) -> FrameT:
+    """Groups of which at least one source could not be read: what they seem to lack may exist.
+
+    Columns: group_id, group_error (``<source>: <error>``).
+    """
+    failed = groups.filter(~nw.col("error").is_null())
+    reasons = failed.with_columns(group_error=nw.concat_str([nw.col("source"), nw.col("error")], separator=": "))
+    return reasons.group_by("group_id").agg(nw.col("group_error").min())

@@ -1,0 +1,66 @@
+"""Totals of partition lag. Unknown parts are left out of a sum and counted beside it; no known part: no sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+_SUMMED = ("lag", "lag_retained", "lost")
+
+
+@nw.narwhalify
+def member_lag(partition_lag: FrameT) -> FrameT:
+    """Per group, store and owner; member_id is null for the partitions that no one owns.
+
+    Columns: group_id, store, member_id, n_partitions, n_unknown (lag unknown though not uncommitted), n_uncommitted,
+    lag, max_lag, lag_retained, lost (records; null if no partition's is known).
+    """
+    return _totals(partition_lag, ["group_id", "store", "member_id"], ())
+
+
+@nw.narwhalify
+def group_lag(partition_lag: FrameT) -> FrameT:
+    """Per group and store.
+
+    Columns: group_id, store, n_partitions, n_unowned (no owner known in that store's source), n_unknown,
+    n_uncommitted, lag, max_lag, lag_retained, lost; see ``member_lag``.
+    """
+    return _totals(partition_lag, ["group_id", "store"], ("n_unowned",))
+
+
+@nw.narwhalify
+def topic_lag(partition_lag: FrameT) -> FrameT:
+    """Per group, store and topic; columns as in ``group_lag`` with topic after store."""
+    return _totals(partition_lag, ["group_id", "store", "topic"], ("n_unowned",))
+
+
+def _totals(rows: FrameT, keys: Sequence[str], extra: Sequence[str]) -> FrameT:
+    flagged = rows.with_columns(
+        n_unowned=nw.col("member_id").is_null().cast(nw.Int64),
+        n_unknown=(nw.col("lag").is_null() & ~nw.col("uncommitted")).cast(nw.Int64),
+        n_uncommitted=nw.col("uncommitted").cast(nw.Int64),
+    )
+    counts = [nw.col(name).sum() for name in ("n_unowned", "n_unknown", "n_uncommitted")]
+    sums = [nw.col(name).sum() for name in _SUMMED]
+    known = [nw.col(name).count().alias(f"known_{name}") for name in _SUMMED]
+    totals = flagged.group_by(*keys).agg(
+        nw.len().alias("n_partitions"), *counts, *sums, *known, nw.col("lag").max().alias("max_lag")
+    )
+    return totals.select(
+        *keys,
+        nw.col("n_partitions").cast(nw.Int64),
+        *extra,
+        "n_unknown",
+        "n_uncommitted",
+        _known_sum("lag"),
+        "max_lag",
+        _known_sum("lag_retained"),
+        _known_sum("lost"),
+    )
+
+
+def _known_sum(name: str) -> nw.Expr:
+    """A sum over nothing is 0 in polars and null in Spark: unknown is null in both."""
+    return nw.when(nw.col(f"known_{name}") > 0).then(nw.col(name)).alias(name)

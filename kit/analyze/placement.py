@@ -1,0 +1,98 @@
+"""How evenly topics lie on the brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+_COUNTS = ("n_leaders", "n_preferred", "n_replicas", "n_in_sync")
+
+
+@nw.narwhalify
+def broker_load(topic_partitions: FrameT, brokers: FrameT) -> FrameT:
+    """Per broker that answers or holds a replica.
+
+    Columns: broker_id, host, rack, is_live (in the brokers' list; host and rack are null if not), n_leaders,
+    n_preferred (partitions whose first replica it is), n_replicas, n_in_sync.
+    """
+    live = brokers.select("broker_id", "host", "rack", is_live=nw.lit(True))
+    tallies = _tallies(topic_partitions, [])
+    tallies.append(_tally(live))
+    counts = nw.concat(tallies).group_by("broker_id").agg(*[nw.col(name).sum() for name in _COUNTS])
+    rows = counts.join(live, on="broker_id", how="left")
+    return rows.select("broker_id", "host", "rack", nw.col("is_live").fill_null(False), *_COUNTS)
+
+
+@nw.narwhalify
+def topic_skew(topic_partitions: FrameT, brokers: FrameT) -> FrameT:
+    """CMAK's skew and spread per topic (its ``TopicIdentity``), unrounded.
+
+    With P partitions of R replicas in all on B brokers, a broker is skewed above ceil(R / B) replicas and leader-skewed
+    above ceil(P / B) leaders; skew and leader skew are the shares of such brokers among the B, spread is B among all
+    brokers, live or holding a replica. CMAK counts in-sync replicas and rounds down; here replicas count, in sync or
+    not, because a broker that is down is no better placed.
+
+    Columns: topic, n_partitions, n_replicas, n_brokers, n_skewed, n_leader_skewed, skew_percent, leader_skew_percent,
+    spread_percent (null for a topic without a known replica).
+    """
+    held = nw.concat(_tallies(topic_partitions, ["topic"])).group_by("topic", "broker_id")
+    per_broker = held.agg(nw.col("n_replicas").sum(), nw.col("n_leaders").sum()).filter(nw.col("n_replicas") > 0)
+    sizes = topic_partitions.group_by("topic").agg(nw.len().cast(nw.Int64).alias("n_partitions"))
+    placed = per_broker.group_by("topic").agg(
+        nw.len().cast(nw.Int64).alias("n_brokers"), nw.col("n_replicas").sum().alias("all_replicas")
+    )
+    topics = sizes.join(placed, on="topic", how="left").join(_all_brokers(per_broker, brokers), how="cross")
+    skewed = per_broker.join(topics, on="topic", how="inner").with_columns(
+        n_skewed=_is_above("n_replicas", "all_replicas"), n_leader_skewed=_is_above("n_leaders", "n_partitions")
+    )
+    counts = skewed.group_by("topic").agg(nw.col("n_skewed").sum(), nw.col("n_leader_skewed").sum())
+    return _percentages(topics.join(counts, on="topic", how="left"))
+
+
+def _percentages(topics: FrameT) -> FrameT:
+    return topics.select(
+        "topic",
+        "n_partitions",
+        nw.col("all_replicas").fill_null(0).alias("n_replicas"),
+        nw.col("n_brokers").fill_null(0),
+        nw.col("n_skewed").fill_null(0),
+        nw.col("n_leader_skewed").fill_null(0),
+        skew_percent=_percent("n_skewed", "n_brokers"),
+        leader_skew_percent=_percent("n_leader_skewed", "n_brokers"),
+        spread_percent=_percent("n_brokers", "all_brokers"),
+    )
+
+
+def _all_brokers(per_broker: FrameT, brokers: FrameT) -> FrameT:
+    ids = nw.concat([brokers.select("broker_id"), per_broker.select("broker_id")]).unique()
+    return ids.select(nw.len().cast(nw.Int64).alias("all_brokers"))
+
+
+def _tallies(topic_partitions: FrameT, keys: Sequence[str]) -> list[FrameT]:
+    replicas = nw.col("replicas")
+    preferred = nw.when(replicas.list.len() > 0).then(replicas.list.get(0))
+    roles = {
+        "n_leaders": topic_partitions.select(*keys, broker_id=nw.col("leader")),
+        "n_preferred": topic_partitions.select(*keys, broker_id=preferred),
+        "n_replicas": topic_partitions.select(*keys, broker_id=replicas).explode("broker_id"),
+        "n_in_sync": topic_partitions.select(*keys, broker_id=nw.col("isr")).explode("broker_id"),
+    }
+    return [_tally(frame.filter(~nw.col("broker_id").is_null()), role, keys) for role, frame in roles.items()]
+
+
+def _tally(frame: FrameT, role: str | None = None, keys: Sequence[str] = ()) -> FrameT:
+    """One row per mention of a broker: 1 in the column of its role, 0 in the others."""
+    counts = [nw.lit(int(name == role), nw.Int64).alias(name) for name in _COUNTS]
+    return frame.select(*keys, "broker_id", *counts)
+
+
+def _is_above(held: str, spread: str) -> nw.Expr:
+    """held > ceil(spread / n_brokers), in whole numbers."""
+    return ((nw.col(held) - 1) * nw.col("n_brokers") >= nw.col(spread)).cast(nw.Int64)
+
+
+def _percent(part: str, whole: str) -> nw.Expr:
+    percent = (nw.col(part) * 100).cast(nw.Float64) / nw.col(whole).cast(nw.Float64)
+    return nw.when(nw.col(whole) > 0).then(percent)

@@ -1,0 +1,56 @@
+"""How much of the ownership stayed where it was between two snapshots."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+_KEY = ["group_id", "source", "topic", "partition"]
+
+
+@nw.narwhalify
+def stickiness(before: FrameT, after: FrameT) -> FrameT:
+    """Two snapshots' ownership tables → what each group and source kept.
+
+    A partition is kept if the same member owns it in both, moved if another does, gained if it was owned by no one
+    before, lost if it is owned by no one after; one whose owner could not be read in either is only counted as
+    unknown. Of several owners the first by name stands for the partition. A Kafka member without
+    ``group.instance.id`` has a new member id after a restart: its partitions count as moved.
+
+    Columns: group_id, source, n_partitions (owned before: kept + moved + lost), n_kept, n_moved, n_gained, n_lost,
+    n_unknown, stickiness = n_kept / n_partitions (null if nothing was owned before).
+    """
+    sides = nw.concat([_side(before, "before"), _side(after, "after")])
+    pairs = sides.group_by(*_KEY).agg(nw.col("before").min(), nw.col("after").min(), nw.col("n_unknown").max())
+    counts = pairs.with_columns(**{name: flag.cast(nw.Int64) for name, flag in _fates().items()})
+    totals = counts.group_by("group_id", "source").agg(*[nw.col(name).sum() for name in (*_fates(), "n_unknown")])
+    n_partitions = nw.col("n_kept") + nw.col("n_moved") + nw.col("n_lost")
+    share = nw.col("n_kept").cast(nw.Float64) / n_partitions.cast(nw.Float64)
+    return totals.select(
+        "group_id",
+        "source",
+        n_partitions.alias("n_partitions"),
+        "n_kept",
+        "n_moved",
+        "n_gained",
+        "n_lost",
+        "n_unknown",
+        stickiness=nw.when(n_partitions > 0).then(share),
+    )
+
+
+def _side(ownership: FrameT, name: str) -> FrameT:
+    owners = {side: nw.lit(None, nw.String) for side in ("before", "after")}
+    owners[name] = nw.col("member_id")
+    return ownership.select(*_KEY, n_unknown=(~nw.col("error").is_null()).cast(nw.Int64), **owners)
+
+
+def _fates() -> dict[str, nw.Expr]:
+    before, after, is_known = nw.col("before"), nw.col("after"), nw.col("n_unknown") == 0
+    was_owned, is_owned = is_known & ~before.is_null(), is_known & ~after.is_null()
+    return {
+        "n_kept": (was_owned & is_owned & (before == after)).fill_null(False),
+        "n_moved": (was_owned & is_owned & (before != after)).fill_null(False),
+        "n_gained": ~was_owned & is_owned,
+        "n_lost": was_owned & ~is_owned,
+    }

@@ -1,0 +1,174 @@
+"""One cluster, connected: the only place where a profile becomes connections."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, KazooException
+
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
+from kit.profile import Profile, load_profile
+from kit.read.brokers import ClusterMetadata, fetch_metadata
+from kit.read.link import BrokerLink
+from kit.read.multiread import Data, Znode, fetch
+
+CONNECT_TIMEOUT_S = 10.0
+
+# Both clients warn about every lost connection; without a handler of the user's that would go to the terminal.
+for _client_name in ("kafka", "kazoo"):
+    logging.getLogger(_client_name).addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Connections to one cluster, whose id was checked; a context manager."""
+
+    profile: Profile
+    cluster_id: str
+    link: BrokerLink
+    zookeeper: KazooClient | None
+    _admin: KafkaAdminClient
+
+    @property
+    def name(self) -> str:
+        return self.profile.name
+
+    def close(self) -> None:
+        self._admin.close()
+        if self.zookeeper is not None:
+            _stop(self.zookeeper)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: tuple[type[BaseException], BaseException, TracebackType] | None) -> None:
+        self.close()
+
+
+def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIMEOUT_S) -> Cluster:
+    """Connect to the brokers and, where the profile has it, to ZooKeeper.
+
+    Raises:
+        ProfileError: no such profile, or a secret it names isn't there.
+        ConnectError: no broker, or no ZooKeeper server, answered within ``timeout_s``.
+        AuthenticationFailed: one of them refused the credentials.
+        WrongCluster: the cluster id isn't the profile's, or ZooKeeper and the brokers are of different clusters.
+    """
+    if not isinstance(profile, Profile):
+        profile = load_profile(profile)
+    admin = _connect_kafka(profile, timeout_s)
+    zookeeper = None
+    try:
+        link = BrokerLink(admin)
+        zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
+        cluster_id = _check_identity(profile, fetch_metadata(link, timeout_s), zookeeper)
+    except OfframpError:
+        admin.close()
+        if zookeeper is not None:
+            _stop(zookeeper)
+        raise
+    return Cluster(profile, cluster_id, link, zookeeper, admin)
+
+
+def _connect_kafka(profile: Profile, timeout_s: float) -> KafkaAdminClient:
+    where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
+    try:
+        return KafkaAdminClient(**_kafka_settings(profile), bootstrap_timeout_ms=int(timeout_s * 1000))
+    except (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError) as error:
+        security = profile.security.kafka
+        raise AuthenticationFailed(
+            f"{where}: {security.mechanism} login as {security.username!r} was refused: wrong user or password "
+            f"({type(error).__name__})"
+        ) from None
+    except kafka_errors.KafkaError as error:
+        hint = "check the addresses, and whether the listener speaks " + profile.security.kafka.protocol
+        raise ConnectError(f"{where}: none answered within {timeout_s:g} s ({error}); {hint}") from None
+    except (OSError, ValueError) as error:
+        raise ConnectError(f"{where}: {error}") from None
+
+
+def _kafka_settings(profile: Profile) -> dict[str, Any]:
+    security = profile.security.kafka
+    settings: dict[str, Any] = {
+        "bootstrap_servers": [server.strip() for server in profile.bootstrap_servers.split(",")],
+        "client_id": "offramp",
+        "security_protocol": security.protocol,
+        "reconnect_backoff_max_ms": 1000,
+    }
+    if security.protocol.startswith("SASL"):
+        assert security.password is not None
+        settings |= {
+            "sasl_mechanism": security.mechanism,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": security.password.reveal(),
+        }
+    files = {
+        "ssl_cafile": security.ca_file,
+        "ssl_certfile": security.certificate_file,
+        "ssl_keyfile": security.key_file,
+    }
+    settings |= {name: str(path) for name, path in files.items() if path is not None}
+    if security.key_password is not None:
+        settings["ssl_password"] = security.key_password.reveal()
+    return settings
+
+
+def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
+    where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
+    client = KazooClient(profile.zookeeper_connect, **_zookeeper_settings(profile))
+    try:
+        client.start(timeout=timeout_s)
+        if client.chroot and not client.exists("/"):
+            raise ConnectError(f"{where}: there is no chroot {client.chroot}")
+    except AuthFailedError:
+        _stop(client)
+        raise AuthenticationFailed(f"{where}: the digest was refused") from None
+    except (KazooException, client.handler.timeout_exception) as error:
+        _stop(client)
+        raise ConnectError(f"{where}: no server answered within {timeout_s:g} s ({error})") from None
+    except ConnectError:
+        _stop(client)
+        raise
+    return client
+
+
+def _zookeeper_settings(profile: Profile) -> dict[str, Any]:
+    security = profile.security.zookeeper
+    settings: dict[str, Any] = {}
+    if security.digest is not None:
+        settings["auth_data"] = [("digest", security.digest.reveal())]
+    if security.uses_tls:
+        files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
+        settings |= {"use_ssl": True} | {name: str(path) for name, path in files.items() if path is not None}
+    if security.key_password is not None:
+        settings["keyfile_password"] = security.key_password.reveal()
+    return settings
+
+
+def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: KazooClient | None) -> str:
+    found = metadata.cluster_id or "(none)"
+    if profile.cluster_id is not None and profile.cluster_id != found:
+        raise WrongCluster(
+            f"cluster {profile.name!r}: expected cluster id {profile.cluster_id}, but {profile.bootstrap_servers} "
+            f"answers as {found}; nothing was read"
+        )
+    if zookeeper is not None:
+        (answer,) = fetch(zookeeper, [Data("/cluster/id")])
+        data = (answer.data or b"").decode() if isinstance(answer, Znode) else ""
+        if f'"{found}"' not in data:
+            raise WrongCluster(
+                f"cluster {profile.name!r}: the brokers answer as {found}, but ZooKeeper {profile.zookeeper_connect} "
+                f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read"
+            )
+    return found
+
+
+def _stop(client: KazooClient) -> None:
+    client.stop()
+    client.close()

@@ -1,0 +1,101 @@
+"""Snapshots kept as Parquet, on any file system Spark reads.
+
+``<folder>/<table>/date=YYYY-MM-DD/snapshot_id=<id>/*.parquet``: plain Spark reads it with
+``spark.read.parquet(f"{folder}/committed_offsets")``. Appending a snapshot again replaces its own files and nothing
+else. The ``snapshots`` table is written last: what it doesn't list was not written to the end and is not loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kit import tables
+from kit.errors import HistoryError
+from kit.snapshot import Snapshot
+
+_ABOUT = "offramp_history"
+_ABOUT_SCHEMA = "schema_version int"
+
+
+class History:
+    """Snapshots in one folder.
+
+    Raises:
+        HistoryError: the folder holds a history of another schema version, or can't be read.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._spark = spark
+        self._folder = folder.rstrip("/")
+        self._check_version()
+
+    def append(self, snapshot: Snapshot[DataFrame]) -> None:
+        """Write one snapshot; again is the same as once."""
+        if self._read(_ABOUT, _ABOUT_SCHEMA) is None:
+            about = self._spark.createDataFrame([(tables.SCHEMA_VERSION,)], _ABOUT_SCHEMA)
+            about.coalesce(1).write.mode("overwrite").parquet(self._path(_ABOUT))
+        write = self._writer(snapshot)
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(write, [table for table in tables.ALL if table is not tables.SNAPSHOTS]))
+        write(tables.SNAPSHOTS)
+
+    def load(self, table: tables.Table, since: datetime | None = None) -> DataFrame:
+        """All complete snapshots' rows of one table, from those observed at or after ``since`` (aware datetime).
+
+        Raises:
+            HistoryError: there is no history in the folder.
+        """
+        complete = self._load(tables.SNAPSHOTS)
+        if since is not None:
+            complete = complete.where(F.col("observed_at") >= F.lit(since))
+        if table is tables.SNAPSHOTS:
+            return complete
+        return self._load(table).join(complete.select("snapshot_id"), "snapshot_id", "left_semi")
+
+    def _load(self, table: tables.Table) -> DataFrame:
+        frame = self._read(table.name, f"{table.spark_schema}, date date")
+        if frame is None:
+            raise HistoryError(f"there is no history of {table.name} in {self._folder}: append a snapshot first")
+        return frame.select(*table.stamped_schema.names)
+
+    def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
+        def write(table: tables.Table) -> None:
+            frame: DataFrame = getattr(snapshot, table.name)
+            dated = frame.withColumn("date", F.to_date("observed_at")).coalesce(1)
+            keyed = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+            keyed.partitionBy("date", "snapshot_id").parquet(self._path(table.name))
+
+        return write
+
+    def _check_version(self) -> None:
+        about = self._read(_ABOUT, _ABOUT_SCHEMA)
+        if about is None:
+            return
+        found = {row.schema_version for row in about.collect()}
+        if found != {tables.SCHEMA_VERSION}:
+            versions = ", ".join(map(str, sorted(found))) or "unknown"
+            raise HistoryError(
+                f"the history in {self._folder} has schema version {versions}, this offramp writes and reads "
+                f"{tables.SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
+            )
+
+    def _read(self, name: str, schema: str) -> DataFrame | None:
+        """None when there is nothing at that path; a path that can't be read raises."""
+        frame = self._spark.read.schema(schema).parquet(self._path(name))
+        try:
+            # Spark Connect notices a missing path only when it analyses the frame.
+            frame.isLocal()
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return None
+            raise HistoryError(f"{self._path(name)} can't be read: {error}") from error
+        return frame
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"

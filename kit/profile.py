@@ -1,0 +1,211 @@
+"""One cluster: its addresses, its expected id, its security by reference.
+
+``offramp.toml``::
+
+    [clusters.production]
+    bootstrap_servers = "kafka-1:9092,kafka-2:9092"
+    zookeeper_connect = "zk-1:2181,zk-2:2181/kafka"    # a chroot is allowed; leave out for a cluster without ZooKeeper
+    cluster_id = "lkc-…"                               # anything else answering is refused
+
+    [clusters.production.spark]
+    master = "local[*]"                                # or: remote = "sc://spark:15002"
+
+    [clusters.production.security.kafka]
+    protocol = "SASL_SSL"
+    mechanism = "SCRAM-SHA-512"
+    username = "offramp"
+    password = { env = "KAFKA_PASSWORD" }              # or { file = "/run/secrets/kafka" }
+    ca_file = "ca.pem"                                 # mTLS: certificate_file and key_file too
+
+    [clusters.production.security.zookeeper]
+    digest = { env = "ZOOKEEPER_DIGEST" }              # "user:password"; TLS: ca_file, certificate_file, key_file
+
+A secret is only ever named. Relative file names are relative to ``offramp.toml``.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kit.errors import ProfileError
+
+FILE_NAME = "offramp.toml"
+FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
+
+
+class Secret(str):
+    """A secret's text; its ``repr`` is stars, so that a client that logs its settings doesn't log it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class SecretReference(_Section):
+    """Where a secret is: an environment variable or a file (its first line)."""
+
+    env: str | None = None
+    file: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SecretReference:
+        if (self.env is None) == (self.file is None):
+            raise ValueError('name one place: { env = "NAME" } or { file = "path" }')
+        return self
+
+    def reveal(self) -> Secret:
+        """The secret itself.
+
+        Raises:
+            ProfileError: the variable is not set, or the file can't be read.
+        """
+        if self.env is not None:
+            if self.env not in os.environ:
+                raise ProfileError(f"the secret's environment variable {self.env} is not set")
+            return Secret(os.environ[self.env])
+        assert self.file is not None
+        try:
+            lines = self.file.read_text().splitlines()
+        except OSError as error:
+            raise ProfileError(f"the secret's file {self.file} can't be read: {error.strerror}") from error
+        return Secret(lines[0] if lines else "")
+
+
+class _Tls(_Section):
+    ca_file: Path | None = None
+    certificate_file: Path | None = None
+    key_file: Path | None = None
+    key_password: SecretReference | None = None
+
+
+class KafkaSecurity(_Tls):
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    username: str | None = None
+    password: SecretReference | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> KafkaSecurity:
+        if self.protocol.startswith("SASL") and not (self.mechanism and self.username and self.password):
+            raise ValueError(f"{self.protocol} needs mechanism, username and password")
+        return self
+
+
+class ZookeeperSecurity(_Tls):
+    digest: SecretReference | None = None
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.ca_file is not None or self.certificate_file is not None
+
+
+class Security(_Section):
+    kafka: KafkaSecurity = KafkaSecurity()
+    zookeeper: ZookeeperSecurity = ZookeeperSecurity()
+
+
+class SparkSettings(_Section):
+    """``remote`` (a Spark Connect URL) wins over ``master``; ``conf`` is handed to Spark as it is."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    conf: dict[str, str] = Field(default_factory=dict)
+
+
+class Profile(_Section):
+    """One cluster of ``offramp.toml``."""
+
+    name: str
+    bootstrap_servers: str
+    zookeeper_connect: str | None = None
+    cluster_id: str | None = None
+    spark: SparkSettings = SparkSettings()
+    security: Security = Security()
+
+
+def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:
+    """The cluster called ``name`` (the only one when None).
+
+    Looked for in ``file``, else in ``$OFFRAMP_PROFILE_FILE``, else in ``offramp.toml`` here or in a folder above,
+    else in ``~/.config/offramp/offramp.toml``.
+
+    Raises:
+        ProfileError: no such file or cluster, malformed TOML, an unknown, missing or wrong key.
+    """
+    path = _find(file)
+    clusters = _parse(path).get("clusters")
+    if not isinstance(clusters, dict) or not clusters:
+        raise ProfileError(f"{path} names no cluster: add a [clusters.<name>] section")
+    if name is None and len(clusters) > 1:
+        raise ProfileError(f"{path} has several clusters: choose one of {', '.join(sorted(clusters))}")
+    name = name or next(iter(clusters))
+    if name not in clusters:
+        raise ProfileError(f"{path} has no cluster {name!r}; it has {', '.join(sorted(clusters))}")
+    return _validated(path, name, clusters[name])
+
+
+def _find(file: str | Path | None) -> Path:
+    named = file or os.environ.get(FILE_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise ProfileError(f"there is no profile file {named}")
+        return Path(named).resolve()
+    here = Path.cwd()
+    places = [*(folder / FILE_NAME for folder in (here, *here.parents)), Path.home() / ".config/offramp" / FILE_NAME]
+    for place in places:
+        if place.is_file():
+            return place
+    raise ProfileError(
+        f"there is no {FILE_NAME} here, above, or in ~/.config/offramp, and ${FILE_VARIABLE} is not set; "
+        "`offramp lab up` starts a cluster to try and prints a profile for it"
+    )
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path} is not TOML: {error}") from error
+    except OSError as error:
+        raise ProfileError(f"{path} can't be read: {error.strerror}") from error
+
+
+def _validated(path: Path, name: str, section: Any) -> Profile:
+    if not isinstance(section, dict):
+        raise ProfileError(f"{path}: clusters.{name} is not a section")
+    try:
+        profile = Profile.model_validate({**section, "name": name})
+    except ValidationError as error:
+        problems = "; ".join(_problem(name, item) for item in error.errors(include_input=False, include_url=False))
+        raise ProfileError(f"{path}: {problems}") from None
+    return cast(Profile, _resolved(profile, path.parent))
+
+
+def _problem(name: str, item: Any) -> str:
+    key = ".".join(map(str, ("clusters", name, *item["loc"])))
+    if item["type"] == "extra_forbidden":
+        return f"{key} is not a known key"
+    if item["loc"] and item["loc"][-1] in {"password", "digest", "key_password"}:
+        return f'{key} must be a reference, {{ env = "NAME" }} or {{ file = "path" }}, never the secret itself'
+    return f"{key}: {item['msg'].removeprefix('Value error, ')}"
+
+
+def _resolved(section: Any, folder: Path) -> Any:
+    """Every file name of a section and of the sections in it, made absolute against the profile's folder."""
+    updates = {}
+    for key, value in section:
+        if isinstance(value, BaseModel):
+            updates[key] = _resolved(value, folder)
+        elif isinstance(value, Path):
+            updates[key] = folder / value.expanduser()
+    return section.model_copy(update=updates)

@@ -1,0 +1,148 @@
+"""What the brokers say: who they are, which partitions they lead, where each log starts and ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from kit.model import Broker, LogOffset, TopicPartition
+from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+
+_LATEST, _EARLIEST = -1, -2
+_NO_SUCH_TOPIC = 3
+
+
+@dataclass(frozen=True)
+class ClusterMetadata:
+    """One Metadata answer: the cluster's id, its brokers and every partition."""
+
+    cluster_id: str | None
+    brokers: tuple[Broker, ...]
+    topic_partitions: tuple[TopicPartition, ...]
+
+
+def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterMetadata:
+    """Brokers and partitions. A broker that is named by a replica and didn't register is a row with an error.
+
+    Raises:
+        ConnectError: no broker answered before the deadline.
+    """
+    response = link.run(link.ask, MetadataRequest(topics=None), None, Deadline.after(deadline_s))
+    partitions = tuple(row for topic in response.topics for row in _partitions(topic))
+    registered = tuple(
+        Broker(each.node_id, each.host, each.port, each.rack, each.node_id == response.controller_id, None)
+        for each in response.brokers
+    )
+    missing = {replica for row in partitions for replica in row.replicas} - {broker.broker_id for broker in registered}
+    absent = tuple(
+        Broker(broker_id, None, None, None, None, None, "not registered: the broker is down or was removed")
+        for broker_id in sorted(missing)
+    )
+    return ClusterMetadata(response.cluster_id, registered + absent, partitions)
+
+
+def fetch_log_offsets(
+    link: BrokerLink, partitions: Iterable[TopicPartition], deadline_s: float = DEADLINE_S
+) -> tuple[LogOffset, ...]:
+    """Log start and end (high watermark) of each partition: two ListOffsets per leader, retried after a leader move.
+
+    Raises:
+        ConnectError: no broker answered before the deadline.
+    """
+    return link.run(_fetch_log_offsets, link, tuple(partitions), Deadline.after(deadline_s))
+
+
+def _partitions(topic: Any) -> Iterable[TopicPartition]:
+    for each in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+        yield TopicPartition(
+            topic=topic.name,
+            partition=each.partition_index,
+            is_internal=topic.is_internal,
+            leader=None if each.leader_id < 0 else each.leader_id,
+            leader_epoch=None if each.leader_epoch < 0 else each.leader_epoch,
+            replicas=tuple(each.replica_nodes),
+            isr=tuple(each.isr_nodes),
+            error="no leader: the partition is offline" if each.leader_id < 0 else None,
+        )
+
+
+Key = tuple[str, int]
+
+
+async def _fetch_log_offsets(
+    link: BrokerLink, partitions: Sequence[TopicPartition], deadline: Deadline
+) -> tuple[LogOffset, ...]:
+    keys = [(each.topic, each.partition) for each in partitions]
+    leaders = {(each.topic, each.partition): each.leader for each in partitions}
+    starts, ends, failed, attempt = dict[Key, int](), dict[Key, int](), dict[Key, str](), 0
+    while True:
+        failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
+        again: dict[Key, str] = {}
+        by_leader: dict[int, list[Key]] = defaultdict(list)
+        for key, leader in leaders.items():
+            if leader is not None:
+                by_leader[leader].append(key)
+        jobs = [(_EARLIEST, starts), (_LATEST, ends)]
+        await link.gather(
+            [
+                partial(_ask_leader, link, leader, asked, timestamp, into, again, failed)
+                for leader, asked in by_leader.items()
+                for timestamp, into in jobs
+            ]
+        )
+        if not again or not deadline.allows(attempt):
+            failed |= again
+            break
+        await link.pause(attempt)
+        attempt += 1
+        leaders = await _leaders(link, set(again), deadline)
+    return tuple(LogOffset(*key, starts.get(key), ends.get(key), failed.get(key)) for key in keys)
+
+
+async def _ask_leader(
+    link: BrokerLink,
+    leader: int,
+    asked: Sequence[Key],
+    timestamp: int,
+    into: dict[Key, int],
+    again: dict[Key, str],
+    failed: dict[Key, str],
+) -> None:
+    try:
+        response = await link.send(_list_offsets(asked, timestamp), leader)
+    except RETRIABLE_FAILURES as error:
+        again.update(dict.fromkeys(asked, f"broker {leader} does not answer: {error}"))
+        return
+    for topic in response.topics:
+        for each in topic.partitions:
+            key = (topic.name, each.partition_index)
+            if each.error_code == 0:
+                into[key] = each.offset
+            elif each.error_code == _NO_SUCH_TOPIC:
+                failed[key] = "the topic or partition was deleted while this snapshot was read"
+            else:
+                (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
+
+
+def _list_offsets(asked: Sequence[Key], timestamp: int) -> Any:
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for topic, partition in asked:
+        by_topic[topic].append(topic_type.ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
+    topics = [topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics, min_version=1)
+
+
+async def _leaders(link: BrokerLink, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
+    """Today's leaders; a partition that is gone has none."""
+    await link.refresh_metadata()
+    response = await link.ask(MetadataRequest(topics=None), None, deadline)
+    rows = (row for topic in response.topics for row in _partitions(topic))
+    leaders = {(row.topic, row.partition): row.leader for row in rows}
+    return {key: leaders.get(key) for key in keys}

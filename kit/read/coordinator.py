@@ -1,0 +1,314 @@
+"""What the group coordinators say: every group with its members, assignment and committed offsets.
+
+The broker that lists a group coordinates it, so no coordinator is looked up; each broker then gets DescribeGroups and
+multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its groups at a time. A group that fails is a row
+with its error; what is retriable is asked again, at the coordinator of then, until the deadline.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from kit import tables
+from kit.model import KAFKA, Group, Member, Ownership, ReadError, Subscription
+from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+
+GROUPS_PER_REQUEST = 500
+_REQUESTS_IN_FLIGHT = 2
+_MULTI_GROUP_VERSION = 8
+
+
+@dataclass(frozen=True)
+class CoordinatedGroups:
+    """All groups of all coordinators; ``errors`` are brokers that could not list theirs."""
+
+    groups: pa.Table
+    members: pa.Table
+    subscriptions: pa.Table
+    ownership: pa.Table
+    committed_offsets: pa.Table
+    errors: tuple[ReadError, ...]
+
+
+def fetch_groups(
+    link: BrokerLink,
+    accepts: Callable[[str], bool] = lambda group_id: True,
+    deadline_s: float = DEADLINE_S,
+) -> CoordinatedGroups:
+    """Read the groups that ``accepts`` accepts.
+
+    Raises:
+        ConnectError: no broker answered before the deadline.
+    """
+    return link.run(_fetch_groups, link, accepts, Deadline.after(deadline_s))
+
+
+async def _fetch_groups(link: BrokerLink, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
+    found = _Found()
+    await link.gather([partial(_list_groups, link, broker_id, found, deadline) for broker_id in link.broker_ids()])
+    found.listed = {group_id: found.listed[group_id] for group_id in sorted(found.listed) if accepts(group_id)}
+    classic = {group_id: listed.broker_id for group_id, listed in found.listed.items() if listed.is_classic}
+    failed = await _sweep(link, classic, _describe_request, _described, found.take_description, deadline)
+    everyone = {group_id: listed.broker_id for group_id, listed in found.listed.items()}
+    for group_id, error in (await _fetch_offsets(link, everyone, found, deadline)).items():
+        failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
+    return found.result(failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    broker_id: int
+    protocol_type: str
+    state: str | None
+    group_type: str | None
+
+    @property
+    def is_classic(self) -> bool:
+        return (self.group_type or "classic").lower() == "classic"
+
+
+@dataclass
+class _Found:
+    """What has come in so far."""
+
+    listed: dict[str, _Listed] = field(default_factory=dict)
+    described: dict[str, Any] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+    subscriptions: list[Subscription] = field(default_factory=list)
+    ownership: list[Ownership] = field(default_factory=list)
+    offsets: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[ReadError] = field(default_factory=list)
+
+    def take_description(self, group_id: str, described: Any) -> None:
+        self.described[group_id] = described
+        is_consumer = described.protocol_type == "consumer"
+        for each in described.members:
+            subscribed, assigned, problem = _decode(each) if is_consumer else ((), (), None)
+            self.members.append(_member(group_id, each, problem))
+            self.subscriptions += [Subscription(group_id, KAFKA, each.member_id, topic, 1) for topic in subscribed]
+            self.ownership += [
+                Ownership(group_id, KAFKA, topic, partition, each.member_id, None, None, None)
+                for topic, partition in assigned
+            ]
+
+    def take_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
+        columns = self.offsets
+        for topic in topics:
+            partitions = topic.partitions
+            columns["group_id"] += [group_id] * len(partitions)
+            columns["topic"] += [topic.name] * len(partitions)
+            columns["partition"] += [each.partition_index for each in partitions]
+            columns["committed_offset"] += [_known(each.committed_offset) for each in partitions]
+            columns["leader_epoch"] += [_known(each.committed_leader_epoch) for each in partitions]
+            columns["metadata"] += [each.metadata or None for each in partitions]
+            columns["error"] += [describe_code(each.error_code) if each.error_code else None for each in partitions]
+
+    def result(self, failed: dict[str, str]) -> CoordinatedGroups:
+        self.offsets["store"] = [KAFKA] * len(self.offsets["group_id"])
+        return CoordinatedGroups(
+            groups=tables.GROUPS.from_rows(self._group(group_id, failed.get(group_id)) for group_id in self.listed),
+            members=tables.MEMBERS.from_rows(self.members),
+            subscriptions=tables.SUBSCRIPTIONS.from_rows(self.subscriptions),
+            ownership=tables.OWNERSHIP.from_rows(self.ownership),
+            committed_offsets=tables.COMMITTED_OFFSETS.from_columns(self.offsets),
+            errors=tuple(self.errors),
+        )
+
+    def _group(self, group_id: str, error: str | None) -> Group:
+        listed, described = self.listed[group_id], self.described.get(group_id)
+        if not listed.is_classic:
+            error = error or f"members of a group of type {listed.group_type!r} are not read: only classic groups are"
+        state = described.group_state if described else listed.state
+        protocol_type = described.protocol_type if described else listed.protocol_type
+        protocol = described.protocol_data if described else None
+        return Group(
+            group_id=group_id,
+            source=KAFKA,
+            state=state,
+            group_type=listed.group_type and listed.group_type.lower(),
+            protocol_type=protocol_type or None,
+            protocol=protocol or None,
+            coordinator=listed.broker_id,
+            error=error,
+        )
+
+
+async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline: Deadline) -> None:
+    attempt = 0
+    while True:
+        try:
+            response = await link.ask(ListGroupsRequest(min_version=0), broker_id, deadline)
+        except RETRIABLE_FAILURES as error:
+            found.errors.append(ReadError(KAFKA, f"broker {broker_id}", f"its groups can't be listed: {error}"))
+            return
+        if response.error_code not in RETRIABLE_CODES or not deadline.allows(attempt):
+            break
+        await link.pause(attempt)
+        attempt += 1
+    if response.error_code:
+        reason = f"its groups can't be listed: {describe_code(response.error_code)}"
+        found.errors.append(ReadError(KAFKA, f"broker {broker_id}", reason))
+    for each in response.groups:
+        found.listed[each.group_id] = _Listed(
+            broker_id, each.protocol_type, getattr(each, "group_state", None) or None, getattr(each, "group_type", None)
+        )
+
+
+async def _fetch_offsets(
+    link: BrokerLink, coordinators: dict[str, int], found: _Found, deadline: Deadline
+) -> dict[str, str]:
+    if link.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION):
+        return await _sweep(link, coordinators, _offsets_request, _offsets_by_group, found.take_offsets, deadline)
+    failed: dict[str, str] = {}
+    for group_id, broker_id in coordinators.items():
+        answers = partial(_offsets_of_one, group_id)
+        one = {group_id: broker_id}
+        failed |= await _sweep(link, one, _single_offsets_request, answers, found.take_offsets, deadline)
+    return failed
+
+
+async def _sweep(
+    link: BrokerLink,
+    coordinators: dict[str, int],
+    request: Callable[[Sequence[str]], Any],
+    answers: Callable[[Any], Iterable[tuple[str, int, Any]]],
+    take: Callable[[str, Any], None],
+    deadline: Deadline,
+) -> dict[str, str]:
+    """Ask every coordinator about its groups; gives the groups that failed and why."""
+    pending, attempt = dict(coordinators), 0
+    failed: dict[str, str] = {}
+    while True:
+        again: dict[str, str] = {}
+        groups_of: dict[int, list[str]] = defaultdict(list)
+        for group_id, broker_id in pending.items():
+            groups_of[broker_id].append(group_id)
+        ask = partial(_sweep_broker, link, request, answers, take, again, failed)
+        await link.gather([partial(ask, broker_id, group_ids) for broker_id, group_ids in groups_of.items()])
+        if not again or not deadline.allows(attempt):
+            return failed | again
+        await link.pause(attempt)
+        attempt += 1
+        pending = {group_id: pending[group_id] for group_id in again}
+        pending |= await link.find_coordinators(list(again), deadline)
+
+
+async def _sweep_broker(
+    link: BrokerLink,
+    request: Callable[[Sequence[str]], Any],
+    answers: Callable[[Any], Iterable[tuple[str, int, Any]]],
+    take: Callable[[str, Any], None],
+    again: dict[str, str],
+    failed: dict[str, str],
+    broker_id: int,
+    group_ids: list[str],
+) -> None:
+    """One broker's groups, the next request under way while an answer is decoded."""
+    under_way: deque[tuple[Sequence[str], Any]] = deque()
+    for chunk in _chunks(group_ids):
+        under_way.append((chunk, link.send(request(chunk), broker_id)))
+        if len(under_way) == _REQUESTS_IN_FLIGHT:
+            await _take_answers(*under_way.popleft(), answers, take, again, failed)
+    while under_way:
+        await _take_answers(*under_way.popleft(), answers, take, again, failed)
+
+
+async def _take_answers(
+    asked: Sequence[str],
+    future: Any,
+    answers: Callable[[Any], Iterable[tuple[str, int, Any]]],
+    take: Callable[[str, Any], None],
+    again: dict[str, str],
+    failed: dict[str, str],
+) -> None:
+    try:
+        response = await future
+    except RETRIABLE_FAILURES as error:
+        again.update(dict.fromkeys(asked, str(error)))
+        return
+    unanswered = set(asked)
+    for group_id, code, answer in answers(response):
+        unanswered.discard(group_id)
+        if code == 0:
+            take(group_id, answer)
+        else:
+            (again if code in RETRIABLE_CODES else failed)[group_id] = describe_code(code)
+    failed.update(dict.fromkeys(unanswered, "the coordinator's answer leaves this group out"))
+
+
+def _chunks(group_ids: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(group_ids), GROUPS_PER_REQUEST):
+        yield group_ids[start : start + GROUPS_PER_REQUEST]
+
+
+def _describe_request(group_ids: Sequence[str]) -> Any:
+    return DescribeGroupsRequest(groups=list(group_ids), include_authorized_operations=False)
+
+
+def _described(response: Any) -> Iterator[tuple[str, int, Any]]:
+    return ((each.group_id, each.error_code, each) for each in response.groups)
+
+
+def _offsets_request(group_ids: Sequence[str]) -> Any:
+    groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
+    version = _MULTI_GROUP_VERSION
+    return OffsetFetchRequest(groups=groups, require_stable=False, min_version=version, max_version=version)
+
+
+def _offsets_by_group(response: Any) -> Iterator[tuple[str, int, Any]]:
+    return ((each.group_id, each.error_code, each.topics) for each in response.groups)
+
+
+def _single_offsets_request(group_ids: Sequence[str]) -> Any:
+    (group_id,) = group_ids
+    return OffsetFetchRequest(group_id=group_id, topics=None, min_version=2, max_version=_MULTI_GROUP_VERSION - 1)
+
+
+def _offsets_of_one(group_id: str, response: Any) -> Iterator[tuple[str, int, Any]]:
+    yield group_id, response.error_code, response.topics
+
+
+def _decode(member: Any) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], str | None]:
+    """Subscribed topics, assigned partitions, and what could not be decoded (consumer protocol, KIP-429's versions)."""
+    subscribed: tuple[str, ...] = ()
+    assigned: tuple[tuple[str, int], ...] = ()
+    try:
+        if member.member_metadata:
+            subscribed = tuple(ConsumerProtocolSubscription.decode(member.member_metadata).topics)
+        if member.member_assignment:
+            topics = ConsumerProtocolAssignment.decode(member.member_assignment).assigned_partitions
+            assigned = tuple((each.topic, partition) for each in topics for partition in each.partitions)
+    except (ValueError, struct.error) as error:
+        return subscribed, assigned, f"its subscription or assignment can't be decoded: {error}"
+    return subscribed, assigned, None
+
+
+def _member(group_id: str, described: Any, problem: str | None) -> Member:
+    return Member(
+        group_id=group_id,
+        source=KAFKA,
+        member_id=described.member_id,
+        client_id=described.client_id,
+        client_host=described.client_host.removeprefix("/"),
+        group_instance_id=getattr(described, "group_instance_id", None),
+        pattern=None,
+        in_migration_ids=None,
+        registered_at=None,
+        session_id=None,
+        error=problem,
+    )
+
+
+def _known(value: int) -> int | None:
+    """The protocol's -1 is our None."""
+    return None if value < 0 else value

@@ -1,0 +1,142 @@
+"""Requests to brokers over kafka-python's connections: batched, retried from a table, with a deadline.
+
+kafka-python's admin calls raise at the first group or partition that fails; a sweep of thousands needs each answer
+by itself. So the requests of the pinned kafka-python are sent as they are and their error codes are read here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from kit.errors import ConnectError
+
+DEADLINE_S = 30.0
+"""How long one read goes on retrying before it says what it could not get."""
+_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
+
+RETRIABLE_CODES = {
+    5: "LEADER_NOT_AVAILABLE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    9: "REPLICA_NOT_AVAILABLE",
+    13: "NETWORK_EXCEPTION",
+    14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE",
+    16: "NOT_COORDINATOR",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    78: "OFFSET_NOT_AVAILABLE",
+    88: "UNSTABLE_OFFSET_COMMIT",
+}
+RETRIABLE_FAILURES = (
+    kafka_errors.KafkaConnectionError,
+    kafka_errors.NodeNotReadyError,
+    kafka_errors.KafkaTimeoutError,
+    kafka_errors.RequestTimedOutError,
+    kafka_errors.Cancelled,
+    kafka_errors.TooManyInFlightRequests,
+)
+
+Result = TypeVar("Result")
+
+
+def describe_code(code: int) -> str:
+    """An error code of the protocol as ``NAME (code)``."""
+    error = kafka_errors.for_code(code)
+    return f"{error.message if hasattr(error, 'message') else error.__name__} ({code})"
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A moment after which nothing is retried, and the pauses until then."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(time.monotonic() + seconds)
+
+    def allows(self, attempt: int) -> bool:
+        return time.monotonic() + backoff_s(attempt) < self.at
+
+
+def backoff_s(attempt: int) -> float:
+    """Pause before the try after ``attempt`` (0, 1, …): doubling, at most two seconds."""
+    return float(min(_FIRST_BACKOFF_S * 2**attempt, _LONGEST_BACKOFF_S))
+
+
+class BrokerLink:
+    """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread."""
+
+    def __init__(self, admin: KafkaAdminClient) -> None:
+        self._manager = admin._manager
+        self._net = admin._net
+
+    def run(self, coroutine: Callable[..., Coroutine[Any, Any, Result]], *arguments: Any) -> Result:
+        """Run a coroutine to its end, from any thread.
+
+        Raises:
+            ConnectError: the brokers stopped answering.
+        """
+        try:
+            result: Result = self._manager.run(coroutine, *arguments)
+        except RETRIABLE_FAILURES as error:
+            raise ConnectError(f"the brokers stopped answering: {error}") from error
+        return result
+
+    async def gather(self, coroutines: list[Callable[[], Coroutine[Any, Any, Result]]]) -> list[Result]:
+        """Results of coroutines that run side by side."""
+        futures = [self._manager.call_soon(coroutine) for coroutine in coroutines]
+        return [await future for future in futures]
+
+    def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
+        """One request under way, to a broker or to any."""
+        future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
+        return future
+
+    async def ask(self, request: Any, broker_id: int | None, deadline: Deadline) -> Any:
+        """One request, sent again while it fails on the way and the deadline allows it."""
+        attempt = 0
+        while True:
+            try:
+                return await self.send(request, broker_id)
+            except RETRIABLE_FAILURES:
+                if not deadline.allows(attempt):
+                    raise
+                await self.pause(attempt)
+                attempt += 1
+
+    async def pause(self, attempt: int) -> None:
+        await self._net.sleep(backoff_s(attempt))
+
+    async def refresh_metadata(self) -> None:
+        """Learn of brokers that came or went, so that their ids can be sent to."""
+        await self._manager.cluster.refresh_metadata()
+
+    def broker_ids(self) -> list[int]:
+        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+
+    def supports(self, request: Any, version: int) -> bool:
+        """Whether the brokers know at least that version of a request."""
+        return bool(self._manager.broker_version_data.api_version(request) >= version)
+
+    async def find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, int]:
+        """Broker id by group; groups without a coordinator just now are missing."""
+        if self.supports(FindCoordinatorRequest, 4):
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=group_ids, min_version=4)
+            response = await self.ask(request, None, deadline)
+            return {each.key: each.node_id for each in response.coordinators if each.error_code == 0}
+        found = {}
+        for group_id in group_ids:
+            request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
+            response = await self.ask(request, None, deadline)
+            if response.error_code == 0:
+                found[group_id] = response.node_id
+        return found

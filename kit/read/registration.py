@@ -1,0 +1,101 @@
+"""The JSON an old ZooKeeper consumer registers under ``/consumers/<group>/ids/<consumer id>``.
+
+Every member parses every other member's registration, so a payload that one of them can't read stops that member.
+Rules: KIP-125's seed consumers 0.8.2 … 1.1; the parser of ≤ 0.11 makes every number a 32-bit integer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a member registered: ``streams`` by topic (static) or by one regular expression (wildcards).
+
+    ``problem`` says why other members can't live with it; the rest is then as far as it could be read.
+    """
+
+    pattern: str | None
+    streams: Mapping[str, int]
+    problem: str | None = None
+
+    def topics(self, existing: Iterable[str]) -> dict[str, int]:
+        """Streams by topic, wildcards resolved by full match against the existing, not internal topics."""
+        if self.pattern not in (WHITE_LIST, BLACK_LIST):
+            return dict(self.streams)
+        (regex, n_streams), *_ = self.streams.items()
+        wanted = self.pattern == WHITE_LIST
+        matches = re.compile(_normalised(regex)).fullmatch
+        candidates = (topic for topic in existing if topic not in INTERNAL_TOPICS)
+        return {topic: n_streams for topic in candidates if bool(matches(topic)) is wanted}
+
+
+def parse_registration(data: bytes | None) -> Registration:
+    """Never raises: what is wrong stands in ``problem``."""
+    if not data:
+        return Registration(None, {}, "the registration is empty")
+    try:
+        payload = json.loads(data)
+    except ValueError:
+        return Registration(None, {}, f"the registration is not JSON: {data[:80]!r}")
+    if not isinstance(payload, dict):
+        return Registration(None, {}, f"the registration is not a JSON object: {data[:80]!r}")
+    return _from_payload(payload)
+
+
+def _from_payload(payload: dict[str, Any]) -> Registration:
+    pattern = payload.get("pattern")
+    streams = payload.get("subscription")
+    if not isinstance(pattern, str):
+        return Registration(None, {}, "the registration has no 'pattern'")
+    if not isinstance(streams, dict) or not all(type(n) is int for n in streams.values()):
+        return Registration(pattern, {}, "the registration has no 'subscription' of stream counts by topic")
+    if pattern in (WHITE_LIST, BLACK_LIST) and not streams:
+        return Registration(STATIC, streams, None)
+    return Registration(pattern, streams, _regex_problem(pattern, streams) or _number_problem(payload))
+
+
+def _regex_problem(pattern: str, streams: dict[str, int]) -> str | None:
+    if pattern not in (WHITE_LIST, BLACK_LIST):
+        return None
+    regex = _normalised(next(iter(streams)))
+    try:
+        re.compile(regex)
+    except re.error as error:
+        return f"the {pattern} {regex!r} can't be resolved here ({error})"
+    return None
+
+
+def _number_problem(payload: dict[str, Any]) -> str | None:
+    for key, value in _numbers("", payload):
+        if isinstance(value, float) or not -_INT32_MAX - 1 <= value <= _INT32_MAX:
+            return (
+                f"'{key}' is the number {value}: members up to 0.11 read numbers as 32-bit integers and lose every "
+                "partition over this registration; it must be a string"
+            )
+    return None
+
+
+def _numbers(key: str, value: Any) -> Iterable[tuple[str, int | float]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _numbers(name, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(key, inner)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield key, value
+
+
+def _normalised(regex: str) -> str:
+    """As ``kafka.consumer.TopicFilter`` does: commas are alternatives, spaces and outer quotes go."""
+    return regex.strip().replace(",", "|").replace(" ", "").strip("\"'")

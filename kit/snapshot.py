@@ -1,0 +1,237 @@
+"""Read everything once, in the right order, and hand it on: as Arrow tables, as Spark DataFrames.
+
+The order is what makes the numbers right: partitions, then ZooKeeper, then the coordinators (who commits where),
+and the ends of the logs last, so that a lag can be too high by what was produced meanwhile but never negative.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kit import tables
+from kit.cluster import Cluster
+from kit.errors import InputError
+from kit.model import Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
+from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
+from kit.read.coordinator import CoordinatedGroups, fetch_groups
+from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EVERY_GROUP = ".*"
+
+
+Frame = TypeVar("Frame")
+
+
+@dataclass(frozen=True)
+class Snapshot(Generic[Frame]):
+    """One observation of one cluster: a frame per table, each with ``snapshot_id`` and ``observed_at``.
+
+    ``Snapshot[polars.DataFrame]`` for live views, ``Snapshot[pyspark.sql.DataFrame]`` for the pipeline; the analyses
+    take either.
+    """
+
+    snapshot_id: str
+    brokers: Frame
+    topic_partitions: Frame
+    groups: Frame
+    members: Frame
+    subscriptions: Frame
+    ownership: Frame
+    committed_offsets: Frame
+    log_offsets: Frame
+    migration_states: Frame
+    read_errors: Frame
+    read_timings: Frame
+    snapshots: Frame
+
+
+def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[DataFrame]:
+    """Observe the cluster and hold what was seen as Spark DataFrames; actions on them read nothing again.
+
+    Args:
+        groups: a regular expression; only groups whose id matches it as a whole are read.
+
+    Raises:
+        ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
+        InputError: ``groups`` is not a regular expression.
+    """
+    snapshot_id, arrow = _read(cluster, groups)
+    return Snapshot(snapshot_id, **{name: spark.createDataFrame(table) for name, table in arrow.items()})
+
+
+def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
+    """The same as :func:`take_snapshot`, as polars DataFrames: no Spark, ready in the time of the read."""
+    snapshot_id, arrow = _read(cluster, groups)
+    return Snapshot(snapshot_id, **{name: pl.DataFrame(table) for name, table in arrow.items()})
+
+
+def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
+    accepts = _matcher(groups)
+    started_at = datetime.now(UTC)
+    reading = _Reading()
+    with reading.step("metadata") as done:
+        metadata = fetch_metadata(cluster.link)
+        done(len(metadata.topic_partitions))
+    consumers, registered = _fetch_zookeeper(cluster, accepts, reading)
+    with reading.step("coordinators") as done:
+        coordinated = fetch_groups(cluster.link, accepts)
+        done(len(coordinated.committed_offsets))
+    partitions = _partitions(metadata, registered)
+    with reading.step("log offsets") as done:
+        log_offsets = fetch_log_offsets(cluster.link, [row for row in partitions if row.leader is not None])
+        done(len(log_offsets))
+    rows = _assemble(metadata, registered, partitions, consumers, coordinated, log_offsets)
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, coordinated.errors)
+    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.from_rows(reading.timings)
+    info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
+    rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.from_rows([info])
+    return _stamped(info, rows)
+
+
+def _matcher(groups: str) -> Callable[[str], bool]:
+    try:
+        matches = re.compile(groups).fullmatch
+    except re.error as error:
+        raise InputError(f"the group pattern {groups!r} is not a regular expression: {error}") from None
+    return lambda group_id: matches(group_id) is not None
+
+
+@dataclass
+class _Reading:
+    """Times the steps."""
+
+    timings: list[ReadTiming] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callable[[int], None]]:
+        started_at, started, n_rows = datetime.now(UTC), time.perf_counter(), list[int]()
+        yield n_rows.append
+        self.timings.append(ReadTiming(name, started_at, (time.perf_counter() - started) * 1000, sum(n_rows)))
+
+
+def _fetch_zookeeper(
+    cluster: Cluster, accepts: Callable[[str], bool], reading: _Reading
+) -> tuple[ConsumersTree | None, BrokersTree | None]:
+    if cluster.zookeeper is None:
+        return None, None
+    with reading.step("zookeeper") as done:
+        registered = fetch_brokers(cluster.zookeeper)
+        consumers = fetch_consumers(cluster.zookeeper, accepts)
+        done(sum(map(len, (consumers.members, consumers.ownership, consumers.committed_offsets))))
+    return consumers, registered
+
+
+def _partitions(metadata: ClusterMetadata, registered: BrokersTree | None) -> list[TopicPartition]:
+    """Metadata's partitions; a topic that only ZooKeeper has is a row with an error."""
+    rows = list(metadata.topic_partitions)
+    unknown = (registered.topics if registered else frozenset()) - {row.topic for row in rows}
+    error = "registered in ZooKeeper, unknown to the brokers: being created or deleted"
+    return rows + [TopicPartition(topic, 0, False, None, None, (), (), error) for topic in sorted(unknown)]
+
+
+def _assemble(
+    metadata: ClusterMetadata,
+    registered: BrokersTree | None,
+    partitions: list[TopicPartition],
+    consumers: ConsumersTree | None,
+    coordinated: CoordinatedGroups,
+    log_offsets: Iterable[LogOffset],
+) -> dict[tables.Table, pa.Table]:
+    topics = {row.topic for row in partitions}
+    registrations = consumers.registrations if consumers else ()
+    expanded = tables.SUBSCRIPTIONS.from_rows(expand_subscriptions(registrations, topics))
+    sources: list[ConsumersTree | CoordinatedGroups] = [consumers, coordinated] if consumers else [coordinated]
+    committed = pa.concat_tables([source.committed_offsets for source in sources])
+    owned = pa.concat_tables([source.ownership for source in sources])
+    known = {(row.topic, row.partition) for row in partitions}
+    return {
+        tables.BROKERS: tables.BROKERS.from_rows(_with_endpoints(broker, registered) for broker in metadata.brokers),
+        tables.TOPIC_PARTITIONS: tables.TOPIC_PARTITIONS.from_rows(partitions),
+        tables.GROUPS: pa.concat_tables([source.groups for source in sources]),
+        tables.MEMBERS: pa.concat_tables([source.members for source in sources]),
+        tables.SUBSCRIPTIONS: pa.concat_tables([expanded, coordinated.subscriptions]),
+        tables.OWNERSHIP: owned,
+        tables.COMMITTED_OFFSETS: committed,
+        tables.LOG_OFFSETS: tables.LOG_OFFSETS.from_rows(
+            [*log_offsets, *_leaderless(partitions), *_vanished(known, committed, owned)]
+        ),
+        tables.MIGRATION_STATES: (
+            consumers.migration_states if consumers else tables.MIGRATION_STATES.schema.empty_table()
+        ),
+    }
+
+
+def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
+    """Metadata names a random broker as controller while KRaft takes over; ZooKeeper's word comes first."""
+    if registered is None:
+        return broker
+    return Broker(
+        broker_id=broker.broker_id,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        is_controller=broker.broker_id == registered.controller,
+        endpoints=registered.endpoints.get(broker.broker_id),
+        error=broker.error,
+    )
+
+
+def _leaderless(partitions: Iterable[TopicPartition]) -> list[LogOffset]:
+    return [LogOffset(row.topic, row.partition, None, None, row.error) for row in partitions if row.leader is None]
+
+
+def _vanished(known: set[tuple[str, int]], *referring: pa.Table) -> list[LogOffset]:
+    """Partitions that are committed or owned and that no broker knows."""
+    keys = pa.concat_tables([table.select(["topic", "partition"]) for table in referring])
+    pairs = keys.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    error = "no broker knows this partition: the topic was deleted, or never existed"
+    return [
+        LogOffset(pair["topic"], pair["partition"], None, None, error)
+        for pair in pairs
+        if (pair["topic"], pair["partition"]) not in known
+    ]
+
+
+def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable[ReadError]) -> pa.Table:
+    """Every ``error`` of every table, named as ``cluster/group/topic-partition``, and what could not even be listed."""
+    errors = {(each.source, each.subject): each.error for each in unlisted}
+    for table, found in rows.items():
+        broken = found.filter(pc.is_valid(found["error"])).to_pylist() if "error" in found.column_names else []
+        for row in broken:
+            errors.setdefault((_source(row), _subject(table, row)), row["error"])
+    return tables.READ_ERRORS.from_rows(
+        ReadError(source, f"{cluster}/{subject}", error) for (source, subject), error in errors.items()
+    )
+
+
+def _source(row: dict[str, object]) -> str:
+    return str(row.get("source") or row.get("store") or "kafka")
+
+
+def _subject(table: tables.Table, row: dict[str, object]) -> str:
+    if table is tables.BROKERS:
+        return f"broker {row['broker_id']}"
+    names = [str(row[key]) for key in ("group_id", "member_id") if row.get(key)]
+    if "topic" in row:
+        names.append(f"{row['topic']}-{row['partition']}")
+    return "/".join(names)
+
+
+def _stamped(info: SnapshotInfo, rows: dict[tables.Table, pa.Table]) -> tuple[str, dict[str, pa.Table]]:
+    snapshot_id = f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
+    return snapshot_id, {table.name: table.stamp(found, snapshot_id, info.ended_at) for table, found in rows.items()}

@@ -1,0 +1,49 @@
+"""The Spark session a profile asks for: local, a cluster's master, or Spark Connect."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from kit.java import java_home
+from kit.profile import Profile, SparkSettings
+
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_LOCAL_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def spark_session(profile: Profile | None = None, app_name: str = "offramp") -> SparkSession:
+    """Start, or join, the profile's Spark (``local[*]`` without a profile); its time zone is UTC.
+
+    Raises:
+        SetupError: a local Spark is wanted and there is no Java to run it.
+    """
+    settings = profile.spark if profile is not None else SparkSettings()
+    builder = SparkSession.builder.appName(app_name)
+    if settings.remote is not None:
+        builder = builder.remote(settings.remote)
+    else:
+        # Workers otherwise take the first python3 on PATH, which has no pyarrow.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ["JAVA_HOME"] = str(java_home())
+        builder = builder.master(settings.master)
+    local = _LOCAL_DEFAULTS if settings.remote is None and settings.master.startswith("local") else {}
+    for key, value in (_DEFAULTS | local | settings.conf).items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    if settings.remote is None:
+        session.sparkContext.setLogLevel("ERROR")
+    return session
