@@ -16,7 +16,7 @@ from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCl
 from kit.profile import Profile, load_profile
 from kit.read.brokers import ClusterMetadata, fetch_metadata
 from kit.read.link import BrokerLink
-from kit.read.multiread import Data, Znode, fetch
+from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -159,8 +159,8 @@ def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: Kazo
             f"answers as {found}; nothing was read"
         )
     if zookeeper is not None:
-        (answer,) = fetch(zookeeper, [Data("/cluster/id")])
-        data = (answer.data or b"").decode() if isinstance(answer, Znode) else ""
+        (answer,) = fetch_data(zookeeper, ["/cluster/id"])
+        data = answer.data.decode() if isinstance(answer, Znode) else ""
         if f'"{found}"' not in data:
             raise WrongCluster(
                 f"cluster {profile.name!r}: the brokers answer as {found}, but ZooKeeper {profile.zookeeper_connect} "

@@ -1,20 +1,22 @@
 """Many znodes by few requests: ZooKeeper's multiRead (opcode 22, server ≥ 3.6) over one kazoo connection.
 
-kazoo 2.11 has no such request. One multiRead mixes getData and getChildren, sets no watch and answers each item by
-itself, so a vanished znode is an answer, not a failure. Layout: ``MultiHeader{int type, bool done, int err}`` before
-every item, a last header with ``done``; jute primitives, big-endian (ZooKeeper's ``zookeeper.jute``).
+kazoo 2.11 has no such request. A multiRead sets no watch and answers each item by itself, so a vanished znode is an
+answer, not a failure. Layout: ``MultiHeader{int type, bool done, int err}`` before every item, a last header with
+``done``; jute primitives, big-endian (ZooKeeper's ``zookeeper.jute``). Stats are cut out of an answer by NumPy.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 from kazoo.client import KazooClient
 from kazoo.exceptions import EXCEPTIONS, KazooException, NoAuthError, NoNodeError, UnimplementedError
-from kazoo.protocol.states import ZnodeStat
 
 from kit.errors import ConnectError
 
@@ -23,39 +25,142 @@ REQUESTS_IN_FLIGHT = 4
 """The server queues about 1,000 outstanding requests over all its clients; a reader takes four of them."""
 READ_TIMEOUT_S = 30.0
 
+STAT = np.dtype(
+    [
+        ("czxid", ">i8"),
+        ("mzxid", ">i8"),
+        ("created_ms", ">i8"),
+        ("modified_ms", ">i8"),
+        ("version", ">i4"),
+        ("cversion", ">i4"),
+        ("aversion", ">i4"),
+        ("ephemeral_owner", ">i8"),
+        ("data_length", ">i4"),
+        ("n_children", ">i4"),
+        ("pzxid", ">i8"),
+    ]
+)
+"""ZooKeeper's Stat, field by field; times are milliseconds since the epoch."""
+
 _GET_DATA, _GET_CHILDREN, _MULTI_READ, _ERROR = 4, 8, 22, -1
 _HEADER = struct.Struct(">i?i")
+_HEADER_AND_INT = struct.Struct(">i?ii")
 _INT = struct.Struct(">i")
-_STAT = struct.Struct(">qqqqiiiqiiq")
 _END = _HEADER.pack(-1, True, -1)
+
+Names: TypeAlias = list[str] | KazooException | None
+"""Children's names. None: there is no such znode. An exception: ZooKeeper refused this item, not the others."""
 
 
 class Znode(NamedTuple):
-    """What getData answered: the data and the stat a conditional write needs. Times are ms since the epoch."""
+    """One znode: its data and what a conditional write needs of its stat."""
 
-    data: bytes | None
+    data: bytes
     czxid: int
     mzxid: int
     created_ms: int
-    modified_ms: int
     version: int
     ephemeral_owner: int
 
 
-class Data(NamedTuple):
-    """Ask for a znode's data and stat."""
+@dataclass(frozen=True, slots=True)
+class Znodes:
+    """What getData answered, as columns in the order of the paths.
 
-    path: str
+    ``data[i]`` is None where there is no znode or it was refused (``refusals[i]``); ``stats[i]`` is then zeros.
+    """
+
+    data: list[bytes | None]
+    stats: np.ndarray[Any, np.dtype[np.void]]
+    refusals: dict[int, KazooException]
+
+    def __getitem__(self, index: int) -> Znode | KazooException | None:
+        data = self.data[index]
+        if data is None:
+            return self.refusals.get(index)
+        stat = self.stats[index]
+        return Znode(
+            data, *(int(stat[name]) for name in ("czxid", "mzxid", "created_ms", "version", "ephemeral_owner"))
+        )
+
+    def __iter__(self) -> Iterator[Znode | KazooException | None]:
+        return (self[index] for index in range(len(self.data)))
 
 
-class Children(NamedTuple):
-    """Ask for the names of a znode's children."""
+def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
+    """Data and stat of each path, at most ``REQUESTS_IN_FLIGHT`` requests under way.
 
-    path: str
+    On a server older than 3.6 every path is a request of its own.
+
+    Raises:
+        ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
+    """
+    data: list[bytes | None] = []
+    stats: list[Any] = []
+    refusals: dict[int, KazooException] = {}
+    for batch in _batches(client, _GET_DATA, paths):
+        refusals |= {len(data) + index: error for index, error in batch.refusals.items()}
+        data += batch.data
+        stats.append(batch.stats)
+    return Znodes(data, np.concatenate(stats) if stats else np.zeros(0, STAT), refusals)
 
 
-Answer: TypeAlias = Znode | list[str] | KazooException | None
-"""None: there is no such znode. An exception: this item was refused (``NoAuthError``), the others were not."""
+def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:
+    """Children's names of each path; see :func:`fetch_data`."""
+    return [names for batch in _batches(client, _GET_CHILDREN, paths) for names in batch]
+
+
+def _batches(client: KazooClient, kind: int, paths: Sequence[str]) -> Iterator[Any]:
+    try:
+        if supports_multiread(client):
+            parse: Callable[[Any], Any] = _parse_data if kind == _GET_DATA else _parse_children
+            yield from _pipelined(partial(_send, client, kind), parse, paths, ITEMS_PER_REQUEST, REQUESTS_IN_FLIGHT)
+        else:
+            ask, wrap = (
+                (client.get_async, _wrap_data) if kind == _GET_DATA else (client.get_children_async, _wrap_names)
+            )
+            yield from _pipelined(lambda one: ask(one[0]), wrap, paths, 1, 100 * REQUESTS_IN_FLIGHT)
+    except (KazooException, client.handler.timeout_exception) as error:
+        hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
+        raise ConnectError(f"ZooKeeper {hosts} stopped answering: {error!r}") from error
+
+
+Answer = TypeVar("Answer")
+
+
+def _pipelined(
+    send: Callable[[Sequence[str]], Any],
+    receive: Callable[[Any], Answer],
+    paths: Sequence[str],
+    per_request: int,
+    in_flight: int,
+) -> Iterator[Answer]:
+    under_way: deque[Any] = deque()
+    for start in range(0, len(paths), per_request):
+        if len(under_way) == in_flight:
+            yield receive(under_way.popleft())
+        under_way.append(send(paths[start : start + per_request]))
+    while under_way:
+        yield receive(under_way.popleft())
+
+
+def supports_multiread(client: KazooClient) -> bool:
+    """Whether the server knows multiRead; asked once per client, by asking for ``/`` that way."""
+    known: bool | None = getattr(client, "_offramp_multiread", None)
+    if known is None:
+        known = _ask_multiread(client)
+        client._offramp_multiread = known
+    return known
+
+
+def _ask_multiread(client: KazooClient) -> bool:
+    try:
+        _send(client, _GET_CHILDREN, ["/"]).get(timeout=READ_TIMEOUT_S)
+    except UnimplementedError:
+        # A server before 3.6 answers so and then closes the session: wait for the next one.
+        client.retry(client.exists, "/")
+        return False
+    return True
 
 
 class _MultiRead:
@@ -74,127 +179,89 @@ class _MultiRead:
         return buffer[offset:]
 
 
-def fetch(client: KazooClient, items: Iterable[Data | Children]) -> Iterator[Answer]:
-    """Answers in the order of the items, at most ``REQUESTS_IN_FLIGHT`` requests under way.
-
-    On a server older than 3.6 every item is a request of its own.
-
-    Raises:
-        ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
-    """
-    try:
-        yield from _fetch_batches(client, items) if supports_multiread(client) else _fetch_singles(client, items)
-    except (KazooException, client.handler.timeout_exception) as error:
-        raise ConnectError(f"ZooKeeper {','.join(_addresses(client))} stopped answering: {error!r}") from error
-
-
-def supports_multiread(client: KazooClient) -> bool:
-    """Whether the server knows multiRead; asked once per client, by asking for ``/`` that way."""
-    known: bool | None = getattr(client, "_offramp_multiread", None)
-    if known is None:
-        known = _ask_multiread(client)
-        client._offramp_multiread = known
-    return known
-
-
-def _ask_multiread(client: KazooClient) -> bool:
-    try:
-        _send(client, [Children("/")]).get(timeout=READ_TIMEOUT_S)
-    except UnimplementedError:
-        # A server before 3.6 answers so and then closes the session: wait for the next one.
-        client.retry(client.exists, "/")
-        return False
-    return True
-
-
-def _fetch_batches(client: KazooClient, items: Iterable[Data | Children]) -> Iterator[Answer]:
-    under_way: deque[Any] = deque()
-    for batch in _batches(items):
-        if len(under_way) == REQUESTS_IN_FLIGHT:
-            yield from _parse(under_way.popleft().get(timeout=READ_TIMEOUT_S))
-        under_way.append(_send(client, batch))
-    while under_way:
-        yield from _parse(under_way.popleft().get(timeout=READ_TIMEOUT_S))
-
-
-def _fetch_singles(client: KazooClient, items: Iterable[Data | Children]) -> Iterator[Answer]:
-    under_way: deque[Any] = deque()
-    for item in items:
-        if len(under_way) == 100 * REQUESTS_IN_FLIGHT:
-            yield _single(under_way.popleft())
-        under_way.append(
-            client.get_async(item.path) if isinstance(item, Data) else client.get_children_async(item.path)
-        )
-    while under_way:
-        yield _single(under_way.popleft())
-
-
-def _single(result: Any) -> Answer:
-    try:
-        answer = result.get(timeout=READ_TIMEOUT_S)
-    except NoNodeError:
-        return None
-    except KazooException as error:
-        if isinstance(error, NoAuthError):
-            return error
-        raise
-    return answer if isinstance(answer, list) else _znode(*answer)
-
-
-def _znode(data: bytes | None, stat: ZnodeStat) -> Znode:
-    return Znode(data, stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version, stat.ephemeralOwner)
-
-
-def _batches(items: Iterable[Data | Children]) -> Iterator[list[Data | Children]]:
-    batch: list[Data | Children] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == ITEMS_PER_REQUEST:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _send(client: KazooClient, batch: Sequence[Data | Children]) -> Any:
-    headers = {Data: _HEADER.pack(_GET_DATA, False, -1), Children: _HEADER.pack(_GET_CHILDREN, False, -1)}
-    body = bytearray()
-    for item in batch:
-        path = (client.chroot + item.path).rstrip("/").encode() or b"/"
-        body += headers[type(item)] + _INT.pack(len(path)) + path + b"\0"
+def _send(client: KazooClient, kind: int, paths: Sequence[str]) -> Any:
+    header, pack, no_watch = _HEADER.pack(kind, False, -1), _INT.pack, b"\0"
+    parts: list[bytes] = []
+    for path in paths:
+        encoded = (client.chroot + path if path != "/" else client.chroot or "/").encode()
+        parts += (header, pack(len(encoded)), encoded, no_watch)
+    parts.append(_END)
     result = client.handler.async_result()
-    client._call(_MultiRead(bytes(body + _END)), result)
+    client._call(_MultiRead(b"".join(parts)), result)
     return result
 
 
-def _parse(body: bytes) -> list[Answer]:
-    answers: list[Answer] = []
-    read_header, read_int, read_stat = _HEADER.unpack_from, _INT.unpack_from, _STAT.unpack_from
-    kind, done, _ = read_header(body, 0)
-    at = _HEADER.size
-    while not done:
-        (length,) = read_int(body, at)
-        at += 4
+def _parse_data(result: Any) -> Znodes:
+    body = result.get(timeout=READ_TIMEOUT_S)
+    data: list[bytes | None] = []
+    stats_at: list[int] = []
+    refusals: dict[int, KazooException] = {}
+    at, read, step, stat_size = 0, _HEADER_AND_INT.unpack_from, _HEADER_AND_INT.size, STAT.itemsize
+    end = len(body) - _HEADER.size
+    while at < end:
+        kind, _, _, length = read(body, at)
+        at += step
         if kind == _GET_DATA:
-            data = None if length < 0 else body[at : at + length]
-            at += max(length, 0)
-            czxid, mzxid, created, modified, version, _, _, owner, _, _, _ = read_stat(body, at)
-            at += _STAT.size
-            answers.append(Znode(data, czxid, mzxid, created, modified, version, owner))
-        elif kind == _GET_CHILDREN:
-            names = []
-            for _ in range(length):
-                (size,) = read_int(body, at)
-                names.append(body[at + 4 : at + 4 + size].decode())
-                at += 4 + size
-            answers.append(names)
+            stop = at + length if length > 0 else at
+            data.append(body[at:stop])
+            stats_at.append(stop)
+            at = stop + stat_size
         else:
-            error = EXCEPTIONS[length]()
-            answers.append(None if isinstance(error, NoNodeError) else error)
-        kind, done, _ = read_header(body, at)
-        at += _HEADER.size
+            if (refusal := _refusal(length)) is not None:
+                refusals[len(data)] = refusal
+            data.append(None)
+    return Znodes(data, _stats(body, stats_at, data), refusals)
+
+
+def _stats(body: bytes, stats_at: list[int], data: list[bytes | None]) -> np.ndarray[Any, np.dtype[np.void]]:
+    stats = np.zeros(len(data), STAT)
+    if stats_at:
+        octets = np.frombuffer(body, np.uint8)
+        positions = np.array(stats_at)[:, None] + np.arange(STAT.itemsize)
+        found = [index for index, each in enumerate(data) if each is not None] if None in data else slice(None)
+        stats[found] = octets[positions].view(STAT)[:, 0]
+    return stats
+
+
+def _parse_children(result: Any) -> list[Names]:
+    body = result.get(timeout=READ_TIMEOUT_S)
+    answers: list[Names] = []
+    at, read_int, end = 0, _INT.unpack_from, len(body) - _HEADER.size
+    while at < end:
+        kind, _, _, count = _HEADER_AND_INT.unpack_from(body, at)
+        at += _HEADER_AND_INT.size
+        if kind == _ERROR:
+            answers.append(_refusal(count))
+            continue
+        names = []
+        for _ in range(count):
+            (size,) = read_int(body, at)
+            names.append(body[at + 4 : at + 4 + size].decode())
+            at += 4 + size
+        answers.append(names)
     return answers
 
 
-def _addresses(client: KazooClient) -> list[str]:
-    return [f"{host}:{port}" for host, port in client.hosts]
+def _refusal(code: int) -> KazooException | None:
+    error: KazooException = EXCEPTIONS[code]()
+    return None if isinstance(error, NoNodeError) else error
+
+
+def _wrap_data(result: Any) -> Znodes:
+    """One getData's answer as a batch of one."""
+    try:
+        data, stat = result.get(timeout=READ_TIMEOUT_S)
+    except NoNodeError:
+        return Znodes([None], np.zeros(1, STAT), {})
+    except NoAuthError as error:
+        return Znodes([None], np.zeros(1, STAT), {0: error})
+    return Znodes([data or b""], np.array([tuple(stat)], STAT), {})
+
+
+def _wrap_names(result: Any) -> list[Names]:
+    try:
+        return [result.get(timeout=READ_TIMEOUT_S)]
+    except NoNodeError:
+        return [None]
+    except NoAuthError as error:
+        return [error]

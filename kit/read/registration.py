@@ -29,12 +29,18 @@ class Registration:
     problem: str | None = None
 
     def topics(self, existing: Iterable[str]) -> dict[str, int]:
-        """Streams by topic, wildcards resolved by full match against the existing, not internal topics."""
+        """Streams by topic, wildcards resolved by full match against the existing, not internal topics.
+
+        Empty when the wildcard can't be resolved; ``problem`` then says so.
+        """
         if self.pattern not in (WHITE_LIST, BLACK_LIST):
             return dict(self.streams)
         (regex, n_streams), *_ = self.streams.items()
         wanted = self.pattern == WHITE_LIST
-        matches = re.compile(_normalised(regex)).fullmatch
+        try:
+            matches = re.compile(_normalised(regex)).fullmatch
+        except re.error:
+            return {}
         candidates = (topic for topic in existing if topic not in INTERNAL_TOPICS)
         return {topic: n_streams for topic in candidates if bool(matches(topic)) is wanted}
 

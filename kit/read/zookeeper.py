@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError
@@ -19,7 +20,7 @@ from kazoo.exceptions import KazooException, NoAuthError
 from kit import tables
 from kit.errors import AuthenticationFailed
 from kit.model import ZOOKEEPER, Group, Member, MigrationState, Subscription
-from kit.read.multiread import Answer, Children, Data, Znode, fetch
+from kit.read.multiread import STAT, Names, Znode, Znodes, fetch_children, fetch_data
 from kit.read.registration import Registration, parse_registration
 
 CONSUMERS = "/consumers"
@@ -46,44 +47,43 @@ class BrokersTree:
     controller: int | None
 
 
-def fetch_consumers(client: KazooClient, groups: Callable[[str], bool] = lambda group_id: True) -> ConsumersTree:
-    """Read the groups that ``groups`` accepts.
+def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda group_id: True) -> ConsumersTree:
+    """Read the groups that ``accepts`` accepts.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
         AuthenticationFailed: it does not let this profile's credentials list the groups.
     """
-    (names,) = fetch(client, [Children(CONSUMERS)])
+    (names,) = fetch_children(client, [CONSUMERS])
     if isinstance(names, NoAuthError):
         raise AuthenticationFailed(f"ZooKeeper does not let these credentials read {CONSUMERS}: wrong digest, or none")
-    group_ids = sorted(filter(groups, names)) if isinstance(names, list) else []
-    listed = _fetch_groups(client, group_ids)
+    listed = _fetch_groups(client, sorted(filter(accepts, _names(names))))
     registered = _fetch_members(client, listed)
     return ConsumersTree(
-        groups=tables.GROUPS.from_rows(_group(group_id, listed[group_id]) for group_id in group_ids),
+        groups=tables.GROUPS.from_rows(_group(group_id, listing) for group_id, listing in listed.items()),
         members=tables.MEMBERS.from_rows(member for member, _ in registered),
         registrations=tuple((member.group_id, member.member_id, registration) for member, registration in registered),
-        ownership=_fetch_leaves(client, listed, "owners", _ownership_columns, tables.OWNERSHIP),
-        committed_offsets=_fetch_leaves(client, listed, "offsets", _offset_columns, tables.COMMITTED_OFFSETS),
+        ownership=tables.OWNERSHIP.from_columns(_owner_columns(_fetch_leaves(client, listed, "owners"))),
+        committed_offsets=tables.COMMITTED_OFFSETS.from_columns(
+            _offset_columns(_fetch_leaves(client, listed, "offsets"))
+        ),
         migration_states=tables.MIGRATION_STATES.from_rows(
-            _migration_state(group_id, listed[group_id].mode)
-            for group_id in group_ids
-            if listed[group_id].migration_ids is not None or listed[group_id].mode is not None
+            _migration_state(group_id, listing.mode)
+            for group_id, listing in listed.items()
+            if listing.migration_ids is not None or listing.mode is not None
         ),
     )
 
 
 def fetch_brokers(client: KazooClient) -> BrokersTree:
     """Read ``/brokers/ids``, ``/brokers/topics`` and ``/controller``."""
-    ids, topics, controller = fetch(
-        client, [Children("/brokers/ids"), Children("/brokers/topics"), Data("/controller")]
-    )
-    broker_ids = [int(name) for name in ids] if isinstance(ids, list) else []
-    registrations = fetch(client, [Data(f"/brokers/ids/{broker_id}") for broker_id in broker_ids])
-    payloads = {broker_id: _json(answer) for broker_id, answer in zip(broker_ids, registrations)}
+    ids, topics = fetch_children(client, ["/brokers/ids", "/brokers/topics"])
+    broker_ids = [int(name) for name in _names(ids)]
+    controller, *brokers = fetch_data(client, ["/controller", *(f"/brokers/ids/{each}" for each in broker_ids)])
+    payloads = {broker_id: _json(znode) for broker_id, znode in zip(broker_ids, brokers)}
     return BrokersTree(
         endpoints={broker_id: tuple(payload.get("endpoints", ())) for broker_id, payload in payloads.items()},
-        topics=frozenset(topics if isinstance(topics, list) else ()),
+        topics=frozenset(_names(topics)),
         controller=_json(controller).get("brokerid"),
     )
 
@@ -96,106 +96,139 @@ def expand_subscriptions(
     return [
         Subscription(group_id, ZOOKEEPER, member_id, topic, n_streams)
         for group_id, member_id, registration in registrations
-        if registration.pattern and not (registration.problem and "can't be resolved" in registration.problem)
         for topic, n_streams in registration.topics(existing).items()
     ]
 
 
+Found: TypeAlias = Znode | KazooException | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    ids: Answer
-    owners: Answer
-    offsets: Answer
-    migration_ids: Answer
-    mode: Answer
+    ids: Names
+    migration_ids: Names
+    owners: Names
+    offsets: Names
+    mode: Found
 
 
 def _fetch_groups(client: KazooClient, group_ids: Sequence[str]) -> dict[str, _Listing]:
     """``ids`` is asked for before ``migration/ids``: a member registers in the second first (KIP-125, race R7)."""
-    items: list[Data | Children] = []
-    for group_id in group_ids:
-        at = f"{CONSUMERS}/{group_id}"
-        items += [Children(f"{at}/{name}") for name in ("ids", "owners", "offsets", "migration/ids")]
-        items.append(Data(f"{at}/migration/mode"))
-    answers = fetch(client, items)
-    return {group_id: _Listing(*(next(answers) for _ in range(5))) for group_id in group_ids}
+    branches = ("ids", "migration/ids", "owners", "offsets")
+    names = iter(fetch_children(client, [f"{CONSUMERS}/{each}/{branch}" for each in group_ids for branch in branches]))
+    modes = fetch_data(client, [f"{CONSUMERS}/{each}/migration/mode" for each in group_ids])
+    return {
+        each: _Listing(next(names), next(names), next(names), next(names), mode) for each, mode in zip(group_ids, modes)
+    }
 
 
 def _fetch_members(client: KazooClient, listed: dict[str, _Listing]) -> list[tuple[Member, Registration]]:
     keys = [(group_id, name) for group_id, listing in listed.items() for name in sorted(_names(listing.ids))]
-    answers = fetch(client, [Data(f"{CONSUMERS}/{group_id}/ids/{name}") for group_id, name in keys])
+    znodes = fetch_data(client, [f"{CONSUMERS}/{group_id}/ids/{name}" for group_id, name in keys])
     return [
-        _member(group_id, name, answer, name in _names(listed[group_id].migration_ids))
-        for (group_id, name), answer in zip(keys, answers)
-        if answer is not None
+        _member(group_id, name, znode, name in _names(listed[group_id].migration_ids))
+        for (group_id, name), znode in zip(keys, znodes)
+        if znode is not None
     ]
 
 
-def _fetch_leaves(
-    client: KazooClient,
-    listed: dict[str, _Listing],
-    branch: str,
-    columns: Callable[[list[tuple[str, str, str]], list[Answer]], dict[str, Any]],
-    table: tables.Table,
-) -> pa.Table:
-    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups as one table."""
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """Znodes named by group, topic and partition, as columns."""
+
+    group_ids: list[str]
+    topics: list[str]
+    partitions: list[int]
+    znodes: Znodes
+
+    def columns(self) -> dict[str, Any]:
+        return {"group_id": self.group_ids, "topic": self.topics, "partition": self.partitions}
+
+    def stat(self, name: str) -> pa.Array:
+        """One field of the stats; null where the znode was refused."""
+        refused = np.array([each is None for each in self.znodes.data], bool)
+        return pa.array(self.znodes.stats[name].astype("=i8"), mask=refused)
+
+    def texts(self) -> list[str | None]:
+        return [None if data is None else data.decode(errors="replace") for data in self.znodes.data]
+
+    def errors(self, known: Sequence[Any], texts: Sequence[str | None], expected: str) -> list[str | None]:
+        """Why a value isn't known: a refusal, or a text that isn't what was expected."""
+        errors: list[str | None] = [None] * len(known)
+        for index, value in enumerate(known):
+            if value is None:
+                refusal = self.znodes.refusals.get(index)
+                errors[index] = _refused(refusal) if refusal else f"the znode holds {texts[index]!r}, not {expected}"
+        return errors
+
+
+def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str) -> _Leaves:
+    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups; what vanished meanwhile is left out."""
     topics = [(group_id, topic) for group_id, each in listed.items() for topic in sorted(_names(getattr(each, branch)))]
-    partitions = fetch(client, [Children(f"{CONSUMERS}/{group_id}/{branch}/{topic}") for group_id, topic in topics])
-    keys = [
-        (group_id, topic, name)
-        for (group_id, topic), names in zip(topics, partitions)
-        for name in sorted(_names(names), key=_partition_order)
-    ]
-    answers = fetch(client, [Data(f"{CONSUMERS}/{group_id}/{branch}/{topic}/{name}") for group_id, topic, name in keys])
-    there = [(key, answer) for key, answer in zip(keys, answers) if answer is not None and key[2].isdecimal()]
-    return table.from_columns(columns([key for key, _ in there], [answer for _, answer in there]))
+    listing = fetch_children(client, [f"{CONSUMERS}/{group_id}/{branch}/{topic}" for group_id, topic in topics])
+    leaves = _Leaves([], [], [], Znodes([], np.zeros(0, STAT), {}))
+    paths: list[str] = []
+    for (group_id, topic), names in zip(topics, listing):
+        numbers = sorted(int(name) for name in _names(names) if name.isdecimal())
+        leaves.group_ids.extend([group_id] * len(numbers))
+        leaves.topics.extend([topic] * len(numbers))
+        leaves.partitions.extend(numbers)
+        paths += [f"{CONSUMERS}/{group_id}/{branch}/{topic}/{number}" for number in numbers]
+    return _without_vanished(replace(leaves, znodes=fetch_data(client, paths)))
 
 
-def _ownership_columns(keys: list[tuple[str, str, str]], answers: list[Answer]) -> dict[str, Any]:
-    threads = [_text(answer) for answer in answers]
+def _without_vanished(leaves: _Leaves) -> _Leaves:
+    data, refusals = leaves.znodes.data, leaves.znodes.refusals
+    there = [index for index, each in enumerate(data) if each is not None or index in refusals]
+    if len(there) == len(data):
+        return leaves
+    moved = {new: refusals[old] for new, old in enumerate(there) if old in refusals}
+    return _Leaves(
+        [leaves.group_ids[index] for index in there],
+        [leaves.topics[index] for index in there],
+        [leaves.partitions[index] for index in there],
+        Znodes([data[index] for index in there], leaves.znodes.stats[there], moved),
+    )
+
+
+def _owner_columns(leaves: _Leaves) -> dict[str, Any]:
+    threads = leaves.texts()
     owners = [thread.rpartition("-")[0] or None if thread else None for thread in threads]
-    return _key_columns(keys) | {
-        "source": [ZOOKEEPER] * len(keys),
+    return leaves.columns() | {
+        "source": [ZOOKEEPER] * len(threads),
         "member_id": owners,
         "thread_id": threads,
-        "session_id": [_field(answer, "ephemeral_owner") for answer in answers],
-        "czxid": [_field(answer, "czxid") for answer in answers],
-        "error": [
-            _refusal(answer) or (None if owner else f"the owner znode holds {thread!r}, not <consumer id>-<thread>")
-            for answer, thread, owner in zip(answers, threads, owners)
-        ],
+        "session_id": leaves.stat("ephemeral_owner"),
+        "czxid": leaves.stat("czxid"),
+        "error": leaves.errors(owners, threads, "<consumer id>-<thread>"),
     }
 
 
-def _offset_columns(keys: list[tuple[str, str, str]], answers: list[Answer]) -> dict[str, Any]:
-    offsets = [_offset(answer) for answer in answers]
-    return _key_columns(keys) | {
-        "store": [ZOOKEEPER] * len(keys),
+def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
+    texts = leaves.texts()
+    offsets = [int(text) if text and text.isdecimal() else None for text in texts]
+    return leaves.columns() | {
+        "store": [ZOOKEEPER] * len(texts),
         "committed_offset": offsets,
-        "committed_at": pa.array([_field(answer, "modified_ms") for answer in answers], pa.timestamp("ms", "UTC")),
-        "version": [_field(answer, "version") for answer in answers],
-        "mzxid": [_field(answer, "mzxid") for answer in answers],
-        "error": [
-            _refusal(answer)
-            or (None if offset is not None else f"the offset znode holds {_text(answer)!r}, not a number")
-            for answer, offset in zip(answers, offsets)
-        ],
+        "committed_at": leaves.stat("modified_ms").cast(pa.timestamp("ms", "UTC")),
+        "version": leaves.stat("version"),
+        "mzxid": leaves.stat("mzxid"),
+        "error": leaves.errors(offsets, texts, "an offset"),
     }
-
-
-def _key_columns(keys: list[tuple[str, str, str]]) -> dict[str, Any]:
-    group_ids, topics, partitions = zip(*keys) if keys else ((), (), ())
-    return {"group_id": list(group_ids), "topic": list(topics), "partition": [int(name) for name in partitions]}
 
 
 def _group(group_id: str, listing: _Listing) -> Group:
-    refusals = {answer for answer in map(_refusal, (listing.ids, listing.owners, listing.offsets)) if answer}
-    return Group(group_id, ZOOKEEPER, None, None, None, None, None, "; ".join(sorted(refusals)) or None)
+    refusals = [each for each in (listing.ids, listing.owners, listing.offsets) if isinstance(each, KazooException)]
+    return Group(group_id, ZOOKEEPER, None, None, None, None, None, _refused(refusals[0]) if refusals else None)
 
 
-def _member(group_id: str, name: str, answer: Answer, in_migration_ids: bool) -> tuple[Member, Registration]:
-    problem = _refusal(answer)
-    registration = Registration(None, {}, problem) if problem else parse_registration(answer.data)  # type: ignore[union-attr]
+def _member(
+    group_id: str, name: str, found: Znode | KazooException, in_migration_ids: bool
+) -> tuple[Member, Registration]:
+    znode = found if isinstance(found, Znode) else None
+    registration = (
+        parse_registration(found.data) if isinstance(found, Znode) else Registration(None, {}, _refused(found))
+    )
     return Member(
         group_id=group_id,
         source=ZOOKEEPER,
@@ -205,52 +238,29 @@ def _member(group_id: str, name: str, answer: Answer, in_migration_ids: bool) ->
         group_instance_id=None,
         pattern=registration.pattern,
         in_migration_ids=in_migration_ids,
-        registered_at=_at(_field(answer, "created_ms")),
-        session_id=_field(answer, "ephemeral_owner"),
+        registered_at=datetime.fromtimestamp(znode.created_ms / 1000, UTC) if znode else None,
+        session_id=znode.ephemeral_owner if znode else None,
         error=registration.problem,
     ), registration
 
 
-def _migration_state(group_id: str, mode: Answer) -> MigrationState:
-    return MigrationState(group_id, _text(mode), _field(mode, "version"), _field(mode, "mzxid"), _refusal(mode))
+def _migration_state(group_id: str, mode: Found) -> MigrationState:
+    if isinstance(mode, Znode):
+        return MigrationState(group_id, mode.data.decode(errors="replace"), mode.version, mode.mzxid)
+    return MigrationState(group_id, None, None, None, _refused(mode) if mode else None)
 
 
-def _names(answer: Answer) -> list[str]:
+def _names(answer: Names) -> list[str]:
     return answer if isinstance(answer, list) else []
 
 
-def _text(answer: Answer) -> str | None:
-    if isinstance(answer, Znode):
-        return (answer.data or b"").decode(errors="replace")
-    return None
+def _refused(error: KazooException) -> str:
+    return f"ZooKeeper refused the read: {type(error).__name__}"
 
 
-def _offset(answer: Answer) -> int | None:
+def _json(znode: Found) -> dict[str, Any]:
     try:
-        return int(answer.data) if isinstance(answer, Znode) and answer.data else None
-    except ValueError:
-        return None
-
-
-def _field(answer: Answer, name: str) -> Any:
-    return getattr(answer, name) if isinstance(answer, Znode) else None
-
-
-def _at(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _refusal(answer: Answer) -> str | None:
-    return f"ZooKeeper refused the read: {type(answer).__name__}" if isinstance(answer, KazooException) else None
-
-
-def _json(answer: Answer) -> dict[str, Any]:
-    try:
-        payload = json.loads(_text(answer) or "{}")
+        payload = json.loads(znode.data) if isinstance(znode, Znode) else {}
     except ValueError:
         return {}
     return payload if isinstance(payload, dict) else {}
-
-
-def _partition_order(name: str) -> tuple[int, str]:
-    return (int(name), name) if name.isdecimal() else (-1, name)
