@@ -1,0 +1,73 @@
+"""Kafka consumer groups in ZooKeeper and in Kafka: read, analysed, and later moved.
+
+What a notebook needs::
+
+    import kit
+
+    cluster = kit.connect("production")
+    spark = kit.spark_session(cluster.profile)
+    snapshot = kit.take_snapshot(spark, cluster)
+    kit.views.lag(snapshot).show()
+
+Names are imported when first used: the lab's small processes must not pay for Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit import analyze, charts, display, tables, views
+    from kit.cluster import Cluster, connect
+    from kit.errors import OfframpError
+    from kit.history import History
+    from kit.profile import Profile, load_profile
+    from kit.snapshot import Snapshot, collect, observe, of_group, take_snapshot, verify_read
+    from kit.spark import spark_session
+
+_MODULES = ("analyze", "charts", "display", "tables", "views")
+_HOMES = {
+    "Cluster": "kit.cluster",
+    "History": "kit.history",
+    "OfframpError": "kit.errors",
+    "Profile": "kit.profile",
+    "Snapshot": "kit.snapshot",
+    "collect": "kit.snapshot",
+    "connect": "kit.cluster",
+    "load_profile": "kit.profile",
+    "observe": "kit.snapshot",
+    "of_group": "kit.snapshot",
+    "spark_session": "kit.spark",
+    "take_snapshot": "kit.snapshot",
+    "verify_read": "kit.snapshot",
+}
+
+__all__ = [
+    "Cluster",
+    "History",
+    "OfframpError",
+    "Profile",
+    "Snapshot",
+    "analyze",
+    "charts",
+    "collect",
+    "connect",
+    "display",
+    "load_profile",
+    "observe",
+    "of_group",
+    "spark_session",
+    "tables",
+    "take_snapshot",
+    "verify_read",
+    "views",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"kit.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'kit' has no attribute {name!r}")

@@ -45,6 +45,37 @@ class History:
             list(pool.map(write, [table for table in tables.ALL if table is not tables.SNAPSHOTS]))
         write(tables.SNAPSHOTS)
 
+    def verify(self, snapshot: Snapshot[DataFrame]) -> None:
+        """Compare the number of rows of every table with what the history gives back.
+
+        Raises:
+            HistoryError: naming the table, what was expected and what was found.
+        """
+        kept = self._snapshot(snapshot.snapshot_id)
+        for table in tables.ALL:
+            expected, found = getattr(snapshot, table.name).count(), getattr(kept, table.name).count()
+            if found != expected:
+                raise HistoryError(
+                    f"{self._path(table.name)}: {snapshot.snapshot_id} has {expected} rows, the history {found}"
+                )
+
+    def previous(self, snapshot: Snapshot[DataFrame]) -> Snapshot[DataFrame] | None:
+        """The newest complete snapshot of the same cluster and groups before this one; None when there is none."""
+        if self._read(tables.SNAPSHOTS.name, tables.SNAPSHOTS.spark_schema) is None:
+            return None
+        (this,) = snapshot.snapshots.collect()
+        older = self.load(tables.SNAPSHOTS).where(
+            (F.col("cluster_id") == this.cluster_id)
+            & (F.col("group_pattern") == this.group_pattern)
+            & (F.col("started_at") < F.lit(this.started_at))
+        )
+        found = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
+        return self._snapshot(found[0].snapshot_id) if found else None
+
+    def _snapshot(self, snapshot_id: str) -> Snapshot[DataFrame]:
+        is_its = F.col("snapshot_id") == snapshot_id
+        return Snapshot(snapshot_id, **{table.name: self._load(table).where(is_its) for table in tables.ALL})
+
     def load(self, table: tables.Table, since: datetime | None = None) -> DataFrame:
         """All complete snapshots' rows of one table, from those observed at or after ``since`` (aware datetime).
 
@@ -87,8 +118,8 @@ class History:
 
     def _read(self, name: str, schema: str) -> DataFrame | None:
         """None when there is nothing at that path; a path that can't be read raises."""
-        frame = self._spark.read.schema(schema).parquet(self._path(name))
         try:
+            frame = self._spark.read.schema(schema).parquet(self._path(name))
             # Spark Connect notices a missing path only when it analyses the frame.
             frame.isLocal()
         except AnalysisException as error:

@@ -13,6 +13,8 @@ import os
 import re
 import shlex
 import shutil
+import ssl
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +104,7 @@ def bundled_home() -> Path:
     )
     home = cache_folder() / "java" / hashlib.sha256(shim.encode()).hexdigest()[:12]
     if not (home / "bin" / "java").exists():
-        write_executable(home / "bin" / "java", shim)
+        write_whole(home / "bin" / "java", shim.encode(), 0o755)
     return home
 
 
@@ -119,17 +121,41 @@ def bundled_java() -> Path:
 
 
 def trust_options() -> list[str]:
-    """Options that make the bundled runtime trust what the system trusts; none where the system has no such store."""
+    """Options that make the bundled runtime trust what the system trusts, locally added authorities included.
+
+    Where the system has no store for Java, one is made of the authorities that Python trusts here.
+    """
     if sys.platform == "darwin":
         return ["-Djavax.net.ssl.trustStoreType=KeychainStore"]
     stores = [store for store in SYSTEM_TRUST_STORES if store.exists()]
-    return [f"-Djavax.net.ssl.trustStore={stores[0]}"] if stores else []
+    if not stores:
+        certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
+        if not certificates:
+            return []
+        content = trust_store(certificates)
+        stores = [cache_folder() / "java" / f"trust-{hashlib.sha256(content).hexdigest()[:12]}.jks"]
+        write_whole(stores[0], content, 0o644)
+    return [f"-Djavax.net.ssl.trustStore={stores[0]}"]
 
 
-def write_executable(path: Path, text: str) -> None:
-    """Write an executable file so that another process never sees half of it."""
+def trust_store(certificates: list[bytes]) -> bytes:
+    """A Java key store (JKS, version 2) that trusts the given DER certificates; it holds no secret."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">H", len(value)) + value.encode("ascii")
+
+    content = struct.pack(">III", 0xFEEDFEED, 2, len(certificates))
+    for number, certificate in enumerate(certificates):
+        content += struct.pack(">I", 2) + text(f"authority-{number}") + struct.pack(">Q", 0)
+        content += text("X.509") + struct.pack(">I", len(certificate)) + certificate
+    # The format's own seal: password, a fixed phrase, content.
+    return content + hashlib.sha1("changeit".encode("utf-16-be") + b"Mighty Aphrodite" + content).digest()
+
+
+def write_whole(path: Path, content: bytes, mode: int) -> None:
+    """Write a file so that another process never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.chmod(0o755)
+    draft.write_bytes(content)
+    draft.chmod(mode)
     draft.replace(path)

@@ -157,9 +157,14 @@ class MigrationState:
 
 @dataclass(frozen=True, slots=True)
 class ReadError:
-    """One thing that could not be read: what it was (``cluster/group/topic-partition``) and why."""
+    """One thing that could not be read: what it was (``cluster/group/topic-partition``) and why.
+
+    ``group_id`` and ``topic`` are None where it is not about one.
+    """
 
     source: str
+    group_id: str | None
+    topic: str | None
     subject: str
     error: str
 

@@ -126,6 +126,7 @@ class Profile(_Section):
     """One cluster of ``offramp.toml``."""
 
     name: str
+    file: Path
     bootstrap_servers: str
     zookeeper_connect: str | None = None
     cluster_id: str | None = None
@@ -184,7 +185,7 @@ def _validated(path: Path, name: str, section: Any) -> Profile:
     if not isinstance(section, dict):
         raise ProfileError(f"{path}: clusters.{name} is not a section")
     try:
-        profile = Profile.model_validate({**section, "name": name})
+        profile = Profile.model_validate({**section, "name": name, "file": path})
     except ValidationError as error:
         problems = "; ".join(_problem(name, item) for item in error.errors(include_input=False, include_url=False))
         raise ProfileError(f"{path}: {problems}") from None

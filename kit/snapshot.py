@@ -11,19 +11,20 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import narwhals as nw
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kit import tables
 from kit.cluster import Cluster
-from kit.errors import InputError
-from kit.model import Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
+from kit.errors import InputError, NotFound, PartialRead
+from kit.model import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
@@ -80,6 +81,45 @@ def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFram
     return Snapshot(snapshot_id, **{name: pl.DataFrame(table) for name, table in arrow.items()})
 
 
+def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
+    """The rows of one group; tables of the whole cluster stay whole, read errors are those that touch the group.
+
+    Raises:
+        NotFound: neither ZooKeeper nor Kafka has that group.
+    """
+    frames = {table.name: nw.from_native(getattr(snapshot, table.name)) for table in tables.ALL}
+    for name, frame in frames.items():
+        if "group_id" in frame.collect_schema().names() and name != tables.READ_ERRORS.name:
+            frames[name] = frame.filter(nw.col("group_id") == group_id)
+    if collect(nw.to_native(frames["groups"])).is_empty():
+        raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
+    referring = [frames[name].select("topic") for name in ("subscriptions", "ownership", "committed_offsets")]
+    errors = frames["read_errors"].filter((nw.col("group_id") == group_id) | nw.col("group_id").is_null())
+    apart = errors.filter(nw.col("topic").is_null())
+    frames["read_errors"] = nw.concat([apart, errors.join(nw.concat(referring).unique(), on="topic", how="semi")])
+    return Snapshot(snapshot.snapshot_id, **{name: nw.to_native(frame) for name, frame in frames.items()})
+
+
+def verify_read(snapshot: Snapshot[Frame]) -> str:
+    """A sentence when everything could be read.
+
+    Raises:
+        PartialRead: naming what could not be read (the first 20) and why.
+    """
+    read_errors = collect(snapshot.read_errors)
+    if not read_errors.is_empty():
+        lines = [f"{row['source']}: {row['subject']}: {row['error']}" for row in read_errors.sort("subject").to_dicts()]
+        shown = "\n".join(lines[:20] + ["…"] * (len(lines) > 20))
+        raise PartialRead(f"{len(lines)} things could not be read; their values are unknown, not zero:\n{shown}")
+    return f"Snapshot {snapshot.snapshot_id}: everything was read."
+
+
+def collect(frame: Any) -> pl.DataFrame:
+    """A small frame of either engine, without the stamp, as polars: for tables and charts. Spark works now."""
+    small = pl.DataFrame(frame if isinstance(frame, pl.DataFrame) else frame.toArrow())
+    return small.drop("snapshot_id", "observed_at", strict=False)
+
+
 def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     accepts = _matcher(groups)
     started_at = datetime.now(UTC)
@@ -91,11 +131,10 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     with reading.step("coordinators") as done:
         coordinated = fetch_groups(cluster.link, accepts)
         done(len(coordinated.committed_offsets))
-    partitions = _partitions(metadata, registered)
+    rows = _assemble(metadata, registered, consumers, coordinated)
     with reading.step("log offsets") as done:
-        log_offsets = fetch_log_offsets(cluster.link, [row for row in partitions if row.leader is not None])
-        done(len(log_offsets))
-    rows = _assemble(metadata, registered, partitions, consumers, coordinated, log_offsets)
+        rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
+        done(len(rows[tables.LOG_OFFSETS]))
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, coordinated.errors)
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.from_rows(reading.timings)
     info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
@@ -147,33 +186,38 @@ def _partitions(metadata: ClusterMetadata, registered: BrokersTree | None) -> li
 def _assemble(
     metadata: ClusterMetadata,
     registered: BrokersTree | None,
-    partitions: list[TopicPartition],
     consumers: ConsumersTree | None,
     coordinated: CoordinatedGroups,
-    log_offsets: Iterable[LogOffset],
 ) -> dict[tables.Table, pa.Table]:
-    topics = {row.topic for row in partitions}
+    """Every table that does not wait for the ends of the logs."""
+    partitions = _partitions(metadata, registered)
     registrations = consumers.registrations if consumers else ()
-    expanded = tables.SUBSCRIPTIONS.from_rows(expand_subscriptions(registrations, topics))
+    expanded = expand_subscriptions(registrations, {row.topic for row in partitions})
     sources: list[ConsumersTree | CoordinatedGroups] = [consumers, coordinated] if consumers else [coordinated]
-    committed = pa.concat_tables([source.committed_offsets for source in sources])
-    owned = pa.concat_tables([source.ownership for source in sources])
-    known = {(row.topic, row.partition) for row in partitions}
     return {
         tables.BROKERS: tables.BROKERS.from_rows(_with_endpoints(broker, registered) for broker in metadata.brokers),
         tables.TOPIC_PARTITIONS: tables.TOPIC_PARTITIONS.from_rows(partitions),
         tables.GROUPS: pa.concat_tables([source.groups for source in sources]),
         tables.MEMBERS: pa.concat_tables([source.members for source in sources]),
-        tables.SUBSCRIPTIONS: pa.concat_tables([expanded, coordinated.subscriptions]),
-        tables.OWNERSHIP: owned,
-        tables.COMMITTED_OFFSETS: committed,
-        tables.LOG_OFFSETS: tables.LOG_OFFSETS.from_rows(
-            [*log_offsets, *_leaderless(partitions), *_vanished(known, committed, owned)]
-        ),
+        tables.SUBSCRIPTIONS: pa.concat_tables([tables.SUBSCRIPTIONS.from_rows(expanded), coordinated.subscriptions]),
+        tables.OWNERSHIP: pa.concat_tables([source.ownership for source in sources]),
+        tables.COMMITTED_OFFSETS: pa.concat_tables([source.committed_offsets for source in sources]),
         tables.MIGRATION_STATES: (
             consumers.migration_states if consumers else tables.MIGRATION_STATES.schema.empty_table()
         ),
     }
+
+
+def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, pa.Table]) -> pa.Table:
+    """Of every topic that a group subscribes to, owns or has committed; partitions no broker knows are errors."""
+    referring = [rows[tables.SUBSCRIPTIONS], rows[tables.OWNERSHIP], rows[tables.COMMITTED_OFFSETS]]
+    topics = pc.unique(pa.chunked_array([chunk for table in referring for chunk in table["topic"].chunks], pa.string()))
+    known = rows[tables.TOPIC_PARTITIONS]
+    wanted = [TopicPartition(**row) for row in known.filter(pc.is_in(known["topic"], topics)).to_pylist()]
+    led = [row for row in wanted if row.leader is not None]
+    leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
+    vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
+    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.link, led), *leaderless, *vanished])
 
 
 def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
@@ -191,10 +235,6 @@ def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
     )
 
 
-def _leaderless(partitions: Iterable[TopicPartition]) -> list[LogOffset]:
-    return [LogOffset(row.topic, row.partition, None, None, row.error) for row in partitions if row.leader is None]
-
-
 def _vanished(known: set[tuple[str, int]], *referring: pa.Table) -> list[LogOffset]:
     """Partitions that are committed or owned and that no broker knows."""
     keys = pa.concat_tables([table.select(["topic", "partition"]) for table in referring])
@@ -207,29 +247,26 @@ def _vanished(known: set[tuple[str, int]], *referring: pa.Table) -> list[LogOffs
     ]
 
 
+_STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
+"""Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
+
+
 def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable[ReadError]) -> pa.Table:
-    """Every ``error`` of every table, named as ``cluster/group/topic-partition``, and what could not even be listed."""
-    errors = {(each.source, each.subject): each.error for each in unlisted}
-    for table, found in rows.items():
-        broken = found.filter(pc.is_valid(found["error"])).to_pylist() if "error" in found.column_names else []
-        for row in broken:
-            errors.setdefault((_source(row), _subject(table, row)), row["error"])
-    return tables.READ_ERRORS.from_rows(
-        ReadError(source, f"{cluster}/{subject}", error) for (source, subject), error in errors.items()
-    )
+    """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
+    found = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
+    for table, read in rows.items():
+        if "error" in read.column_names and table not in _STATES:
+            broken = read.filter(pc.is_valid(read["error"])).to_pylist()
+            found += [_error(cluster, row) for row in broken]
+    return tables.READ_ERRORS.from_rows(found)
 
 
-def _source(row: dict[str, object]) -> str:
-    return str(row.get("source") or row.get("store") or "kafka")
-
-
-def _subject(table: tables.Table, row: dict[str, object]) -> str:
-    if table is tables.BROKERS:
-        return f"broker {row['broker_id']}"
-    names = [str(row[key]) for key in ("group_id", "member_id") if row.get(key)]
+def _error(cluster: str, row: dict[str, Any]) -> ReadError:
+    names = [cluster, *(row[key] for key in ("group_id", "member_id") if row.get(key))]
     if "topic" in row:
         names.append(f"{row['topic']}-{row['partition']}")
-    return "/".join(names)
+    source = row.get("source") or row.get("store") or KAFKA
+    return ReadError(source, row.get("group_id"), row.get("topic"), "/".join(names), row["error"])
 
 
 def _stamped(info: SnapshotInfo, rows: dict[tables.Table, pa.Table]) -> tuple[str, dict[str, pa.Table]]:

@@ -1,6 +1,7 @@
 """Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order."""
 
 from kit.analyze.blocking import blockers
+from kit.analyze.change import lag_change
 from kit.analyze.distribution import canary_share, group_balance, member_shares, thread_shares
 from kit.analyze.findings import ownership_findings
 from kit.analyze.flavours import member_flavours
@@ -12,6 +13,7 @@ from kit.analyze.placement import broker_load, topic_skew
 from kit.analyze.readiness import readiness
 from kit.analyze.stages import STAGES
 from kit.analyze.stickiness import stickiness
+from kit.analyze.summary import group_summary
 
 __all__ = [
     "STAGES",
@@ -22,6 +24,8 @@ __all__ = [
     "group_balance",
     "group_lag",
     "group_parity",
+    "group_summary",
+    "lag_change",
     "member_flavours",
     "member_lag",
     "member_shares",

@@ -17,6 +17,11 @@ def subscribed_partitions(subscriptions: FrameT, topic_partitions: FrameT) -> Fr
     return topics.join(topic_partitions.select("topic", "partition"), on="topic", how="inner").select(*GROUP_PARTITION)
 
 
+def existing_partitions(topic_partitions: FrameT) -> FrameT:
+    """Without the one row that stands for a topic of which no partition is known (it has no replica)."""
+    return topic_partitions.filter(nw.col("replicas").list.len() > 0)
+
+
 def unreadable_groups(groups: FrameT) -> FrameT:
     """Groups of which at least one source could not be read: what they seem to lack may exist.
 

@@ -8,6 +8,7 @@ import narwhals as nw
 import polars
 from narwhals.typing import FrameT
 
+from kit.analyze.coverage import existing_partitions
 from kit.model import KAFKA, ZOOKEEPER
 
 _MEMBER = ["group_id", "source", "member_id"]
@@ -135,7 +136,8 @@ def _fair_shares(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
     by_topic = ["group_id", "source", "topic"]
     threads = subscriptions.select(*_MEMBER, "topic", nw.col("n_threads").cast(nw.Int64))
     totals = threads.group_by(*by_topic).agg(nw.col("n_threads").sum().alias("all_threads"))
-    sizes = topic_partitions.group_by("topic").agg(nw.len().cast(nw.Int64).alias("size"))
+    existing = existing_partitions(topic_partitions)
+    sizes = existing.group_by("topic").agg(nw.len().cast(nw.Int64).alias("size"))
     rows = threads.join(totals, on=by_topic, how="left").join(sizes, on="topic", how="left")
     share = _ratio(nw.col("size").fill_null(0) * nw.col("n_threads"), nw.col("all_threads"))
     rows = rows.with_columns(units=(share * _UNIT + 0.5).floor().cast(nw.Int64))

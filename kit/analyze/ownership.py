@@ -5,7 +5,7 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.analyze.coverage import GROUP_PARTITION, subscribed_partitions
+from kit.analyze.coverage import GROUP_PARTITION, existing_partitions, subscribed_partitions
 from kit.analyze.flavours import member_flavours
 from kit.model import KAFKA, ZOOKEEPER
 
@@ -26,7 +26,7 @@ def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, 
     assigned, embedded ones included); n_owners (consumers that read it; null if an owner could not be read), error.
     """
     owned = ownership.select(*GROUP_PARTITION)
-    subscribed = subscribed_partitions(subscriptions, topic_partitions)
+    subscribed = subscribed_partitions(subscriptions, existing_partitions(topic_partitions))
     rows = nw.concat([owned, subscribed]).unique()
     rows = rows.join(subscribed.with_columns(is_subscribed=nw.lit(True)), on=GROUP_PARTITION, how="left")
     rows = rows.join(_zookeeper_owners(ownership, members), on=GROUP_PARTITION, how="left")

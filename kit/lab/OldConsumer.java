@@ -32,7 +32,7 @@ import kafka.message.MessageAndMetadata;
  * Compiled by Janino against 1.1.1 and run on every old version, so: no lambdas, raw collections with casts, and the
  * rebalance listener, which 0.8.2 lacks, only by reflection. A file holds the consumer's configuration and
  * driver.id (the consumer id), driver.topics (t1,t2 | ~regex | !regex), driver.threads, driver.record (file of
- * consumed records) and driver.delay.ms (pause after each record).
+ * consumed records), driver.delay.ms (pause after each record) and driver.limit (leave after so many; 0: never).
  *
  * Standard output has one event per line, "epoch-ms consumer-id EVENT details":
  * START, NOLISTENER, REG streams, REL {topic:[partitions]}, BEG {topic:{partition:thread id}} (the whole group's
@@ -44,13 +44,17 @@ public class OldConsumer {
     private final Properties properties;
     private final Writer record;
     private final long delayMs;
+    private final long limit;
     private final Set seen = new HashSet();
     private ConsumerConnector connector;
+    private long taken = 0;
+    private boolean ended = false;
 
     OldConsumer(Properties properties) throws Exception {
         this.properties = properties;
         this.id = properties.getProperty("driver.id");
         this.delayMs = Long.parseLong(properties.getProperty("driver.delay.ms", "0"));
+        this.limit = Long.parseLong(properties.getProperty("driver.limit", "0"));
         this.record = new OutputStreamWriter(new FileOutputStream(properties.getProperty("driver.record"), true), "UTF-8");
     }
 
@@ -97,13 +101,20 @@ public class OldConsumer {
 
     private static void shutDown(List members) {
         for (Iterator each = members.iterator(); each.hasNext();) {
-            OldConsumer member = (OldConsumer) each.next();
-            if (member.connector != null) {
-                member.say("SHUTDOWN");
-                member.connector.shutdown();
-                member.say("STOP");
-            }
+            ((OldConsumer) each.next()).leave();
         }
+    }
+
+    private void leave() {
+        synchronized (this) {
+            if (connector == null || ended) {
+                return;
+            }
+            ended = true;
+        }
+        say("SHUTDOWN");
+        connector.shutdown();
+        say("STOP");
     }
 
     private void startOrExit() {
@@ -154,6 +165,10 @@ public class OldConsumer {
                 try {
                     for (Iterator records = stream.iterator(); records.hasNext();) {
                         take((MessageAndMetadata) records.next(), number);
+                        if (limit > 0 && count() >= limit) {
+                            leaveSoon();
+                            return;
+                        }
                     }
                     say("EOS " + number);
                 } catch (Exception error) {
@@ -179,6 +194,19 @@ public class OldConsumer {
         if (delayMs > 0) {
             Thread.sleep(delayMs);
         }
+    }
+
+    /** In a thread of its own: the connector's shutdown waits for the streams' threads. */
+    private void leaveSoon() {
+        new Thread(new Runnable() {
+            public void run() {
+                leave();
+            }
+        }).start();
+    }
+
+    private synchronized long count() {
+        return ++taken;
     }
 
     private void write(String line) throws Exception {

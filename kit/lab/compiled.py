@@ -1,4 +1,4 @@
-"""The lab's few Java sources, compiled without ``javac``: by the Janino that PySpark's wheel carries, once per change."""
+"""The lab's few Java sources, compiled without ``javac``: by the Janino in PySpark's wheel, once per change."""
 
 from __future__ import annotations
 

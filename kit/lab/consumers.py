@@ -15,7 +15,7 @@ REGISTER_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line a consumer said: ``at_ms`` (epoch), ``consumer``, ``name`` (``REG``, ``BEG``, ``ASSIGN`` …), ``details``."""
+    """One line a consumer said; ``at_ms`` is epoch time, ``name`` one of ``REG``, ``BEG``, ``ASSIGN`` …"""
 
     at_ms: int
     consumer: str
@@ -32,7 +32,8 @@ class Consumer:
     """One member of a group. ``consumer_id`` stands in its consumption file.
 
     For an old consumer it is the id under ``/consumers/<group>/ids``; for a new one it is the client id.
-    ``kind`` is ``old``, ``new`` or ``console``. Several members may share one ``process``.
+    ``kind`` is ``old``, ``new`` or ``console``. Several members may share one ``process``; one that ``leaves`` ends
+    its membership by itself.
     """
 
     consumer_id: str
@@ -41,6 +42,7 @@ class Consumer:
     process: Process
     consumption_file: Path
     events_file: Path
+    leaves: bool = False
 
     def events(self, name: str | None = None) -> list[Event]:
         """What this member said so far, oldest first; only events called ``name`` when given."""
@@ -84,12 +86,14 @@ class Consumer:
         return {(record["topic"], record["partition"]) for record in self.records()}
 
     def await_ready(self, seconds: float = REGISTER_SECONDS) -> None:
-        """Wait until it is a member: streams made (old), partitions assigned (new), started (console)."""
-        names = {"REG", "ASSIGN"}
-        if self.kind != "console":
-            self.process.wait_until(
-                lambda: any(event.name in names for event in self.events()), f"{self.consumer_id} a member", seconds
-            )
+        """Wait until it is a member: streams made (old), partitions assigned (new)."""
+        self.process.wait_until(self.is_member, f"{self.consumer_id} a member", seconds)
+
+    def is_member(self) -> bool:
+        """Whether it has said that it became a member of its group."""
+        if self.kind == "console":
+            return "Adding newly assigned partitions" in self.events_file.read_text(encoding="utf-8")
+        return any(event.name in ("REG", "ASSIGN") for event in self.events())
 
     def pause(self) -> None:
         """SIGSTOP its process, and with it every member that shares it."""

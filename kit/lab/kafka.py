@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from kit.lab import jars, jvm
 from kit.lab.ports import free_ports
 from kit.lab.process import Process, Ward
+from kit.lab.security import Security
 
 HEAP_MB = 160
 START_SECONDS = 60.0
 
 
 class Broker:
-    """One broker with a PLAINTEXT listener on 127.0.0.1; ``settings`` adds to or overrides its configuration."""
+    """One broker on 127.0.0.1.
+
+    ``addresses`` is listener → ``host:port``: PLAINTEXT, and with ``security`` also SASL_SSL and SSL.
+    """
 
     def __init__(
         self,
@@ -22,15 +25,19 @@ class Broker:
         broker_id: int,
         zookeeper_connect: str,
         brokers: int,
-        settings: Mapping[str, str] | None = None,
+        rack: str | None = None,
+        security: Security | None = None,
     ) -> None:
         self.ward = ward
         self.broker_id = broker_id
         self.name = f"broker-{broker_id}"
-        self.address = f"127.0.0.1:{free_ports(1)[0]}"
+        protocols = ("PLAINTEXT", "SASL_SSL", "SSL") if security else ("PLAINTEXT",)
+        self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(protocols, free_ports(len(protocols)))}
         self.zookeeper_connect = zookeeper_connect
         self.brokers = brokers
-        self.added = dict(settings or {})
+        self.added = {"broker.rack": rack} if rack else {}
+        if security is not None:
+            self.added |= security.broker_settings(**{name.lower(): at for name, at in self.addresses.items()})
         self.process: Process | None = None
         self._log_read = 0
 
@@ -62,7 +69,7 @@ class Broker:
         copies = min(3, self.brokers)
         return {
             "broker.id": str(self.broker_id),
-            "listeners": f"PLAINTEXT://{self.address}",
+            "listeners": f"PLAINTEXT://{self.addresses['PLAINTEXT']}",
             "inter.broker.listener.name": "PLAINTEXT",
             "zookeeper.connect": self.zookeeper_connect,
             "zookeeper.session.timeout.ms": "6000",

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from kit.lab import jars, old_consumers, topics
+from kit.errors import InputError
+from kit.lab import new_consumers, old_consumers, topics
 from kit.lab.consumers import Consumer, consumption_folder
-from kit.lab.kafka import Broker
+from kit.lab.new_consumers import NewMember, PacedProducer, production_folder
 from kit.lab.old_consumers import OldMember
 from kit.lab.process import Ward
-from kit.lab.zookeeper import ZooKeeper
+from kit.lab.security import Security, profile_sections
+from kit.lab.servers import Servers
+
+PROTECTED_GROUP = "vault-payments"
 
 
 class Lab:
     """``with Lab(brokers=1) as lab:`` – real servers, up when the block starts and gone when it ends.
 
-    They also end when the caller is killed. ``racks`` names one rack per broker; ``chroot`` (``/name``) puts
-    the brokers under a path of ZooKeeper.
+    They also end when the caller is killed. ``racks`` names one rack per broker; ``chroot`` (``/name``) puts the
+    brokers under a path of ZooKeeper. ``secured`` gives the brokers SASL_SSL and mutual TLS listeners and closes
+    ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
+    ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
     """
 
-    def __init__(self, brokers: int = 1, racks: Sequence[str] = (), chroot: str = "") -> None:
-        self._count = brokers
-        self._racks = racks
-        self._chroot = chroot
+    def __init__(
+        self,
+        brokers: int = 1,
+        racks: Sequence[str] = (),
+        chroot: str = "",
+        secured: bool = False,
+        zookeeper_version: str = "3.8",
+    ) -> None:
+        if racks and len(racks) != brokers:
+            raise InputError(f"A lab of {brokers} brokers needs {brokers} racks or none, not {len(racks)}.")
+        if zookeeper_version != "3.8" and brokers:
+            raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
+        self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
+        self._secured = secured
         self._numbers: Counter[str] = Counter()
         self._partitions: dict[str, int] = {}
+        self._serial = itertools.count(1)
 
     def start(self) -> Lab:
         """Start ZooKeeper, then all brokers side by side; raises LabError, after ending what was started."""
-        jars.ensure([jars.SERVERS])
         self.ward = Ward()
         try:
             self.consumption.mkdir()
-            self.zookeeper = ZooKeeper(self.ward)
-            self.zookeeper.start()
-            self.brokers = [self._broker(number) for number in range(1, self._count + 1)]
-            self.start_brokers()
+            self.production.mkdir()
+            self.security = Security(self.folder) if self._secured else None
+            if self.security is not None:
+                self.security.make_certificates()
+            self.servers = Servers(self.ward, *self._shape, self.security)
+            self.servers.start()
+            self._secure()
         except BaseException:
             self.ward.close()
             raise
         return self
 
-    def start_brokers(self) -> None:
-        for broker in self.brokers:
-            broker.launch()
-        for broker in self.brokers:
-            broker.await_started()
-
     def stop(self) -> None:
-        """End consumers first, then brokers, then ZooKeeper, and remove the folder."""
-        servers = [server.process for server in (*self.brokers, self.zookeeper) if server.process is not None]
-        self.ward.stop([process for process in self.ward.processes if process not in servers], seconds=10)
-        self.ward.stop([process for process in servers if process is not self.zookeeper.process], seconds=20)
+        """End everything and remove the folder."""
         self.ward.close()
 
     def __enter__(self) -> Lab:
@@ -68,9 +80,18 @@ class Lab:
     ) -> None:
         self.stop()
 
-    def _broker(self, number: int) -> Broker:
-        settings = {"broker.rack": self._racks[number - 1]} if self._racks else {}
-        return Broker(self.ward, number, self.zookeeper_connect, self._count, settings)
+    def _secure(self) -> None:
+        """Make the user, and one old group behind the digest."""
+        if self.security is not None:
+            self.security.create_user(self.admin)
+            consumer_id = f"{PROTECTED_GROUP}_{old_consumers.instance_id()}"
+            registration = b'{"version":1,"subscription":{"payments":1},"pattern":"static","timestamp":"1700000000000"}'
+            contents = {
+                f"{PROTECTED_GROUP}/ids/{consumer_id}": registration,
+                f"{PROTECTED_GROUP}/owners/payments/0": f"{consumer_id}-0".encode(),
+                f"{PROTECTED_GROUP}/offsets/payments/0": b"7",
+            }
+            self.security.protect(self.zookeeper_connect, "/consumers", contents)
 
     @property
     def folder(self) -> Path:
@@ -83,19 +104,29 @@ class Lab:
         return consumption_folder(self.ward.folder)
 
     @property
+    def production(self) -> Path:
+        """Folder with one file of JSON lines per paced producer: at_ms, producer, topic, partition, offset, number."""
+        return production_folder(self.ward.folder)
+
+    @property
     def zookeeper_connect(self) -> str:
-        """``host:port`` with the chroot."""
-        return self.zookeeper.connect + self._chroot
+        """``host:port`` with the chroot, unencrypted."""
+        return self.servers.zookeeper_connect
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` of every broker, comma between."""
-        return ",".join(broker.address for broker in self.brokers)
+        """``host:port`` of every broker, comma between; of a secured lab those of SASL_SSL."""
+        return self.servers.addresses("SASL_SSL" if self.security else "PLAINTEXT")
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Environment variables that the profile of a secured lab refers to, with their values."""
+        return self.security.secrets if self.security else {}
 
     @cached_property
     def admin(self) -> AdminClient:
         """An admin client over the unprotected listener."""
-        return AdminClient({**topics.QUIET, "bootstrap.servers": self.bootstrap_servers})
+        return AdminClient({**topics.QUIET, "bootstrap.servers": self.servers.addresses()})
 
     @cached_property
     def cluster_id(self) -> str:
@@ -103,14 +134,19 @@ class Lab:
 
     def create_topic(self, name: str, partitions: int, replication: int = 1) -> None:
         """Create a topic and wait until it is served by all its replicas; raises LabError."""
-        topics.create(self.admin, name, partitions, replication)
+        topics.create(self.admin, {name: partitions}, replication)
         self._partitions[name] = partitions
+
+    def create_topics(self, partitions: Mapping[str, int], replication: int = 1) -> None:
+        """Create several topics (name → partitions) at once."""
+        topics.create(self.admin, partitions, replication)
+        self._partitions |= partitions
 
     def produce(self, topic: str, count: int) -> dict[int, int]:
         """Write ``count`` records, numbered on, spread evenly over the topic; returns partition → count."""
         first = self._numbers[topic]
         self._numbers[topic] += count
-        return topics.produce(self.bootstrap_servers, topic, self._partitions[topic], first, count)
+        return topics.produce(self.servers.addresses(), topic, self._partitions[topic], first, count)
 
     def start_old_consumer(
         self,
@@ -129,7 +165,7 @@ class Lab:
         Returns when its streams are made (``wait``); raises LabError when it ends before.
         """
         names = topics if isinstance(topics, str) else ",".join(topics)
-        member = OldMember(group, names, threads, offsets, assignor, delay_ms, settings or {})
+        member = OldMember(group, names, threads, offsets, assignor, delay_ms, settings=settings or {})
         return self.start_old_consumers([member], version, wait)[0]
 
     def start_old_consumers(
@@ -141,11 +177,56 @@ class Lab:
             consumer.await_ready()
         return started
 
-    def profile_toml(self) -> str:
-        """The profile that names this lab as cluster ``lab``."""
-        return (
+    def start_new_consumer(
+        self,
+        group: str,
+        topics: str | Sequence[str],
+        client_id: str = "",
+        assignor: str = "range",
+        delay_ms: int = 0,
+        until_end: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        wait: bool = True,
+    ) -> Consumer:
+        """Start one confluent-kafka consumer in a process of its own; see ``NewMember`` for the arguments.
+
+        Returns when partitions are assigned to it (``wait``); raises LabError when it ends before.
+        """
+        names = [topics] if isinstance(topics, str) else topics
+        member = NewMember(group, names, client_id, assignor, delay_ms, until_end, settings or {})
+        return self.start_new_consumers([member], wait)[0]
+
+    def start_new_consumers(self, members: Sequence[NewMember], wait: bool = True) -> list[Consumer]:
+        """Start one process with several confluent-kafka consumers, of one group or of several."""
+        started = new_consumers.launch(self.ward, self.servers.addresses(), members, next(self._serial))
+        for consumer in started if wait else ():
+            consumer.await_ready()
+        return started
+
+    def start_console_consumer(self, group: str, topic: str, wait: bool = True) -> Consumer:
+        """Start the Java console consumer of Kafka 3.9.1 as a member of ``group``."""
+        consumer = new_consumers.launch_console(self.ward, self.servers.addresses(), group, topic, next(self._serial))
+        if wait:
+            consumer.await_ready()
+        return consumer
+
+    def start_producer(self, topics: str | Sequence[str], rate: float = 100.0) -> PacedProducer:
+        """Start a process that writes numbered records, ``rate`` per second over all ``topics``, until stopped."""
+        names = [topics] if isinstance(topics, str) else topics
+        return new_consumers.launch_producer(self.ward, self.servers.addresses(), names, rate, next(self._serial))
+
+    def profile_toml(self, protocol: str = "SASL_SSL", zookeeper_tls: bool = False) -> str:
+        """The profile that names this lab as cluster ``lab``.
+
+        ``protocol`` (``SASL_SSL``, or ``SSL`` with a client certificate) and ``zookeeper_tls`` choose what a secured
+        lab's profile uses; its secrets are those of ``secrets``.
+        """
+        servers = self.servers.addresses(protocol if self.security else "PLAINTEXT")
+        zookeeper = self.servers.zookeeper_tls_connect if zookeeper_tls else self.zookeeper_connect
+        plain = (
             "[clusters.lab]\n"
-            f'bootstrap_servers = "{self.bootstrap_servers}"\n'
-            f'zookeeper_connect = "{self.zookeeper_connect}"\n'
+            f'bootstrap_servers = "{servers}"\n'
+            f'zookeeper_connect = "{zookeeper}"\n'
             f'cluster_id = "{self.cluster_id}"\n'
         )
+        return plain + (profile_sections(self.security, protocol, zookeeper_tls) if self.security else "")

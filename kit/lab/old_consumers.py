@@ -34,7 +34,8 @@ class OldMember:
     """What one member is to do. ``topics`` is ``t1,t2``, ``~whitelist regex`` or ``!blacklist regex``.
 
     ``threads`` counts streams per topic; ``offsets`` is ``zookeeper``, ``kafka`` or ``both``; ``assignor`` is
-    ``range`` or ``roundrobin``; ``delay_ms`` is waited after each record; ``settings`` are consumer properties.
+    ``range`` or ``roundrobin``; ``delay_ms`` is waited after each record; after ``limit`` records (0: never) it
+    leaves its group in order; ``settings`` are consumer properties.
     """
 
     group: str
@@ -43,6 +44,7 @@ class OldMember:
     offsets: str = "zookeeper"
     assignor: str = "range"
     delay_ms: int = 0
+    limit: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def properties(self, zookeeper_connect: str, instance: str) -> dict[str, str]:
@@ -79,7 +81,15 @@ def launch(ward: Ward, zookeeper_connect: str, members: Sequence[OldMember], ver
     events = ward.folder / f"{name}.events"
     process = ward.start(name, command(ward, version, files), output=events)
     return [
-        Consumer(f"{m.group}_{i}", m.group, "old", process, consumption_file(ward.folder, f"{m.group}_{i}"), events)
+        Consumer(
+            f"{m.group}_{i}",
+            m.group,
+            "old",
+            process,
+            consumption_file(ward.folder, f"{m.group}_{i}"),
+            events,
+            m.limit > 0,
+        )
         for m, i in zip(members, instances)
     ]
 
@@ -99,6 +109,7 @@ def driver_properties(ward: Ward, member: OldMember, instance: str) -> dict[str,
         "driver.topics": member.topics,
         "driver.threads": str(member.threads),
         "driver.delay.ms": str(member.delay_ms),
+        "driver.limit": str(member.limit),
         "driver.record": str(consumption_file(ward.folder, consumer_id)),
     }
 

@@ -77,23 +77,20 @@ class Process:
 
     def kill(self) -> None:
         """kill -9 of the whole group, then wait for its end."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self.kill_without_waiting()
         self._popen.wait()
         self._forget()
 
-    def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """SIGTERM, wait, and after ``seconds`` SIGKILL, saying so on standard error."""
-        self.terminate()
-        self.finish(seconds)
+    def kill_without_waiting(self) -> None:
+        """kill -9 of the whole group, unless it has been waited for: its pid may be someone else's then."""
+        if self._popen.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
 
-    def terminate(self) -> None:
-        """Ask it to end (a paused one is woken for it) without waiting."""
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """SIGTERM (a paused one is woken for it), wait, and after ``seconds`` SIGKILL, saying so on standard error."""
         self.signal(signal.SIGTERM)
         self.signal(signal.SIGCONT)
-
-    def finish(self, seconds: float = STOP_SECONDS) -> None:
-        """Wait for the end that ``terminate`` asked for; kill after ``seconds``."""
         try:
             self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -115,7 +112,7 @@ class Ward:
         self.folder = Path(tempfile.mkdtemp(prefix="offramp-lab-"))
         self.processes: list[Process] = []
         self._watchdog = subprocess.Popen(
-            [sys.executable, "-I", watchdog.__file__, str(self.folder)],
+            [sys.executable, "-P", watchdog.__file__, str(self.folder)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -151,16 +148,15 @@ class Ward:
             self.processes.remove(process)
             self._say(f"drop {process.pid}")
 
-    def stop(self, processes: Sequence[Process], seconds: float = STOP_SECONDS) -> None:
-        """End several side by side; returns when all have ended."""
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.finish(seconds)
-
     def close(self) -> None:
-        """End what still runs, remove the folder and let the watchdog go."""
-        self.stop(list(self.processes), seconds=10)
+        """End what still runs, remove the folder and let the watchdog go.
+
+        Killed, not asked: what an orderly end would write goes with the folder.
+        """
+        for process in self.processes:
+            process.kill_without_waiting()
+        for process in list(self.processes):
+            process.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()

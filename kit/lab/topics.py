@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from kit.errors import LabError
 from kit.lab.process import wait_until
@@ -15,13 +18,28 @@ from kit.lab.process import wait_until
 QUIET = {"log_level": "0", "log.connection.close": "false"}
 
 
-def create(admin: AdminClient, name: str, partitions: int, replication: int) -> None:
-    """Create a topic and wait until every partition has a leader and all its replicas in sync; raises LabError."""
+def create(admin: AdminClient, partitions: Mapping[str, int], replication: int) -> None:
+    """Create topics (name → partitions) and wait until all replicas of each are in sync; raises LabError."""
+    wanted = [NewTopic(name, count, replication) for name, count in partitions.items()]
+    for name, future in admin.create_topics(wanted).items():
+        try:
+            future.result(30)
+        except (KafkaException, TimeoutError) as error:
+            raise LabError(f"Topic {name} was not created: {error or 'no answer in 30 s'}") from error
+    for name, count in partitions.items():
+        wait_until(partial(is_whole, admin, name, count, replication), f"topic {name} on all its brokers", 30)
+
+
+def knows_all(address: str, brokers: int) -> bool:
+    """Whether the broker at ``address`` names all ``brokers`` and a controller among them.
+
+    A broker serves before it is told of anyone, itself included; a client that meets it then gives up for long.
+    """
     try:
-        admin.create_topics([NewTopic(name, partitions, replication)])[name].result(30)
-    except KafkaException as error:
-        raise LabError(f"Topic {name} was not created: {error.args[0].str()}") from error
-    wait_until(lambda: is_whole(admin, name, partitions, replication), f"topic {name} on all its brokers", 30)
+        found = AdminClient({**QUIET, "bootstrap.servers": address}).list_topics(timeout=2)
+    except KafkaException:
+        return False
+    return len(found.brokers) == brokers and found.controller_id in found.brokers
 
 
 def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -> bool:
@@ -35,14 +53,14 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, cou
 
     Raises LabError when one was not acknowledged within two minutes.
     """
-    acknowledged: Counter[int] = Counter({partition: 0 for partition in range(partitions)})
+    acknowledged: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
     failures: list[str] = []
 
     def told(error: Any, message: Message) -> None:
         if error is not None:
             failures.append(str(error))
         else:
-            acknowledged[message.partition()] += 1
+            acknowledged[int(message.partition() or 0)] += 1
 
     producer = Producer({**QUIET, "bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "linger.ms": 5})
     for number in range(first, first + count):

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 MARK = "OFFRAMP_LAB"
 

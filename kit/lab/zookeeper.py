@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Mapping
 
 from kit.lab import jars, jvm
 from kit.lab.ports import free_ports
@@ -15,17 +16,20 @@ MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
 
 class ZooKeeper:
-    """A standalone server on 127.0.0.1; sessions from 2 s to 60 s, as one tick is 1 s.
+    """A standalone server on 127.0.0.1; sessions from 2 s to 30 min (a stopped member can stay for as long).
 
     ``version`` is ``3.8`` (Kafka 3.9.1's) or ``3.4`` (the old consumers' jars: a server without multiRead).
     """
 
-    def __init__(self, ward: Ward, version: str = "3.8", name: str = "zookeeper") -> None:
+    def __init__(
+        self, ward: Ward, version: str = "3.8", name: str = "zookeeper", settings: Mapping[str, str] | None = None
+    ) -> None:
         self.ward = ward
         self.name = name
         self.version = version
         self.port = free_ports(1)[0]
         self.connect = f"127.0.0.1:{self.port}"
+        self.added = dict(settings or {})
         self.process: Process | None = None
 
     def start(self) -> None:
@@ -49,12 +53,13 @@ class ZooKeeper:
             "maxClientCnxns": "0",
             "tickTime": "1000",
             "minSessionTimeout": "2000",
-            "maxSessionTimeout": "60000",
+            "maxSessionTimeout": "1800000",
             "4lw.commands.whitelist": "ruok,srvr,mntr,cons",
+            **self.added,
         }
 
     def serves(self) -> bool:
-        """Whether it answers ``srvr`` as a standalone server; ``ruok`` is answered even by one whose main thread died."""
+        """Whether it answers ``srvr`` as a standalone server (``ruok`` is answered with a dead main thread too)."""
         return "Mode: standalone" in self.command("srvr")
 
     def command(self, word: str) -> str:

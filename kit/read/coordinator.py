@@ -149,7 +149,9 @@ async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline
         try:
             response = await link.ask(ListGroupsRequest(min_version=0), broker_id, deadline)
         except RETRIABLE_FAILURES as error:
-            found.errors.append(ReadError(KAFKA, f"broker {broker_id}", f"its groups can't be listed: {error}"))
+            found.errors.append(
+                ReadError(KAFKA, None, None, f"broker {broker_id}", f"its groups can't be listed: {error}")
+            )
             return
         if response.error_code not in RETRIABLE_CODES or not deadline.allows(attempt):
             break
@@ -157,7 +159,7 @@ async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline
         attempt += 1
     if response.error_code:
         reason = f"its groups can't be listed: {describe_code(response.error_code)}"
-        found.errors.append(ReadError(KAFKA, f"broker {broker_id}", reason))
+        found.errors.append(ReadError(KAFKA, None, None, f"broker {broker_id}", reason))
     for each in response.groups:
         found.listed[each.group_id] = _Listed(
             broker_id, each.protocol_type, getattr(each, "group_state", None) or None, getattr(each, "group_type", None)

@@ -1,0 +1,24 @@
+"""Sentences about rows: each rule is one column of text, null where it doesn't apply; applying ones become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+
+def sentence(applies: nw.Expr, *parts: str | nw.Expr) -> nw.Expr:
+    """``Group <group_id>: `` and the parts, where the rule applies; else null. Whole numbers are written out."""
+    pieces = [nw.lit(part) if isinstance(part, str) else part.cast(nw.String) for part in parts]
+    return nw.when(applies).then(nw.concat_str([nw.lit("Group "), nw.col("group_id"), nw.lit(": "), *pieces]))
+
+
+def applying(rows: FrameT, rules: Mapping[str, nw.Expr], keep: list[str], code: str) -> FrameT:
+    """One row per row and rule that applies: the columns to keep, the rule's name in ``code``, ``sentence``.
+
+    All rules look at one wide row, so that what leads to it is computed once.
+    """
+    told = rows.select(*keep, **rules)
+    found = told.unpivot(on=list(rules), index=keep, variable_name=code, value_name="sentence")
+    return found.filter(~nw.col("sentence").is_null())

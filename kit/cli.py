@@ -1,0 +1,225 @@
+"""``offramp``: the library's verbs for a terminal and for schedulers, with the same names and numbers.
+
+Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 login refused; 6 wrong cluster;
+7 can't be read; 8 no such group; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kit import views
+from kit.cluster import connect
+from kit.errors import OfframpError
+from kit.lab.command import app as lab_app
+from kit.profile import load_profile
+from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
+
+app = typer.Typer(
+    name="offramp",
+    help="Who owns what, how evenly, how far behind – for Kafka consumer groups in ZooKeeper and in Kafka.",
+    epilog=__doc__.partition("\n\n")[2].replace("\n", " ") if __doc__ else None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(lab_app, name="lab", help="Real servers and consumers on this machine, to try things on.")
+
+ProfileName = Annotated[str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml [its only one].")]
+ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
+GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
+Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")]
+Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
+
+_out = Console()
+_err = Console(stderr=True)
+
+
+@app.command()
+def groups(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    pattern: Pattern = EVERY_GROUP,
+    as_json: AsJson = False,
+) -> None:
+    """Every group in one line: stage, members, lag in both stores, findings."""
+    with _snapshot(profile, profile_file, None, pattern) as snapshot:
+        _print(views.summary(snapshot).sort("group_id"), as_json)
+
+
+@app.command()
+def lag(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    group: GroupId = None,
+    pattern: Pattern = EVERY_GROUP,
+    as_json: AsJson = False,
+) -> None:
+    """Lag in records: per partition of one group, or in total for every group."""
+    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+        partitions = views.lag(snapshot)
+        if group is None:
+            _print(views.group_lag(partitions).sort("group_id", "store"), as_json)
+        else:
+            _print(partitions.sort("topic", "partition", "store"), as_json)
+
+
+@app.command()
+def ownership(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    group: GroupId = None,
+    pattern: Pattern = EVERY_GROUP,
+    as_json: AsJson = False,
+) -> None:
+    """Who owns each partition of one group; for many groups what is wrong with the ownership, in sentences."""
+    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+        found = views.findings(snapshot).sort("group_id", "finding", "topic", "partition")
+        if group is None:
+            _print(found, as_json)
+            return
+        _print(views.owners(snapshot).sort("topic", "partition"), as_json)
+        if not as_json:
+            _print_sentences(found)
+
+
+@app.command()
+def readiness(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    group: GroupId = None,
+    pattern: Pattern = EVERY_GROUP,
+    as_json: AsJson = False,
+) -> None:
+    """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
+    with _snapshot(profile, profile_file, group, pattern) as snapshot:
+        stages = views.readiness(snapshot).sort("group_id")
+        blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
+        if as_json:
+            sentences = blocking.group_by("group_id").agg(blockers=pl.struct("blocker", "sentence"))
+            _print(
+                stages.join(sentences, on="group_id", how="left").with_columns(pl.col("blockers").fill_null([])), True
+            )
+        else:
+            _print(stages, False)
+            _print_sentences(blocking)
+
+
+@app.command()
+def snapshot(
+    history: Folder,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    pattern: Pattern = EVERY_GROUP,
+    as_json: AsJson = False,
+) -> None:
+    """Read the cluster once and append what was seen to a history of Parquet files."""
+    from kit.history import History
+    from kit.snapshot import take_snapshot
+    from kit.spark import spark_session
+
+    with _refusals():
+        chosen = load_profile(profile, profile_file)
+        _say("starting Spark …")
+        spark = spark_session(chosen)
+        kept = History(spark, history)
+        with connect(chosen) as cluster:
+            _say(f"reading {cluster.name} ({cluster.cluster_id}) …")
+            taken = take_snapshot(spark, cluster, pattern)
+        kept.append(taken)
+        timings = pl.DataFrame(taken.read_timings.toArrow())
+        _print(timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows"), as_json)
+        verify_read(taken)
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
+        "runs"
+    ),
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    pattern: Pattern = EVERY_GROUP,
+    history: Annotated[str, typer.Option("--history", help="Folder of the history [<output>/history].")] = "",
+) -> None:
+    """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network."""
+    from kit.report import run_report
+
+    with _refusals():
+        made = run_report(
+            load_profile(profile, profile_file), output, pattern, history or str(output / "history"), _say
+        )
+        _out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
+
+
+def main() -> None:
+    """Entry point of the ``offramp`` command."""
+    app()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """The project's own errors as one line and their exit code."""
+    try:
+        yield
+    except OfframpError as error:
+        _err.print(f"offramp: {error}", style="bold red", highlight=False, markup=False, soft_wrap=True)
+        raise typer.Exit(error.exit_code) from None
+
+
+@contextmanager
+def _snapshot(
+    profile: str | None, profile_file: Path | None, group: str | None, pattern: str
+) -> Iterator[Snapshot[pl.DataFrame]]:
+    """One snapshot to print from; afterwards says what could not be read."""
+    with _refusals():
+        with connect(load_profile(profile, profile_file)) as cluster:
+            taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+        yield taken
+        verify_read(taken)
+
+
+def _print(rows: pl.DataFrame, as_json: bool) -> None:
+    rows = rows.drop("snapshot_id", "observed_at", strict=False)
+    if as_json:
+        json.dump(rows.to_dicts(), sys.stdout, default=_as_text, indent=1)
+        sys.stdout.write("\n")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name, kind in rows.schema.items():
+        table.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold")
+    for row in rows.iter_rows():
+        table.add_row(*(_cell(value) for value in row))
+    _out.print(table)
+
+
+def _print_sentences(rows: pl.DataFrame) -> None:
+    for sentence in rows["sentence"]:
+        _out.print(f"• {sentence}", markup=False, highlight=False)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _as_text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _say(text: str) -> None:
+    _err.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,108 @@
+"""``offramp lab up | status | down``: a lab that goes on in the background."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import psutil  # type: ignore[import-untyped]
+import typer
+
+from kit.lab import daemon, scenario, state
+
+POLL_SECONDS = 0.1
+DOWN_SECONDS = 30.0
+
+app = typer.Typer(help="Real ZooKeeper, Kafka and consumers on this machine.", no_args_is_help=True)
+
+
+@app.command()
+def up(
+    brokers: Annotated[int, typer.Option(min=1, max=9, help="Number of brokers.")] = scenario.BROKERS,
+    bare: Annotated[bool, typer.Option("--bare", help="Servers only, no consumer groups.")] = False,
+) -> None:
+    """Start servers and about twenty consumer groups in the background, and print the profile to use."""
+    running = state.load()
+    if running is not None:
+        typer.echo(f"A lab is running already ({running.summary}).")
+        show_profile(running)
+        return
+    started = start(brokers, bare)
+    typer.echo(f"The lab is up: {started.summary}. It goes on until: offramp lab down")
+    show_profile(started)
+
+
+@app.command()
+def status() -> None:
+    """Say whether a lab runs, with what, and where its profile is. Exit code 1 when none runs."""
+    running = state.load()
+    if running is None:
+        typer.echo("No lab is running. Start one with: offramp lab up")
+        raise typer.Exit(1)
+    holder = running.process()
+    parts = [child for child in holder.children() if child.status() != psutil.STATUS_ZOMBIE] if holder else []
+    typer.echo(f"A lab is running: {running.summary}; {len(parts)} processes, folder {running.folder}")
+    show_profile(running)
+
+
+@app.command()
+def down() -> None:
+    """Stop the lab and everything in it."""
+    running = state.load()
+    holder = running.process() if running else None
+    if holder is None:
+        typer.echo("No lab is running.")
+        return
+    holder.terminate()
+    try:
+        holder.wait(DOWN_SECONDS)
+    except psutil.TimeoutExpired:
+        typer.echo(f"It did not end in {DOWN_SECONDS:.0f} s: killed; its watchdog ends the rest.", err=True)
+        holder.kill()
+    state.state_file().unlink(missing_ok=True)
+    typer.echo("The lab is down.")
+
+
+def start(brokers: int, bare: bool) -> state.State:
+    """Start the holding process, show what it says until the lab is ready, and return its state.
+
+    Ends the program with the holder's exit code when it fails; Ctrl-C ends the holder too.
+    """
+    log = state.home() / "up.log"
+    with log.open("w", encoding="utf-8") as out, log.open(encoding="utf-8") as lines:
+        command = [sys.executable, "-m", daemon.__name__, str(brokers), "bare" if bare else "fleet"]
+        holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        try:
+            return follow(holder, lines)
+        except KeyboardInterrupt:
+            holder.terminate()
+            holder.wait()
+            raise typer.Exit(130) from None
+
+
+def follow(holder: subprocess.Popen[bytes], lines: TextIO) -> state.State:
+    """Print the holder's lines until its state is there."""
+    while True:
+        ended = holder.poll()
+        ready = state.load()
+        for line in lines:
+            typer.echo(line.rstrip("\n"))
+        if ready is not None and ready.pid == holder.pid:
+            return ready
+        if ended is not None:
+            raise typer.Exit(ended or 1)
+        time.sleep(POLL_SECONDS)
+
+
+def show_profile(running: state.State) -> None:
+    """Print the profile and how to make the other commands use it."""
+    typer.echo(f"\nProfile ({running.profile_file}):\n")
+    typer.echo(Path(running.profile_file).read_text(encoding="utf-8"))
+    typer.echo(f"export OFFRAMP_PROFILE_FILE={running.profile_file}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,70 @@
+"""Holds a lab in the background: ``python -m kit.lab.daemon <brokers> fleet|bare``, started by ``offramp lab up``.
+
+What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from kit.errors import LabError, OfframpError
+from kit.lab import scenario, state
+from kit.lab.lab import Lab
+
+PROFILE_NAME = "offramp.toml"
+
+
+def end(number: int, frame: FrameType | None) -> None:
+    """Leave every ``with`` on the way out."""
+    raise SystemExit(0)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def hold(brokers: int, bare: bool) -> None:
+    """Start the lab, write its profile and state, and wait for the signal to end."""
+    began = time.monotonic()
+    racks = [scenario.RACKS[number % len(scenario.RACKS)] for number in range(brokers)]
+    say(f"Starting ZooKeeper and {brokers} {'broker' if brokers == 1 else 'brokers'} …")
+    with Lab(brokers, racks) as lab:
+        say(f"servers are up ({time.monotonic() - began:.0f} s)")
+        summary = f"ZooKeeper, {brokers} broker(s)"
+        if not bare:
+            summary += f", {len(scenario.start(lab, say).groups)} groups"
+        profile = lab.folder / PROFILE_NAME
+        profile.write_text(lab.profile_toml(), encoding="utf-8")
+        state.save(state.State.of(os.getpid(), lab.folder, profile, summary))
+        try:
+            while True:
+                signal.pause()
+        finally:
+            state.state_file().unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Hold a lab unless another is held already; errors end with their exit code."""
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with Path(state.home() / "lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("error: another lab is being started or stopped right now.")
+            raise SystemExit(LabError.exit_code) from None
+        try:
+            hold(int(sys.argv[1]), sys.argv[2] == "bare")
+        except OfframpError as error:
+            say(f"error: {error}")
+            raise SystemExit(error.exit_code) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Faults by name, for tests and rehearsals: what they hit is a consumer, a producer or a broker of a lab."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kazoo.client import KazooClient
+
+from kit.errors import InputError
+from kit.lab.consumers import Consumer
+from kit.lab.kafka import Broker
+from kit.lab.lab import Lab
+from kit.lab.process import Process, wait_until
+
+EXPIRY_SECONDS = 90.0
+
+
+class Victim(Protocol):
+    """Whatever runs in a process of its own."""
+
+    @property
+    def process(self) -> Process | None: ...
+
+
+def pause(victim: Victim) -> None:
+    """SIGSTOP: it stands still with its connections open; sessions end by their time-outs."""
+    running(victim).pause()
+
+
+def resume(victim: Victim) -> None:
+    """SIGCONT after ``pause``."""
+    running(victim).resume()
+
+
+def kill(victim: Victim) -> None:
+    """kill -9: no farewell to anyone."""
+    running(victim).kill()
+
+
+def stop(victim: Victim) -> None:
+    """SIGTERM and wait: an orderly farewell."""
+    running(victim).stop()
+
+
+def running(victim: Victim) -> Process:
+    """Its process; raises InputError when it was never started."""
+    if victim.process is None:
+        raise InputError(f"{victim} was never started.")
+    return victim.process
+
+
+def broker(lab: Lab, broker_id: int) -> Broker:
+    """The broker with that id; raises InputError when the lab has none."""
+    for candidate in lab.servers.brokers:
+        if candidate.broker_id == broker_id:
+            return candidate
+    raise InputError(f"The lab has {len(lab.servers.brokers)} brokers, none with id {broker_id}.")
+
+
+def restart_broker(lab: Lab, broker_id: int) -> None:
+    """Start a stopped or killed broker again, once ZooKeeper has let go of its old registration."""
+    again = broker(lab, broker_id)
+    await_gone(lab, f"/brokers/ids/{broker_id}")
+    again.launch()
+    again.await_started()
+    lab.servers.await_known(again)
+
+
+def expire_session(lab: Lab, consumer: Consumer) -> None:
+    """Let the ZooKeeper session of an old consumer end (it stands still that long), then let the consumer go on."""
+    consumer.pause()
+    try:
+        await_gone(lab, f"/consumers/{consumer.group}/ids/{consumer.consumer_id}")
+    finally:
+        consumer.resume()
+
+
+def await_gone(lab: Lab, path: str) -> None:
+    """Wait until a znode has vanished; raises LabError after 90 s."""
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+    try:
+        wait_until(lambda: client.exists(path) is None, f"the end of {path}", EXPIRY_SECONDS)
+    finally:
+        client.stop()
+        client.close()

@@ -1,0 +1,95 @@
+"""The report notebook, run by papermill: an executed notebook to open again and one HTML that needs no network."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from nbconvert import HTMLExporter
+
+from kit import errors
+from kit.cluster import connect
+from kit.errors import InputError, OfframpError, ReadError
+from kit.profile import Profile
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+OUTCOME = "application/vnd.offramp.outcome+json"
+"""The MIME type under which a notebook's last cell says what came of it."""
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; color: #1c2733; }}
+h1 {{ font-size: 1.7rem; }} h2 {{ margin-top: 2.4rem; border-bottom: 1px solid #d5dce3; padding-bottom: .3rem; }}
+table {{ border-collapse: collapse; font-size: 13px; }} div.dataframe, div:has(> table) {{ overflow-x: auto; }}
+th, td {{ padding: .25rem .6rem; border-bottom: 1px solid #e6ebf0; text-align: left; vertical-align: top; }}
+th {{ position: sticky; top: 0; background: #f4f7f9; white-space: nowrap; }}
+pre {{ white-space: pre-wrap; }} svg {{ max-width: 100%; height: auto; }} .anchor-link {{ display: none; }}
+</style></head><body>
+{body}
+</body></html>
+"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a report lies, and what its notebook said of itself."""
+
+    notebook: Path
+    html: Path
+    outcome: dict[str, Any]
+
+
+def run_report(
+    profile: Profile, output: Path, groups: str, history: str, say: Callable[[str], None] = lambda text: None
+) -> Report:
+    """Run ``notebooks/report/groups.ipynb`` for one cluster into a new folder under ``output``.
+
+    Raises:
+        OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
+    """
+    with connect(profile) as cluster:
+        say(f"reporting on {cluster.name} ({cluster.cluster_id})")
+    folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{profile.name}"
+    folder.mkdir(parents=True)
+    notebook = folder / "groups.ipynb"
+    parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": history}
+    say("running the notebook: starting Spark, reading, analysing …")
+    _execute(NOTEBOOKS / "report" / "groups.ipynb", notebook, parameters)
+    executed = nbformat.read(notebook, as_version=4)
+    page = folder / "groups.html"
+    page.write_text(render_html(executed, f"{profile.name}: consumer groups"), encoding="utf-8")
+    return Report(notebook, page, _outcome(executed))
+
+
+def render_html(notebook: Any, title: str) -> str:
+    """Outputs and text of an executed notebook as one page without scripts or links to other files."""
+    exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
+    body, _ = exporter.from_notebook_node(notebook)
+    return _PAGE.format(title=html.escape(title), body=body)
+
+
+def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:
+    try:
+        papermill.execute_notebook(source, target, parameters=parameters, cwd=source.parent, progress_bar=False)
+    except papermill.PapermillExecutionError as error:
+        kind = getattr(errors, error.ename, ReadError)
+        chosen = kind if isinstance(kind, type) and issubclass(kind, OfframpError) else ReadError
+        raise chosen(f"the notebook stopped: {error.ename}: {error.evalue}; see {target}") from None
+    except OSError as error:
+        raise InputError(f"{target} can't be written: {error}") from error
+
+
+def _outcome(notebook: Any) -> dict[str, Any]:
+    for cell in reversed(notebook.cells):
+        for output in cell.get("outputs", ()):
+            found = output.get("data", {}).get(OUTCOME)
+            if found is not None:
+                return dict(found)
+    raise ReadError("the notebook ended without saying what came of it")

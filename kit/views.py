@@ -1,0 +1,131 @@
+"""The analyses of one snapshot by name: each hands the right tables of the snapshot to one function of ``kit.analyze``.
+
+On a Spark snapshot they give Spark DataFrames, on a polars snapshot polars DataFrames, with the same numbers.
+"""
+
+from __future__ import annotations
+
+from kit import analyze
+from kit.errors import NotFound
+from kit.snapshot import Frame, Snapshot, collect
+
+
+def lag(snapshot: Snapshot[Frame]) -> Frame:
+    """Lag per group, store and partition (``partition_lag``)."""
+    result: Frame = analyze.partition_lag(
+        committed_offsets=snapshot.committed_offsets,
+        log_offsets=snapshot.log_offsets,
+        ownership=snapshot.ownership,
+        subscriptions=snapshot.subscriptions,
+        topic_partitions=snapshot.topic_partitions,
+        groups=snapshot.groups,
+    )
+    return result
+
+
+def group_lag(partition_lag: Frame) -> Frame:
+    """Totals per group and store of :func:`lag`'s rows (``group_lag``)."""
+    result: Frame = analyze.group_lag(partition_lag)
+    return result
+
+
+def owners(snapshot: Snapshot[Frame]) -> Frame:
+    """Who owns each partition, by ZooKeeper and by Kafka (``partition_owners``)."""
+    result: Frame = analyze.partition_owners(
+        ownership=snapshot.ownership,
+        members=snapshot.members,
+        subscriptions=snapshot.subscriptions,
+        topic_partitions=snapshot.topic_partitions,
+    )
+    return result
+
+
+def findings(snapshot: Snapshot[Frame]) -> Frame:
+    """What is wrong with the ownership, in sentences (``ownership_findings``)."""
+    result: Frame = analyze.ownership_findings(
+        groups=snapshot.groups,
+        members=snapshot.members,
+        ownership=snapshot.ownership,
+        subscriptions=snapshot.subscriptions,
+        topic_partitions=snapshot.topic_partitions,
+        committed_offsets=snapshot.committed_offsets,
+    )
+    return result
+
+
+def shares(snapshot: Snapshot[Frame]) -> Frame:
+    """How many partitions each member has, and its fair share (``member_shares``)."""
+    result: Frame = analyze.member_shares(
+        members=snapshot.members,
+        ownership=snapshot.ownership,
+        subscriptions=snapshot.subscriptions,
+        topic_partitions=snapshot.topic_partitions,
+    )
+    return result
+
+
+def parity(snapshot: Snapshot[Frame]) -> Frame:
+    """ZooKeeper's offsets against Kafka's (``store_parity``)."""
+    result: Frame = analyze.store_parity(committed_offsets=snapshot.committed_offsets, groups=snapshot.groups)
+    return result
+
+
+def readiness(snapshot: Snapshot[Frame]) -> Frame:
+    """Each group's stage on the way from ZooKeeper to Kafka coordination (``readiness``)."""
+    result: Frame = analyze.readiness(**_readiness_tables(snapshot))
+    return result
+
+
+def blockers(snapshot: Snapshot[Frame]) -> Frame:
+    """What stands in each group's way, in sentences (``blockers``)."""
+    result: Frame = analyze.blockers(**_readiness_tables(snapshot))
+    return result
+
+
+def summary(snapshot: Snapshot[Frame]) -> Frame:
+    """One line per group (``group_summary``)."""
+    result: Frame = analyze.group_summary(
+        groups=snapshot.groups,
+        readiness=readiness(snapshot),
+        group_lag=group_lag(lag(snapshot)),
+        group_balance=analyze.group_balance(shares(snapshot)),
+        ownership_findings=findings(snapshot),
+    )
+    return result
+
+
+def broker_load(snapshot: Snapshot[Frame]) -> Frame:
+    """Leaders and replicas per broker (``broker_load``)."""
+    result: Frame = analyze.broker_load(topic_partitions=snapshot.topic_partitions, brokers=snapshot.brokers)
+    return result
+
+
+def topic_skew(snapshot: Snapshot[Frame]) -> Frame:
+    """How unevenly each topic lies on the brokers (``topic_skew``)."""
+    result: Frame = analyze.topic_skew(topic_partitions=snapshot.topic_partitions, brokers=snapshot.brokers)
+    return result
+
+
+def _readiness_tables(snapshot: Snapshot[Frame]) -> dict[str, Frame]:
+    names = (
+        "groups",
+        "members",
+        "ownership",
+        "committed_offsets",
+        "migration_states",
+        "subscriptions",
+        "topic_partitions",
+    )
+    return {name: getattr(snapshot, name) for name in names}
+
+
+def most_lagging(snapshot: Snapshot[Frame]) -> str:
+    """The id of the group with the most lag in either store; of equals the first by name.
+
+    Raises:
+        NotFound: the cluster has no group.
+    """
+    totals = collect(group_lag(lag(snapshot))).sort("lag", "group_id", descending=[True, False], nulls_last=True)
+    if totals.is_empty():
+        raise NotFound("the cluster has no group that owns, commits or subscribes to anything")
+    return str(totals["group_id"][0])

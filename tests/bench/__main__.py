@@ -1,0 +1,53 @@
+"""Runs the comparisons: ``python -m tests.bench [--strict] [--only NAME] [--scale PART]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from kit.errors import OfframpError
+from tests.bench import groups, lag, memory, znodes
+from tests.bench.clock import WrongAnswer, say
+from tests.bench.rows import RESULTS, Row, table, write
+from tests.bench.site import Site, Sizes, filled
+
+COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
+    "groups": groups.compared,
+    "znodes": znodes.compared,
+    "memory": memory.compared,
+    "lag": lag.compared,
+}
+
+
+def main() -> int:
+    """0; 1 when a side read something else than was filled in, or, with ``--strict``, when a goal is missed."""
+    options = _options()
+    rows: list[Row] = []
+    try:
+        with filled(Sizes().scaled(options.scale)) as site:
+            for name in options.only or COMPARISONS:
+                rows += COMPARISONS[name](site)
+            say("stopping the lab")
+    except OfframpError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except WrongAnswer as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(table(rows))
+    write(rows)
+    print(f"Written to {RESULTS}")
+    return 1 if options.strict and any(row.is_missed for row in rows) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Our readers beside other tools.")
+    parser.add_argument("--strict", action="store_true", help="end with 1 when a goal is missed")
+    parser.add_argument("--only", action="append", choices=COMPARISONS, help="one comparison; can be given again")
+    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size (the goals are for 1)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
