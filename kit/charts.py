@@ -69,14 +69,14 @@ def enable_svg() -> None:
 
 
 def svg(chart: Chart) -> str:
-    """One self-contained ``<svg>`` element; ids are the chart's own, so several can stand in one page."""
+    """One self-contained ``<svg>`` element; the same rows give the same text.
+
+    Ids are the chart's own, so several can stand in one page.
+    """
     with alt.theme.enable("offramp"):
         drawn = io.StringIO()
         chart.save(drawn, format="svg")
-    text = drawn.getvalue()
-    prefix = "c" + hashlib.sha256(text.encode()).hexdigest()[:8]
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
-    return re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    return _with_own_ids(drawn.getvalue())
 
 
 def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") -> Chart:
@@ -178,6 +178,15 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
         tooltip=[f"{by}:N", "verdict:N", "n_partitions:Q", *_difference_tips()],
     ).properties(width=520, height=alt.Step(22), title=_title(title, [_equal_summary(parity), shown]))
     return bars
+
+
+def _with_own_ids(text: str) -> str:
+    """Vega numbers its ids by the process: here they are numbered by the chart and carry its digest."""
+    names = list(dict.fromkeys(re.findall(r'\bid="([^"]+)"', text)))
+    for number, name in enumerate(names):
+        text = text.replace(f'id="{name}"', f'id="@-{number}"').replace(f"url(#{name})", f"url(#@-{number})")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return re.sub(r'(id="|url\(#)@-', rf"\g<1>c{digest}-", text)
 
 
 def _frame(frame: IntoDataFrame) -> pl.DataFrame:

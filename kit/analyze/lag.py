@@ -26,16 +26,21 @@ def partition_lag(
     that hold an offset of it, else the sources that know its members. The parts are read commits first, so
     ``lag_raw`` is negative only where the log shrank (a recreated topic) or the offset was set by hand.
 
-    Columns: group_id, store, topic, partition; member_id (the owner by that store's source, null if none; of several
-    the first by name); committed_offset, log_start_offset, log_end_offset;
+    Columns: group_id, store, topic, partition; member_id (the owner by that store's source, else by the
+    other; null if none; of several the first by name); committed_offset, log_start_offset, log_end_offset;
     lag_raw = end − committed; lag = lag_raw, at least 0; lag_retained = end − max(start, committed), at least 0;
     lost = start − committed, at least 0 (committed, unread and already deleted). Each is null when one of its parts is.
     uncommitted: this store is known to hold no offset. error: why a value is missing. With ``groups``, a group that
     could not be read in that source has unknown, not uncommitted, partitions.
     """
-    considered = _considered(committed_offsets, ownership, subscriptions, topic_partitions)
-    rows = considered.join(_stores(committed_offsets, ownership, subscriptions), on="group_id", how="inner")
-    rows = rows.join(_commits(committed_offsets), on=_KEY, how="left").join(_owners(ownership), on=_KEY, how="left")
+    committed = _committed(committed_offsets)
+    stores = _stores(committed, ownership, subscriptions)
+    places = [ownership.select(*GROUP_PARTITION), subscribed_partitions(subscriptions, topic_partitions)]
+    elsewhere = nw.concat(places).join(stores, on="group_id", how="inner").select(*_KEY)
+    missing = nw.concat([elsewhere, _other_stores(committed_offsets, stores)])
+    rows = nw.concat([committed, _without_offset(missing, committed)])
+    rows = rows.join(_owners(ownership), on=_KEY, how="left")
+    rows = rows.join(_any_owner(ownership), on=GROUP_PARTITION, how="left")
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
     rows = rows.join(_metadata(topic_partitions), on=_PARTITION, how="left")
     return _measured(_with_group_error(rows, groups))
@@ -46,7 +51,7 @@ def _measured(rows: FrameT) -> FrameT:
     lag_raw = nw.col("log_end_offset") - nw.col("committed_offset")
     return rows.select(
         *_KEY,
-        "member_id",
+        nw.coalesce(nw.col("member_id"), nw.col("other_owner")).alias("member_id"),
         "committed_offset",
         "log_start_offset",
         "log_end_offset",
@@ -59,32 +64,43 @@ def _measured(rows: FrameT) -> FrameT:
     )
 
 
-def _considered(
-    committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT, topic_partitions: FrameT
-) -> FrameT:
-    parts = [
-        committed_offsets.select(*GROUP_PARTITION),
-        ownership.select(*GROUP_PARTITION),
-        subscribed_partitions(subscriptions, topic_partitions),
-    ]
-    return nw.concat(parts).unique()
+def _committed(committed_offsets: FrameT) -> FrameT:
+    return committed_offsets.filter(_is_told()).select(*_KEY, "committed_offset", committed_error=nw.col("error"))
 
 
-def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
-    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-    committed = committed_offsets.filter(is_told).select("group_id", "store").unique()
-    sources = [frame.select("group_id", store=nw.col("source")) for frame in (ownership, subscriptions)]
-    others = nw.concat(sources).unique().join(committed, on="group_id", how="anti")
-    return nw.concat([committed, others])
+def _is_told() -> nw.Expr:
+    """A row without offset and without error says that this store holds none."""
+    return ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
 
 
-def _commits(committed_offsets: FrameT) -> FrameT:
-    return committed_offsets.select(*_KEY, "committed_offset", committed_error=nw.col("error"))
+def _stores(committed: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
+    known = committed.select("group_id", "store").unique()
+    sources = [frame.select("group_id", store=nw.col("source")).unique() for frame in (ownership, subscriptions)]
+    others = nw.concat(sources).unique().join(known, on="group_id", how="anti")
+    return nw.concat([known, others])
+
+
+def _other_stores(committed_offsets: FrameT, stores: FrameT) -> FrameT:
+    """Keys of committed partitions in the group's stores that do not tell an offset of them."""
+    told = committed_offsets.select(*GROUP_PARTITION, teller=nw.col("store"), is_told=_is_told())
+    rows = told.join(stores, on="group_id", how="inner")
+    return rows.filter((nw.col("teller") != nw.col("store")) | ~nw.col("is_told")).select(*_KEY)
+
+
+def _without_offset(keys: FrameT, committed: FrameT) -> FrameT:
+    """Sorted out before they are made unique: few remain, and most of the work is over."""
+    rest = keys.join(committed, on=_KEY, how="anti").unique()
+    return rest.with_columns(committed_offset=nw.lit(None, nw.Int64), committed_error=nw.lit(None, nw.String))
 
 
 def _owners(ownership: FrameT) -> FrameT:
     owners = ownership.select(*GROUP_PARTITION, "member_id", store=nw.col("source"), owner_error=nw.col("error"))
     return owners.group_by(*_KEY).agg(nw.col("member_id").min(), nw.col("owner_error").min())
+
+
+def _any_owner(ownership: FrameT) -> FrameT:
+    """An old consumer that commits to Kafka owns by ZooKeeper alone."""
+    return ownership.group_by(*GROUP_PARTITION).agg(other_owner=nw.col("member_id").min())
 
 
 def _log(log_offsets: FrameT) -> FrameT:

@@ -221,6 +221,8 @@ class Lab:
         ``protocol`` (``SASL_SSL``, or ``SSL`` with a client certificate) and ``zookeeper_tls`` choose what a secured
         lab's profile uses; its secrets are those of ``secrets``.
         """
+        if not self.servers.brokers:
+            return f'[clusters.lab]\nzookeeper_connect = "{self.zookeeper_connect}"\n'
         servers = self.servers.addresses(protocol if self.security else "PLAINTEXT")
         zookeeper = self.servers.zookeeper_tls_connect if zookeeper_tls else self.zookeeper_connect
         plain = (

@@ -54,7 +54,7 @@ class ZooKeeper:
             "tickTime": "1000",
             "minSessionTimeout": "2000",
             "maxSessionTimeout": "1800000",
-            "4lw.commands.whitelist": "ruok,srvr,mntr,cons",
+            "4lw.commands.whitelist": "ruok,srvr,mntr,cons,wchc",
             **self.added,
         }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from subprocess import SubprocessError
 
 from kit.errors import OfframpError
 from tests.bench import groups, lag, memory, znodes
 from tests.bench.clock import WrongAnswer, say
-from tests.bench.rows import RESULTS, Row, table, write
+from tests.bench.rows import REPOSITORY, RESULTS, Row, table, write
 from tests.bench.site import Site, Sizes, filled
 
 COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
@@ -21,7 +22,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
 
 
 def main() -> int:
-    """0; 1 when a side read something else than was filled in, or, with ``--strict``, when a goal is missed."""
+    """0; with ``--strict`` 1 when a goal is missed; else what went wrong, 1 when a side read not what was filled in."""
     options = _options()
     rows: list[Row] = []
     try:
@@ -29,15 +30,14 @@ def main() -> int:
             for name in options.only or COMPARISONS:
                 rows += COMPARISONS[name](site)
             say("stopping the lab")
-    except OfframpError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    except WrongAnswer as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    except (OfframpError, WrongAnswer, SubprocessError) as error:
+        if rows:
+            print(table(rows))
+        print(f"error: {error}; nothing was written", file=sys.stderr)
+        return error.exit_code if isinstance(error, OfframpError) else 1
     print(table(rows))
     write(rows)
-    print(f"Written to {RESULTS}")
+    print(f"Written to {RESULTS.relative_to(REPOSITORY)}")
     return 1 if options.strict and any(row.is_missed for row in rows) else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from tests.bench.rows import Row
 
 Timing: TypeAlias = Callable[[], float]
 """Does it once and gives its seconds."""
+_FEWEST_ROUNDS, _ENOUGH_SECONDS = 2, 60.0
 
 
 class WrongAnswer(Exception):
@@ -33,13 +34,25 @@ def timed(way: Callable[[], Any], check: Callable[[Any], None] = lambda found: N
     return once
 
 
-def compare(name: str, ours: Timing, peer: Timing, rounds: int, goal: float | None) -> Row:
-    """Medians of ``rounds`` rounds, ours and the peer in turn, both done once or more before by the caller."""
-    pairs = []
+def compare(name: str, ours: Timing, peer: Timing, goal: float | None, rounds: int = 5) -> Row:
+    """Medians of rounds, ours and the peer in turn, both warmed up by the caller where that is their use."""
+    our_seconds, peer_seconds = in_turn(name, {"ours": ours, "peer": peer}, rounds)
+    return Row(name, our_seconds, peer_seconds, "s", goal)
+
+
+def in_turn(name: str, ways: Mapping[str, Timing], rounds: int) -> list[float]:
+    """Median seconds of each way; no more rounds than two once they have taken a minute together."""
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    started = time.monotonic()
     for number in range(1, rounds + 1):
-        pairs.append((ours(), peer()))
-        say(f"  {name}, round {number} of {rounds}: ours {pairs[-1][0]:.3f} s, peer {pairs[-1][1]:.3f} s")
-    return Row(name, median(ours for ours, _ in pairs), median(peer for _, peer in pairs), "s", goal)
+        for way, timing in ways.items():
+            seconds[way].append(timing())
+        told = ", ".join(f"{way} {taken[-1]:.3f} s" for way, taken in seconds.items())
+        say(f"  {name}, round {number} of {rounds}: {told}")
+        if number >= _FEWEST_ROUNDS and number < rounds and time.monotonic() - started > _ENOUGH_SECONDS:
+            say(f"  {name}: no more rounds, the machine is slow")
+            break
+    return [median(taken) for taken in seconds.values()]
 
 
 def expect(what: str, found: object, wanted: object) -> None:

@@ -31,6 +31,6 @@ def compared(site: Site) -> Iterator[Row]:
         expect("rows of lag", by_polars.height, site.sizes.committed)
         name = f"partition_lag of {site.sizes.committed:,} rows: polars vs Spark"
         job = timed(lambda: partition_lag(**in_spark).write.format("noop").mode("overwrite").save())
-        yield compare(name, timed(lambda: partition_lag(**frames)), job, 5, None)
+        yield compare(name, timed(lambda: partition_lag(**frames)), job, None)
     finally:
         spark.stop()

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+from tests.bench.rows import REPOSITORY
+
+SNAPSHOT, CONSUMERS = "snapshot", "consumers"
 _STATUS = Path("/proc/self/status")
+
+
+def run(profiles: Path, cluster: str, what: str) -> dict[str, Any]:
+    """Start that process and wait; gives seconds, n_offsets, and MB: imported_mb before it read, peak_mb at its end."""
+    command = [sys.executable, "-m", "tests.bench.reader", str(profiles), cluster, what]
+    done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True, timeout=120)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
 def peak_mb() -> float:
@@ -32,7 +45,7 @@ def main(profiles: str, name: str, what: str) -> None:
     imported_mb = peak_mb()
     with connect(load_profile(name, profiles)) as cluster:
         started = time.perf_counter()
-        found = observe(cluster) if what == "snapshot" else fetch_consumers(cluster.zookeeper)
+        found = observe(cluster) if what == SNAPSHOT else fetch_consumers(cluster.zookeeper)
         seconds = time.perf_counter() - started
     told = {"seconds": seconds, "n_offsets": len(found.committed_offsets), "imported_mb": imported_mb}
     print(json.dumps(told | {"peak_mb": peak_mb()}))

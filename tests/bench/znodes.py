@@ -31,13 +31,13 @@ def compared(site: Site) -> Iterator[Row]:
         ours()
         say(f"{what}: warming up the Java client, then in turn")
         with _java_client(site) as walk:
-            yield compare(f"{what} vs the Java client's getData", ours, walk, 5, 4)
+            yield compare(f"{what} vs the Java client's getData", ours, walk, 4)
         say(f"{what}: in turn with kazoo's get_async of {len(site.leaves):,} known paths")
         client = KazooClient(site.lab.zookeeper_connect)
         client.start()
         try:
             leaves = timed(lambda: _get_async(client, site.leaves), lambda n: expect("leaves", n, len(site.leaves)))
-            yield compare(f"{what} vs kazoo's get_async", ours, leaves, 3, 20)
+            yield compare(f"{what} vs kazoo's get_async", ours, leaves, 20, rounds=3)
         finally:
             client.stop()
             client.close()
@@ -68,7 +68,9 @@ def _java_client(site: Site) -> Iterator[Timing]:
             assert jvm.stdout is not None
             jvm.stdin.write("once\n")
             jvm.stdin.flush()
-            seconds, read, _, refused = jvm.stdout.readline().split()
+            told = jvm.stdout.readline().split()
+            expect("values the Java client told", len(told), 4)
+            seconds, read, _, refused = told
             expect("znodes read and refused by the Java client", (int(read), int(refused)), (_n(site), 0))
             return float(seconds)
 

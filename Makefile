@@ -1,0 +1,67 @@
+# Everything offramp does, from nothing but Python >= 3.11, make and a network. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JARS := $(VENV)/.jars
+BROWSER := $(VENV)/.browser
+export COLUMNS ?= 160
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lab down test check bench format lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "offramp needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
+	@test -x $(BIN)/python || { echo "[setup] making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "[setup] installing the locked Python packages (1 to 3 minutes the first time; pyspark alone is 450 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || { echo "[setup] pip could not install them: see above; is the package index reachable?"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(JARS): $(READY) kit/lab/jars.sha256
+	@$(BIN)/python -m kit.lab.jars
+	@touch $@
+
+$(BROWSER): $(READY)
+	@$(BIN)/python -m tests.browser.chromium
+	@touch $@
+
+setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
+
+demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report
+	@$(BIN)/python -m kit.lab.demo
+
+lab: setup ## Start the lab and open JupyterLab on it
+	@$(BIN)/offramp lab up
+	@OFFRAMP_PROFILE_FILE="$$($(BIN)/offramp lab profile)" $(BIN)/jupyter lab --notebook-dir=. notebooks/explore/group.ipynb
+
+down: $(READY) ## Stop the lab
+	@$(BIN)/offramp lab down
+
+check: $(READY) ## The quick part: lint, types, import rules, unit and property tests
+	@$(BIN)/ruff format --check --quiet kit widgets tests
+	@$(BIN)/ruff check --quiet kit widgets tests
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -q tests/unit tests/property
+
+test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
+	@$(BIN)/python -m pytest tests/servers tests/notebooks tests/browser
+
+bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
+	@$(BIN)/python -m tests.bench
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff format kit widgets tests
+	@$(BIN)/ruff check --fix kit widgets tests
+
+lock: $(READY) ## Pin the newest packages: requirements.lock and environment.yml
+	@$(BIN)/uv pip compile pyproject.toml --quiet --upgrade --extra dev --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" --output-file requirements.lock
+	@$(BIN)/python -m tests.environment
+
+clean: ## Remove what was installed and built here (not the cache of jars)
+	rm -rf $(VENV) build *.egg-info

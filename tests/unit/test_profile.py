@@ -1,0 +1,121 @@
+"""Profiles: what is wrong is named, and a secret is never part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.errors import ProfileError
+from kit.profile import FILE_VARIABLE, Secret, load_profile
+
+GOOD = """
+[clusters.lab]
+bootstrap_servers = "127.0.0.1:1"
+zookeeper_connect = "127.0.0.1:2/kafka"
+cluster_id = "abc"
+[clusters.lab.spark]
+remote = "sc://127.0.0.1:3"
+[clusters.lab.security.kafka]
+protocol = "SASL_SSL"
+mechanism = "SCRAM-SHA-512"
+username = "alice"
+password = { env = "OFFRAMP_TEST_PASSWORD" }
+ca_file = "ca.pem"
+[clusters.lab.security.zookeeper]
+digest = { file = "digest.txt" }
+"""
+
+
+def write(folder, text, name="offramp.toml"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_everything_is_read_and_files_are_relative_to_the_profile(tmp_path, monkeypatch):
+    write(tmp_path, "user:secret\n", "digest.txt")
+    monkeypatch.setenv("OFFRAMP_TEST_PASSWORD", "hunter2")
+    profile = load_profile(file=write(tmp_path, GOOD))
+    assert (profile.name, profile.bootstrap_servers, profile.zookeeper_connect) == (
+        "lab",
+        "127.0.0.1:1",
+        "127.0.0.1:2/kafka",
+    )
+    assert profile.spark.remote == "sc://127.0.0.1:3"
+    assert profile.security.kafka.ca_file == tmp_path / "ca.pem"
+    assert profile.security.kafka.password.reveal() == "hunter2"
+    assert profile.security.zookeeper.digest.reveal() == "user:secret"
+
+
+def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("OFFRAMP_TEST_PASSWORD", "hunter2")
+    profile = load_profile(file=write(tmp_path, GOOD))
+    settings = {"sasl_plain_password": profile.security.kafka.password.reveal()}
+    assert "hunter2" not in f"{profile!r} {profile} {settings} {settings!r}"
+    assert Secret("x").encode() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[clusters.lab", "is not TOML"),
+        ("title = 1", "names no cluster"),
+        ("[clusters.lab]\nbootstrap_server = 'a'", "clusters.lab.bootstrap_server is not a known key"),
+        ("[clusters.lab]\ncluster_id = 'a'", "clusters.lab.bootstrap_servers: Field required"),
+        ("[clusters.lab]\nbootstrap_servers = 1", "clusters.lab.bootstrap_servers"),
+        ("[clusters]\nlab = 1", "clusters.lab is not a section"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nsecurity.kafka.protocol='SASL_SSL'",
+            "SASL_SSL needs mechanism, username and password",
+        ),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.digest={env='A',file='b'}",
+            "must be a reference",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, text, said):
+    with pytest.raises(ProfileError, match=said.replace("(", r"\(")):
+        load_profile(file=write(tmp_path, text))
+
+
+def test_a_secret_written_into_the_file_is_refused_and_not_repeated(tmp_path):
+    text = GOOD.replace('{ env = "OFFRAMP_TEST_PASSWORD" }', '"hunter2"')
+    with pytest.raises(ProfileError, match="must be a reference") as caught:
+        load_profile(file=write(tmp_path, text))
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_cluster_must_be_chosen_and_known(tmp_path):
+    path = write(tmp_path, "[clusters.a]\nbootstrap_servers='x'\n[clusters.b]\nbootstrap_servers='y'")
+    with pytest.raises(ProfileError, match="choose one of a, b"):
+        load_profile(file=path)
+    with pytest.raises(ProfileError, match="has no cluster 'c'; it has a, b"):
+        load_profile("c", path)
+    assert load_profile("b", path).bootstrap_servers == "y"
+
+
+def test_missing_secrets_are_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("OFFRAMP_TEST_PASSWORD", raising=False)
+    security = load_profile(file=write(tmp_path, GOOD)).security
+    with pytest.raises(ProfileError, match="OFFRAMP_TEST_PASSWORD is not set"):
+        security.kafka.password.reveal()
+    with pytest.raises(ProfileError, match=r"digest.txt can't be read"):
+        security.zookeeper.digest.reveal()
+
+
+def test_where_the_profile_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    with pytest.raises(ProfileError, match="offramp lab up"):
+        load_profile()
+    write(tmp_path, "[clusters.above]\nbootstrap_servers='x'")
+    assert load_profile().name == "above"
+    monkeypatch.setenv(FILE_VARIABLE, str(write(tmp_path, "[clusters.named]\nbootstrap_servers='x'", "other.toml")))
+    assert load_profile().name == "named"
+    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "none.toml"))
+    with pytest.raises(ProfileError, match="there is no profile file"):
+        load_profile()

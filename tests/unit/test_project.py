@@ -1,0 +1,38 @@
+"""What the project promises about itself."""
+
+from __future__ import annotations
+
+import re
+
+import kit
+from kit import errors
+from tests import environment
+
+
+def test_environment_yml_has_the_versions_of_the_lock():
+    assert environment.FILE.read_text() == environment.render(), "run: make lock"
+
+
+def test_the_lock_pins_by_hash_and_names_no_host():
+    text = (environment.ROOT / "requirements.lock").read_text()
+    pinned = re.findall(r"^[a-z0-9].*==.*$", text, re.MULTILINE)
+    assert len(pinned) > 100
+    assert text.count("--hash=sha256:") >= len(pinned)
+    assert "://" not in text
+
+
+def test_every_public_name_is_there():
+    for name in kit.__all__:
+        assert getattr(kit, name) is not None
+
+
+def test_every_error_has_an_exit_code_of_its_own():
+    def below(kind: type) -> list[type]:
+        return [kind, *(each for child in kind.__subclasses__() for each in below(child))]
+
+    tree = below(errors.OfframpError)
+    codes = [kind.exit_code for kind in tree]
+    assert len(codes) == len(set(codes)) == 12
+    assert 0 not in codes
+    for kind in tree:
+        assert re.search(rf"{kind.__name__}\s+(exit code )?{kind.exit_code}\b", errors.__doc__), kind
