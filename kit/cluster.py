@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
@@ -15,7 +14,7 @@ from kazoo.exceptions import AuthFailedError, KazooException
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
 from kit.profile import Profile, load_profile
 from kit.read.brokers import ClusterMetadata, fetch_metadata
-from kit.read.link import BrokerLink
+from kit.read.link import AUTHENTICATION_FAILURES, BrokerLink
 from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
@@ -33,14 +32,13 @@ class Cluster:
     cluster_id: str
     link: BrokerLink
     zookeeper: KazooClient | None
-    _admin: KafkaAdminClient
 
     @property
     def name(self) -> str:
         return self.profile.name
 
     def close(self) -> None:
-        self._admin.close()
+        self.link.close()
         if self.zookeeper is not None:
             _stop(self.zookeeper)
 
@@ -62,33 +60,34 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
     """
     if not isinstance(profile, Profile):
         profile = load_profile(profile)
-    admin = _connect_kafka(profile, timeout_s)
+    link = _connect_kafka(profile, timeout_s)
     zookeeper = None
     try:
-        link = BrokerLink(admin)
         zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
         cluster_id = _check_identity(profile, fetch_metadata(link, timeout_s), zookeeper)
     except OfframpError:
-        admin.close()
+        link.close()
         if zookeeper is not None:
             _stop(zookeeper)
         raise
-    return Cluster(profile, cluster_id, link, zookeeper, admin)
+    return Cluster(profile, cluster_id, link, zookeeper)
 
 
-def _connect_kafka(profile: Profile, timeout_s: float) -> KafkaAdminClient:
+def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerLink:
     where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
+    security = profile.security.kafka
     try:
-        return KafkaAdminClient(**_kafka_settings(profile), bootstrap_timeout_ms=int(timeout_s * 1000))
-    except (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError) as error:
-        security = profile.security.kafka
+        return BrokerLink(_kafka_settings(profile), timeout_s)
+    except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
-            f"{where}: {security.mechanism} login as {security.username!r} was refused: wrong user or password "
-            f"({type(error).__name__})"
+            f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused: wrong user or "
+            f"password ({type(error).__name__})"
         ) from None
     except kafka_errors.KafkaError as error:
-        hint = "check the addresses, and whether the listener speaks " + profile.security.kafka.protocol
-        raise ConnectError(f"{where}: none answered within {timeout_s:g} s ({error}); {hint}") from None
+        raise ConnectError(
+            f"{where}: none answered within {timeout_s:g} s ({error}); check the addresses, and whether that listener "
+            f"speaks {security.protocol} and has a certificate that the profile's ca_file vouches for"
+        ) from None
     except (OSError, ValueError) as error:
         raise ConnectError(f"{where}: {error}") from None
 

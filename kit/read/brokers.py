@@ -33,7 +33,9 @@ def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterM
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    response = link.run(link.ask, MetadataRequest(topics=None), None, Deadline.after(deadline_s))
+    response = link.run(
+        link.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline.after(deadline_s)
+    )
     partitions = tuple(row for topic in response.topics for row in _partitions(topic))
     registered = tuple(
         Broker(each.node_id, each.host, each.port, each.rack, each.node_id == response.controller_id, None)
@@ -142,7 +144,7 @@ def _list_offsets(asked: Sequence[Key], timestamp: int) -> Any:
 async def _leaders(link: BrokerLink, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
     """Today's leaders; a partition that is gone has none."""
     await link.refresh_metadata()
-    response = await link.ask(MetadataRequest(topics=None), None, deadline)
+    response = await link.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
     rows = (row for topic in response.topics for row in _partitions(topic))
     leaders = {(row.topic, row.partition): row.leader for row in rows}
     return {key: leaders.get(key) for key in keys}

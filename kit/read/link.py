@@ -6,6 +6,7 @@ by itself. So the requests of the pinned kafka-python are sent as they are and t
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kit.errors import ConnectError
@@ -44,6 +46,7 @@ RETRIABLE_FAILURES = (
     kafka_errors.TooManyInFlightRequests,
 )
 
+log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -72,12 +75,53 @@ def backoff_s(attempt: int) -> float:
     return float(min(_FIRST_BACKOFF_S * 2**attempt, _LONGEST_BACKOFF_S))
 
 
+AUTHENTICATION_FAILURES = (
+    kafka_errors.SaslAuthenticationFailedError,
+    kafka_errors.UnsupportedSaslMechanismError,
+    kafka_errors.AuthorizationError,
+)
+
+
 class BrokerLink:
     """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread."""
 
-    def __init__(self, admin: KafkaAdminClient) -> None:
-        self._manager = admin._manager
-        self._net = admin._net
+    def __init__(self, settings: dict[str, Any], timeout_s: float) -> None:
+        """Connect to any of the bootstrap servers with kafka-python's settings.
+
+        Raises:
+            KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``KafkaTimeoutError`` when no broker answered in
+                time. The caller knows the cluster's name and puts it into words.
+        """
+        client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
+        self._manager = client._manager
+        self._net = client._net
+        self._net.start()
+        try:
+            self._manager.run(self._try_login)
+            self._manager.bootstrap(int(timeout_s * 1000))
+        except BaseException:
+            self.close()
+            raise
+
+    async def _try_login(self) -> None:
+        """kafka-python goes on trying after a refused login until its time is up; here the refusal is raised."""
+        for broker in self._manager.cluster.bootstrap_brokers():
+            connection = self._manager.get_connection(
+                broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
+            )
+            try:
+                await connection
+                return
+            except AUTHENTICATION_FAILURES:
+                raise
+            except kafka_errors.KafkaError as error:
+                log.info("bootstrap server %s:%s: %s", broker.host, broker.port, error)
+            finally:
+                self._manager._conns.pop(broker.node_id, connection).close()
+
+    def close(self) -> None:
+        self._manager.close()
+        self._net.stop()
 
     def run(self, coroutine: Callable[..., Coroutine[Any, Any, Result]], *arguments: Any) -> Result:
         """Run a coroutine to its end, from any thread.

@@ -13,7 +13,7 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from kazoo.client import KazooClient
 
 from kit.cluster import Cluster, connect
-from kit.lab import Lab, kafka, zookeeper
+from kit.lab import Lab, jvm, kafka, zookeeper
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.link import BrokerLink
@@ -61,8 +61,12 @@ class Site:
 
 @contextmanager
 def filled(sizes: Sizes) -> Iterator[Site]:
-    """Start the lab, with heaps for this size, and fill it."""
+    """Start the lab, with heaps for this size and Java's full compiler, and fill it.
+
+    The lab's servers are otherwise set to start quickly; slow ones are unfair to whoever asks them more often.
+    """
     zookeeper.HEAP_MB = kafka.HEAP_MB = _HEAP_MB
+    jvm.FLAGS = tuple(flag for flag in jvm.FLAGS if "TieredStopAtLevel" not in flag)  # type: ignore[assignment]
     say("starting ZooKeeper and one broker")
     with Lab(brokers=1) as lab:
         profiles = lab.folder / "offramp.toml"

@@ -30,7 +30,7 @@ from kit.model import (
 
 Rows = dict[str, list[Any]]
 Frames = dict[str, Any]
-N_SNAPSHOTS = 120
+N_SNAPSHOTS = 80
 TABLES = (
     tables.BROKERS,
     tables.TOPIC_PARTITIONS,
@@ -273,10 +273,10 @@ def test_spark_and_polars_agree(name: str, many: Rows, spark_frames: Frames) -> 
 
 
 @pytest.mark.parametrize("name", ANALYSES)
-def test_empty_tables_give_an_empty_table_of_the_same_shape(name: str, empty_spark_frames: Frames) -> None:
-    expected = ANALYSES[name](polars_frames(_nothing()))
-    assert expected.is_empty()
-    assert ANALYSES[name](empty_spark_frames).columns == expected.columns
+def test_empty_tables_give_an_empty_table_of_the_same_shape(name: str, many: Rows) -> None:
+    found = ANALYSES[name](polars_frames(_nothing()))
+    assert found.is_empty()
+    assert found.schema == ANALYSES[name](polars_frames(many)).schema
 
 
 @pytest.mark.parametrize("name", ["topic_skew", "partition_lag", "group_balance"])

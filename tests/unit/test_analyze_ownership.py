@@ -199,6 +199,22 @@ def test_more_threads_than_partitions_is_told_but_no_error() -> None:
     )
 
 
+def test_spare_embedded_consumers_are_told_once_by_zookeeper() -> None:
+    members = [
+        each for name in ("g_a", "g_b") for each in (member(name, enabled=True), member(f"{name}-u", KAFKA, name))
+    ]
+    subscriptions = [reads(each.member_id, source=each.source) for each in members]
+    snapshot = Snapshot(members=members, ownership=[owned(0, "g_a")], subscriptions=subscriptions)
+    assert "2 consumer threads share" in snapshot.sentence()
+
+
+def test_spare_kafka_members_are_told_where_a_plain_one_is_among_them() -> None:
+    members = [member("a", KAFKA, "c"), member("b", KAFKA, "c")]
+    subscriptions = [reads(each.member_id, source=KAFKA) for each in members]
+    snapshot = Snapshot(members=members, ownership=[owned(0, "a", KAFKA)], subscriptions=subscriptions)
+    assert "2 Kafka members share the 1 partition(s) of t: 1 get none of it." in snapshot.sentence()
+
+
 def test_a_topic_of_which_no_partition_is_known_is_not_missed() -> None:
     placeholder = TopicPartition("t", 0, False, None, None, (), (), "being created or deleted")
     snapshot = Snapshot(members=[member("g_a")], subscriptions=[reads("g_a", 3)], topic_partitions=[placeholder])

@@ -142,6 +142,7 @@ def test_a_group_in_order_has_no_blocker() -> None:
     offsets = [*both(0, 5, 5), *both(1, 9, 9)]
     assert codes(tables_of(enabled(), groups=[group(KAFKA, "Stable")], committed_offsets=offsets)) == []
     assert codes(tables_of([old()], committed_offsets=[committed(0, ZOOKEEPER, 5)])) == []
+    assert codes(tables_of([old(), *enabled()], committed_offsets=offsets)) == []
 
 
 def test_unsafe_mix_says_who_is_there_and_what_to_stop() -> None:

@@ -136,6 +136,12 @@ def test_heat_map_embeds_one_row_per_partition_and_tells_unknown_from_uncommitte
     assert subtitle(chart) == "7 records behind; lag known of 1 of 3 partitions"
 
 
+def test_a_partition_that_is_unknown_in_one_store_is_not_called_uncommitted() -> None:
+    rows = lag(1, 1).with_columns(lag=pl.lit(None, pl.Int64))
+    (row,) = rows_of(charts.lag_heatmap(pl.concat([rows, rows.with_columns(uncommitted=pl.lit(True))])))
+    assert row["state"] == "unknown"
+
+
 def test_heat_map_keeps_the_topics_with_the_most_lag_and_says_so() -> None:
     chart = charts.lag_heatmap(lag(50, 150))
     rows = rows_of(chart)
