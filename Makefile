@@ -32,7 +32,7 @@ $(BROWSER): $(READY)
 setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
 
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report
-	@$(BIN)/python -m kit.lab.demo
+	@$(BIN)/python -m kit.demo
 
 lab: setup ## Start the lab and open JupyterLab on it
 	@$(BIN)/offramp lab up

@@ -7,6 +7,7 @@ Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 log
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -44,7 +45,8 @@ Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a who
 AsJson = Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
 
-_out = Console()
+# A pipe has no width of its own; a file of 80 columns would fold every table.
+_out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
 _err = Console(stderr=True)
 
 
@@ -57,7 +59,7 @@ def groups(
 ) -> None:
     """Every group in one line: stage, members, lag in both stores, findings."""
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
-        _print(views.summary(snapshot).sort("group_id"), as_json)
+        print_rows(views.summary(snapshot).sort("group_id"), as_json)
 
 
 @app.command()
@@ -72,9 +74,9 @@ def lag(
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)
         if group is None:
-            _print(views.group_lag(partitions).sort("group_id", "store"), as_json)
+            print_rows(views.group_lag(partitions).sort("group_id", "store"), as_json)
         else:
-            _print(partitions.sort("topic", "partition", "store"), as_json)
+            print_rows(partitions.sort("topic", "partition", "store"), as_json)
 
 
 @app.command()
@@ -85,15 +87,15 @@ def ownership(
     pattern: Pattern = EVERY_GROUP,
     as_json: AsJson = False,
 ) -> None:
-    """Who owns each partition of one group; for many groups what is wrong with the ownership, in sentences."""
+    """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         found = views.findings(snapshot).sort("group_id", "finding", "topic", "partition")
         if group is None:
-            _print(found, as_json)
+            print_rows(found if as_json else views.finding_summary(found).sort("group_id", "finding"), as_json)
             return
-        _print(views.owners(snapshot).sort("topic", "partition"), as_json)
+        print_rows(views.owners(snapshot).sort("topic", "partition"), as_json)
         if not as_json:
-            _print_sentences(found)
+            print_sentences(found)
 
 
 @app.command()
@@ -110,12 +112,12 @@ def readiness(
         blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
         if as_json:
             sentences = blocking.group_by("group_id").agg(blockers=pl.struct("blocker", "sentence"))
-            _print(
+            print_rows(
                 stages.join(sentences, on="group_id", how="left").with_columns(pl.col("blockers").fill_null([])), True
             )
         else:
-            _print(stages, False)
-            _print_sentences(blocking)
+            print_rows(stages, False)
+            print_sentences(blocking)
 
 
 @app.command()
@@ -141,7 +143,7 @@ def snapshot(
             taken = take_snapshot(spark, cluster, pattern)
         kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
-        _print(timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows"), as_json)
+        print_rows(timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows"), as_json)
         verify_read(taken)
 
 
@@ -192,7 +194,8 @@ def _snapshot(
         verify_read(taken)
 
 
-def _print(rows: pl.DataFrame, as_json: bool) -> None:
+def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
+    """A frame as a table for people, or as JSON rows."""
     rows = rows.drop("snapshot_id", "observed_at", strict=False)
     if as_json:
         json.dump(rows.to_dicts(), sys.stdout, default=_as_text, indent=1)
@@ -206,9 +209,12 @@ def _print(rows: pl.DataFrame, as_json: bool) -> None:
     _out.print(table)
 
 
-def _print_sentences(rows: pl.DataFrame) -> None:
-    for sentence in rows["sentence"]:
+def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
+    """The ``sentence`` of each row; what is left out is counted."""
+    for sentence in rows["sentence"].head(at_most):
         _out.print(f"• {sentence}", markup=False, highlight=False)
+    if len(rows) > at_most:
+        _out.print(f"… and {len(rows) - at_most} more")
 
 
 def _cell(value: Any) -> str:

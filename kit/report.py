@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,9 +28,8 @@ _PAGE = """<!doctype html>
 <title>{title}</title><style>
 body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; color: #1c2733; }}
 h1 {{ font-size: 1.7rem; }} h2 {{ margin-top: 2.4rem; border-bottom: 1px solid #d5dce3; padding-bottom: .3rem; }}
-table {{ border-collapse: collapse; font-size: 13px; }} div.dataframe, div:has(> table) {{ overflow-x: auto; }}
-th, td {{ padding: .25rem .6rem; border-bottom: 1px solid #e6ebf0; text-align: left; vertical-align: top; }}
-th {{ position: sticky; top: 0; background: #f4f7f9; white-space: nowrap; }}
+table {{ border-collapse: collapse; font-size: 13px; }} .output_html {{ overflow-x: auto; margin-bottom: 1rem; }}
+th {{ background: #f4f7f9; white-space: nowrap; }} caption {{ color: #66727f; text-align: left; }}
 pre {{ white-space: pre-wrap; }} svg {{ max-width: 100%; height: auto; }} .anchor-link {{ display: none; }}
 </style></head><body>
 {body}
@@ -69,7 +69,14 @@ def run_report(
 
 
 def render_html(notebook: Any, title: str) -> str:
-    """Outputs and text of an executed notebook as one page without scripts or links to other files."""
+    """Outputs and text of an executed notebook as one page without scripts or links to other files.
+
+    What servers and clients wrote to standard error stays in the notebook.
+    """
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if "outputs" in cell:
+            cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stderr"]
     exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook)
     return _PAGE.format(title=html.escape(title), body=body)

@@ -72,7 +72,9 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
         InputError: ``groups`` is not a regular expression.
     """
     snapshot_id, arrow = _read(cluster, groups)
-    return Snapshot(snapshot_id, **{name: spark.createDataFrame(table) for name, table in arrow.items()})
+    # With its schema given, because Spark Connect can't tell the one of an empty table.
+    frames = {table.name: spark.createDataFrame(arrow[table.name], schema=table.spark_schema) for table in tables.ALL}
+    return Snapshot(snapshot_id, **frames)
 
 
 def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:

@@ -53,8 +53,9 @@ class Table:
 
     @property
     def spark_schema(self) -> str:
-        """The stored table's Spark schema as DDL, for ``DataFrameReader.schema``."""
-        return ", ".join(f"{f.name} {_spark_type(f.type)}" for f in self.stamped_schema)
+        """The stored table's Spark schema as DDL."""
+        nullability = {True: "", False: " NOT NULL"}
+        return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in self.stamped_schema)
 
     def from_rows(self, rows: Iterable[Any]) -> pa.Table:
         """Frozen rows → Arrow."""

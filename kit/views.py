@@ -53,6 +53,12 @@ def findings(snapshot: Snapshot[Frame]) -> Frame:
     return result
 
 
+def finding_summary(ownership_findings: Frame) -> Frame:
+    """:func:`findings` counted per group and kind, with an example (``finding_summary``)."""
+    result: Frame = analyze.finding_summary(ownership_findings)
+    return result
+
+
 def shares(snapshot: Snapshot[Frame]) -> Frame:
     """How many partitions each member has, and its fair share (``member_shares``)."""
     result: Frame = analyze.member_shares(
@@ -90,6 +96,7 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
         group_lag=group_lag(lag(snapshot)),
         group_balance=analyze.group_balance(shares(snapshot)),
         ownership_findings=findings(snapshot),
+        partition_owners=owners(snapshot),
     )
     return result
 

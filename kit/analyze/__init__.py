@@ -13,7 +13,7 @@ from kit.analyze.placement import broker_load, topic_skew
 from kit.analyze.readiness import readiness
 from kit.analyze.stages import STAGES
 from kit.analyze.stickiness import stickiness
-from kit.analyze.summary import group_summary
+from kit.analyze.summary import finding_summary, group_summary
 
 __all__ = [
     "STAGES",
@@ -21,6 +21,7 @@ __all__ = [
     "blockers",
     "broker_load",
     "canary_share",
+    "finding_summary",
     "group_balance",
     "group_lag",
     "group_parity",

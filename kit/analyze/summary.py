@@ -15,11 +15,13 @@ def group_summary(
     group_lag: FrameT,
     group_balance: FrameT,
     ownership_findings: FrameT,
+    partition_owners: FrameT,
 ) -> FrameT:
     """Every group once. The stores' lags stand side by side: which one a member resumes from is its own setting.
 
     Columns: group_id; stage, effective_mode (see ``readiness``); state (the Kafka coordinator's); n_members, n_idle;
-    n_partitions considered, n_unowned; zookeeper_lag, kafka_lag in records (null: no offset of the group there);
+    n_partitions considered, n_unowned (subscribed, and no owner in either source);
+    zookeeper_lag, kafka_lag in records (null: no offset of the group there);
     n_unknown (partitions whose lag could not be read, both stores); n_findings, n_blockers; error.
     """
     rows = groups.select("group_id").unique()
@@ -27,6 +29,7 @@ def group_summary(
     rows = rows.join(readiness.select("group_id", "stage", "effective_mode", "n_blockers"), on="group_id", how="left")
     rows = rows.join(_members(group_balance), on="group_id", how="left")
     rows = rows.join(_partitions(group_lag), on="group_id", how="left")
+    rows = rows.join(_unowned(partition_owners), on="group_id", how="left")
     for store in (ZOOKEEPER, KAFKA):
         rows = rows.join(_lag_in(store, group_lag), on="group_id", how="left")
     findings = ownership_findings.group_by("group_id").agg(n_findings=nw.len().cast(nw.Int64))
@@ -68,10 +71,21 @@ def _members(group_balance: FrameT) -> FrameT:
 
 
 def _partitions(group_lag: FrameT) -> FrameT:
-    return group_lag.group_by("group_id").agg(
-        nw.col("n_partitions").max(), nw.col("n_unowned").min(), nw.col("n_unknown").sum()
-    )
+    return group_lag.group_by("group_id").agg(nw.col("n_partitions").max(), nw.col("n_unknown").sum())
+
+
+def _unowned(partition_owners: FrameT) -> FrameT:
+    unowned = partition_owners.filter(nw.col("is_subscribed") & (nw.col("n_owners") == 0))
+    return unowned.group_by("group_id").agg(n_unowned=nw.len())
 
 
 def _lag_in(store: str, group_lag: FrameT) -> FrameT:
     return group_lag.filter(nw.col("store") == store).select("group_id", nw.col("lag").alias(f"{store}_lag"))
+
+
+@nw.narwhalify
+def finding_summary(ownership_findings: FrameT) -> FrameT:
+    """``ownership_findings`` per group and kind: group_id, finding, times, example (a sentence, the first by name)."""
+    return ownership_findings.group_by("group_id", "finding").agg(
+        times=nw.len().cast(nw.Int64), example=nw.col("sentence").min()
+    )

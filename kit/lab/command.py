@@ -31,7 +31,7 @@ def up(
         show_profile(running)
         return
     started = start(brokers, bare)
-    typer.echo(f"The lab is up: {started.summary}. It goes on until: offramp lab down")
+    typer.echo(f"The lab is up: {started.summary}. It goes on until `offramp lab down`, at most 8 hours.")
     show_profile(started)
 
 
@@ -46,6 +46,16 @@ def status() -> None:
     parts = [child for child in holder.children() if child.status() != psutil.STATUS_ZOMBIE] if holder else []
     typer.echo(f"A lab is running: {running.summary}; {len(parts)} processes, folder {running.folder}")
     show_profile(running)
+
+
+@app.command("profile")
+def profile() -> None:
+    """Print the path of the running lab's profile. Exit code 1 when none runs."""
+    running = state.load()
+    if running is None:
+        typer.echo("No lab is running. Start one with: offramp lab up", err=True)
+        raise typer.Exit(1)
+    typer.echo(running.profile_file)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """Holds a lab in the background: ``python -m kit.lab.daemon <brokers> fleet|bare``, started by ``offramp lab up``.
 
-What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM.
+What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM or after eight hours.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from kit.lab import scenario, state
 from kit.lab.lab import Lab
 
 PROFILE_NAME = "offramp.toml"
+LIFETIME_HOURS = 8
+"""A forgotten lab ends: its consumers write down every record they hand out."""
 
 
 def end(number: int, frame: FrameType | None) -> None:
@@ -43,8 +45,7 @@ def hold(brokers: int, bare: bool) -> None:
         profile.write_text(lab.profile_toml(), encoding="utf-8")
         state.save(state.State.of(os.getpid(), lab.folder, profile, summary))
         try:
-            while True:
-                signal.pause()
+            time.sleep(LIFETIME_HOURS * 3600)
         finally:
             state.state_file().unlink(missing_ok=True)
 

@@ -51,5 +51,8 @@ def test_stamped_tables_start_with_the_snapshot():
 def test_names_are_unique_and_spark_types_are_spark_s():
     assert len({table.name for table in tables.ALL}) == len(tables.ALL)
     ddl = tables.TOPIC_PARTITIONS.spark_schema
-    assert ddl.startswith("snapshot_id string, observed_at timestamp, topic string, partition int, is_internal boolean")
-    assert "replicas array<int>" in ddl
+    assert ddl.startswith(
+        "snapshot_id string NOT NULL, observed_at timestamp NOT NULL, topic string NOT NULL, partition int"
+    )
+    assert "leader int, " in ddl
+    assert "replicas array<int> NOT NULL" in ddl

@@ -1,0 +1,88 @@
+"""``report/groups.ipynb`` as ``offramp report`` runs it: true numbers, one page that needs nothing else."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.notebooks import html_tables
+from tests.notebooks.shop import ARCHIVE, KAFKA, LEDGER, LOYALTY, ZOOKEEPER
+
+N_CHARTS = 4
+LOADING = ("src", "href", "xlink:href", "srcset", "data", "poster", "action", "background")
+
+
+@pytest.fixture(scope="module")
+def page(reports):
+    """The second report."""
+    return reports.reports[1].html.read_text(encoding="utf-8")
+
+
+def loaded(html: str) -> list[str]:
+    """Everything a browser would fetch for the page, or go to from it, other than a place in it."""
+    tags = BeautifulSoup(html, "html.parser").find_all(True)
+    named = [tag[name] for tag in tags for name in LOADING if tag.has_attr(name)]
+    styled = re.findall(r"url\(\s*['\"]?([^'\")]+)", html) + re.findall(r"@import\s+['\"]?([^'\";]+)", html)
+    return [address for address in named + styled if not address.startswith(("#", "data:"))]
+
+
+def test_a_page_that_loads_something_would_be_seen():
+    page = '<img src="https://a/b"><link href="c.css"><a href="#d"><i style="background:url(//e)"><style>@import "f";'
+    assert sorted(loaded(page)) == ["//e", "c.css", "f", "https://a/b"]
+
+
+def test_the_page_is_one_file_without_scripts(page):
+    assert loaded(page) == []
+    parsed = BeautifulSoup(page, "html.parser")
+    assert parsed.find_all(["script", "iframe", "object", "embed", "link"]) == []
+    assert [tag.name for tag in parsed.find_all(True) for name in tag.attrs if name.startswith("on")] == []
+
+
+def test_its_charts_are_drawn_in_it(page):
+    charts = BeautifulSoup(page, "html.parser").find_all("svg")
+    assert len(charts) == N_CHARTS
+    assert all(chart.find("path") for chart in charts)
+    ids = re.findall(r'<svg[^>]*>|\bid="([^"]+)"', "".join(map(str, charts)))
+    named = [each for each in ids if each]
+    assert len(named) == len(set(named)), "two charts share an id"
+
+
+def test_every_group_has_its_line(shop, page):
+    rows = html_tables.with_columns(html_tables.of_html(page), "group_id", "zookeeper_lag", "kafka_lag")
+    found = {row["group_id"]: (row["zookeeper_lag"], row["kafka_lag"]) for row in rows}
+    behind = {name: sum(shop.lag(name).values()) for name in shop.groups}
+    assert found == {
+        name: tuple(behind[name] if store in group.stores else None for store in (ZOOKEEPER, KAFKA))
+        for name, group in shop.groups.items()
+    }
+    assert behind[LEDGER] == 0
+    assert behind[LOYALTY] == 30
+
+
+def test_the_second_report_tells_the_change_since_the_first(reports):
+    before, after = reports.archive_lag
+    assert (before, after) == (80, 120)
+    for report, expected in zip(reports.reports, ((None, before, None), (before, after, after - before))):
+        rows = html_tables.with_columns(html_tables.of_html(report.html.read_text("utf-8")), "lag_before", "change")
+        (row,) = [row for row in rows if row["group_id"] == ARCHIVE]
+        assert (row["lag_before"], row["lag"], row["change"]) == expected
+
+
+def test_what_came_of_it_is_for_programs(shop, reports):
+    first, second = reports.reports
+    for report in (first, second):
+        assert report.outcome["groups"] == len(shop.groups)
+        assert report.outcome["read_errors"] == 0
+    assert first.outcome["snapshot_id"] != second.outcome["snapshot_id"]
+
+
+def test_the_executed_notebook_opens_again(reports):
+    for report in reports.reports:
+        notebook = nbformat.read(report.notebook, as_version=4)
+        nbformat.validate(notebook)
+        kinds = {output.output_type for cell in notebook.cells for output in cell.get("outputs", ())}
+        assert "error" not in kinds
+        assert "display_data" in kinds

@@ -1,0 +1,58 @@
+"""Snapshot, history and analyses on the Spark that a profile asks for; prints the numbers as JSON.
+
+``python -m tests.servers.spark_mode <profile file> <history folder>``: a process of its own, because a process can hold
+a classic session or a Connect session, not both.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+import kit
+from kit.errors import HistoryError
+
+
+def main(profile_file: str, folder: str) -> None:
+    """Append one snapshot twice and another once, then read everything back."""
+    profile = kit.load_profile(file=profile_file)
+    spark = kit.spark_session(profile)
+    history = kit.History(spark, folder)
+    try:
+        history.load(kit.tables.GROUPS)
+        raise AssertionError("an empty history was loaded")
+    except HistoryError:
+        pass
+    with kit.connect(profile) as cluster:
+        first = kit.take_snapshot(spark, cluster, "mode-.*")
+        history.append(first)
+        history.append(first)
+        assert history.previous(first) is None
+        second = kit.take_snapshot(spark, cluster, "mode-.*")
+        history.append(second)
+    assert history.previous(second).snapshot_id == first.snapshot_id
+    history.verify(first)
+    history.verify(second)
+    lag = kit.collect(kit.views.lag(second))
+    summary = kit.collect(kit.views.summary(second))
+    result = {
+        "spark": spark.version,
+        "rows": {table.name: history.load(table).count() for table in kit.tables.ALL},
+        "since": history.load(kit.tables.GROUPS, since=datetime.now(UTC) + timedelta(hours=1)).count(),
+        "plain": spark.read.parquet(f"{folder}/committed_offsets").count(),
+        "partitioned": sorted(spark.read.parquet(f"{folder}/groups").columns)[:2],
+        "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
+        "summary": rows(summary, "group_id", "stage", "n_members", "n_partitions", "zookeeper_lag", "kafka_lag"),
+    }
+    print(json.dumps(result))
+
+
+def rows(frame: pl.DataFrame, *columns: str) -> list[tuple[object, ...]]:
+    return sorted(frame.select(columns).rows(), key=str)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,111 @@
+"""The same numbers on a local Spark, on a standalone cluster and through Spark Connect; the history's own rules."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from kit import connect, observe, views
+from kit.java import java_home
+from kit.lab.ports import free_ports
+from kit.lab.process import wait_until
+from kit.profile import load_profile
+from tests.servers.spark_mode import rows
+
+PYSPARK = Path(pyspark.__file__).parent
+ENVIRONMENT = {"SPARK_HOME": str(PYSPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+ENVIRONMENT["SPARK_DAEMON_MEMORY"] = "600m"  # the Connect server, too, is one
+
+
+@pytest.fixture(scope="module")
+def groups(lab):
+    """Two groups that stand still, so that every mode sees the same."""
+    lab.create_topic("mode-topic", 4)
+    lab.produce("mode-topic", 40)
+    old = lab.start_old_consumer("mode-old", "mode-topic", threads=2)
+    new = lab.start_new_consumer("mode-new", "mode-topic")
+    wait_until(lambda: len(old.records()) == len(new.records()) == 40, "all records handed out", 30)
+    old.stop()
+    new.stop()
+    lab.produce("mode-topic", 8)
+
+
+@pytest.fixture
+def spark_class(lab, tmp_path):
+    """Starts classes of the wheel's Spark as servers, ended with the test."""
+    started = []
+
+    def start(name: str, *arguments: str, port: int):
+        environment = os.environ | ENVIRONMENT | {"JAVA_HOME": str(java_home()), "SPARK_WORKER_DIR": str(tmp_path)}
+        command = [str(PYSPARK / "bin" / arguments[0]), *arguments[1:]]
+        process = lab.ward.start(name, command, environment=environment)
+        started.append(process)
+        process.wait_until(lambda: listens(port), f"listening on {port}", 60)
+
+    yield start
+    for process in reversed(started):
+        process.kill()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def run(lab, tmp_path, settings: str) -> dict:
+    profile = tmp_path / "offramp.toml"
+    profile.write_text(f"{lab.profile_toml()}\n[clusters.lab.spark]\n{settings}\n")
+    command = [sys.executable, "-m", "tests.servers.spark_mode", str(profile), str(tmp_path / "history")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def check(lab, tmp_path, result: dict) -> None:
+    """Against the same analyses on polars."""
+    with connect(load_profile(file=tmp_path / "offramp.toml")) as cluster:
+        live = observe(cluster, "mode-.*")
+    lag = views.lag(live)
+    expected = rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag")
+    assert [tuple(row) for row in result["lag"]] == expected
+    assert len(expected) == 8
+    assert {row[-1] for row in expected} == {2}
+    summary = rows(views.summary(live), "group_id", "stage", "n_members", "n_partitions", "zookeeper_lag", "kafka_lag")
+    assert [tuple(row) for row in result["summary"]] == summary
+    assert result["rows"]["snapshots"] == 2
+    assert result["rows"]["groups"] == 4
+    assert result["rows"]["committed_offsets"] == result["plain"] == 16
+    assert result["since"] == 0
+    assert result["partitioned"] == ["coordinator", "date"]
+
+
+def test_local(lab, groups, tmp_path):
+    check(lab, tmp_path, run(lab, tmp_path, 'master = "local[2]"'))
+
+
+def test_standalone_cluster(lab, groups, tmp_path, spark_class):
+    port, ui, worker_ui = free_ports(3)
+    address = ["--host", "127.0.0.1", "--webui-port"]
+    master = "org.apache.spark.deploy.master.Master"
+    spark_class("spark-master", "spark-class", master, *address, str(ui), "--port", str(port), port=port)
+    worker = ["org.apache.spark.deploy.worker.Worker", *address, str(worker_ui), "-c", "2", "-m", "1g"]
+    spark_class("spark-worker", "spark-class", *worker, f"spark://127.0.0.1:{port}", port=worker_ui)
+    settings = f'master = "spark://127.0.0.1:{port}"\nconf = {{ "spark.executor.memory" = "512m" }}'
+    check(lab, tmp_path, run(lab, tmp_path, settings))
+
+
+def test_spark_connect(lab, groups, tmp_path, spark_class):
+    (port,) = free_ports(1)
+    server = ["spark-submit", "--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
+    server += ["--conf", f"spark.connect.grpc.binding.port={port}"]
+    server += ["--conf", "spark.connect.grpc.binding.address=127.0.0.1"]
+    server += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    spark_class("spark-connect", *server, "spark-internal", port=port)
+    check(lab, tmp_path, run(lab, tmp_path, f'remote = "sc://127.0.0.1:{port}"'))
