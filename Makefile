@@ -22,7 +22,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 $(JARS): $(READY) kit/lab/jars.sha256
-	@$(BIN)/python -m kit.lab.jars
+	@$(BIN)/python -c 'from kit.lab.jars import main; main()'
 	@touch $@
 
 $(BROWSER): $(READY)

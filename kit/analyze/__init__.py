@@ -1,7 +1,7 @@
 """Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order."""
 
 from kit.analyze.blocking import blockers
-from kit.analyze.change import lag_change
+from kit.analyze.change import lag_change, partition_progress
 from kit.analyze.distribution import canary_share, group_balance, member_shares, thread_shares
 from kit.analyze.findings import ownership_findings
 from kit.analyze.flavours import member_flavours
@@ -33,6 +33,7 @@ __all__ = [
     "ownership_findings",
     "partition_lag",
     "partition_owners",
+    "partition_progress",
     "readiness",
     "stickiness",
     "store_parity",

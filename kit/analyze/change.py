@@ -16,3 +16,34 @@ def lag_change(before: FrameT, after: FrameT) -> FrameT:
     rows = keys.join(before.select("group_id", "store", lag_before="lag"), on=["group_id", "store"], how="left")
     rows = rows.join(after.select("group_id", "store", "lag"), on=["group_id", "store"], how="left")
     return rows.select("group_id", "store", "lag_before", "lag", change=nw.col("lag") - nw.col("lag_before"))
+
+
+@nw.narwhalify
+def partition_progress(before: FrameT, after: FrameT) -> FrameT:
+    """Two ``partition_lag`` frames → who read on between them, per group, store and partition of both.
+
+    Columns: group_id, store, topic, partition, member_id (now); committed_before, committed_offset, consumed
+    (records, negative after a rewind), produced (records), lag; verdict: ``moving``; ``idle`` (nothing to read);
+    ``stalled`` (records to read, no commit in between: too little time for a commit, or a consumer that hangs);
+    ``rewound``; ``unknown``.
+    """
+    key = ["group_id", "store", "topic", "partition"]
+    earlier = before.select(*key, committed_before="committed_offset", end_before="log_end_offset")
+    rows = after.join(earlier, on=key, how="inner").with_columns(
+        consumed=nw.col("committed_offset") - nw.col("committed_before"),
+        produced=nw.col("log_end_offset") - nw.col("end_before"),
+    )
+    consumed = nw.col("consumed")
+    verdict = (
+        nw.when(consumed.is_null() | nw.col("lag").is_null())
+        .then(nw.lit("unknown"))
+        .when(consumed < 0)
+        .then(nw.lit("rewound"))
+        .when(consumed > 0)
+        .then(nw.lit("moving"))
+        .when(nw.col("lag") > 0)
+        .then(nw.lit("stalled"))
+        .otherwise(nw.lit("idle"))
+    )
+    columns = ["member_id", "committed_before", "committed_offset", "consumed", "produced", "lag"]
+    return rows.select(*key, *columns, verdict=verdict)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.coverage import GROUP_PARTITION, subscribed_partitions
+from kit.model import KAFKA, ZOOKEEPER
 
 _KEY = ["group_id", "store", "topic", "partition"]
 _PARTITION = ["topic", "partition"]
+_STORES = [ZOOKEEPER, KAFKA]
+_PARTS: dict[str, type[nw.Int64 | nw.String]] = {
+    "offset": nw.Int64,
+    "commit_error": nw.String,
+    "member": nw.String,
+    "owner_error": nw.String,
+}
+_NAMES = {
+    "offset": "committed_offset",
+    "commit_error": "committed_error",
+    "member": "member_id",
+    "owner_error": "owner_error",
+}
 
 
 @nw.narwhalify
@@ -33,14 +49,10 @@ def partition_lag(
     uncommitted: this store is known to hold no offset. error: why a value is missing. With ``groups``, a group that
     could not be read in that source has unknown, not uncommitted, partitions.
     """
-    committed = _committed(committed_offsets)
-    stores = _stores(committed, ownership, subscriptions)
-    places = [ownership.select(*GROUP_PARTITION), subscribed_partitions(subscriptions, topic_partitions)]
-    elsewhere = nw.concat(places).join(stores, on="group_id", how="inner").select(*_KEY)
-    missing = nw.concat([elsewhere, _other_stores(committed_offsets, stores)])
-    rows = nw.concat([committed, _without_offset(missing, committed)])
-    rows = rows.join(_owners(ownership), on=_KEY, how="left")
-    rows = rows.join(_any_owner(ownership), on=GROUP_PARTITION, how="left")
+    told = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
+    sides = nw.concat(told).group_by(*GROUP_PARTITION).agg(*_first_by_name())
+    stores = _stores(committed_offsets, ownership, subscriptions)
+    rows = _per_store(sides.join(stores, on="group_id", how="inner"))
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
     rows = rows.join(_metadata(topic_partitions), on=_PARTITION, how="left")
     return _measured(_with_group_error(rows, groups))
@@ -51,7 +63,7 @@ def _measured(rows: FrameT) -> FrameT:
     lag_raw = nw.col("log_end_offset") - nw.col("committed_offset")
     return rows.select(
         *_KEY,
-        nw.coalesce(nw.col("member_id"), nw.col("other_owner")).alias("member_id"),
+        "member_id",
         "committed_offset",
         "log_start_offset",
         "log_end_offset",
@@ -64,43 +76,66 @@ def _measured(rows: FrameT) -> FrameT:
     )
 
 
-def _committed(committed_offsets: FrameT) -> FrameT:
-    return committed_offsets.filter(_is_told()).select(*_KEY, "committed_offset", committed_error=nw.col("error"))
+def _first_by_name() -> list[nw.Expr]:
+    """Each part is told once, save the owner where two Kafka members are assigned."""
+    return [nw.col(f"{store}_{part}").min() for store in _STORES for part in _PARTS]
 
 
-def _is_told() -> nw.Expr:
-    """A row without offset and without error says that this store holds none."""
-    return ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-
-
-def _stores(committed: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
-    known = committed.select("group_id", "store").unique()
-    sources = [frame.select("group_id", store=nw.col("source")).unique() for frame in (ownership, subscriptions)]
-    others = nw.concat(sources).unique().join(known, on="group_id", how="anti")
-    return nw.concat([known, others])
-
-
-def _other_stores(committed_offsets: FrameT, stores: FrameT) -> FrameT:
-    """Keys of committed partitions in the group's stores that do not tell an offset of them."""
-    told = committed_offsets.select(*GROUP_PARTITION, teller=nw.col("store"), is_told=_is_told())
-    rows = told.join(stores, on="group_id", how="inner")
-    return rows.filter((nw.col("teller") != nw.col("store")) | ~nw.col("is_told")).select(*_KEY)
-
-
-def _without_offset(keys: FrameT, committed: FrameT) -> FrameT:
-    """Sorted out before they are made unique: few remain, and most of the work is over."""
-    rest = keys.join(committed, on=_KEY, how="anti").unique()
-    return rest.with_columns(committed_offset=nw.lit(None, nw.Int64), committed_error=nw.lit(None, nw.String))
+def _commits(committed_offsets: FrameT) -> FrameT:
+    return _sides(committed_offsets, "store", {"offset": "committed_offset", "commit_error": "error"})
 
 
 def _owners(ownership: FrameT) -> FrameT:
-    owners = ownership.select(*GROUP_PARTITION, "member_id", store=nw.col("source"), owner_error=nw.col("error"))
-    return owners.group_by(*_KEY).agg(nw.col("member_id").min(), nw.col("owner_error").min())
+    return _sides(ownership, "source", {"member": "member_id", "owner_error": "error"})
 
 
-def _any_owner(ownership: FrameT) -> FrameT:
-    """An old consumer that commits to Kafka owns by ZooKeeper alone."""
-    return ownership.group_by(*GROUP_PARTITION).agg(other_owner=nw.col("member_id").min())
+def _subscribed(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    rows = subscribed_partitions(subscriptions, topic_partitions)
+    return _sides(rows.with_columns(source=nw.lit(None, nw.String)), "source", {})
+
+
+def _sides(rows: FrameT, source: str, told: Mapping[str, str]) -> FrameT:
+    """One column per store and part: a single aggregation then puts offsets, owners and both stores together."""
+    values = {
+        f"{store}_{part}": nw.when(nw.col(source) == store).then(nw.col(told[part]))
+        if part in told
+        else nw.lit(None, dtype)
+        for store in _STORES
+        for part, dtype in _PARTS.items()
+    }
+    return rows.select(*GROUP_PARTITION, **values)
+
+
+def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
+    """A store that holds an offset of the group counts 2, one whose source knows members 1: the highest are its own."""
+    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    seen = [
+        committed_offsets.filter(is_told).select("group_id", *_weights("store", 2)),
+        ownership.select("group_id", *_weights("source", 1)),
+        subscriptions.select("group_id", *_weights("source", 1)),
+    ]
+    weights = nw.concat(seen).group_by("group_id").agg(*[nw.col(store).max() for store in _STORES])
+    highest = weights.with_columns(highest=nw.max_horizontal(*_STORES))
+    rows = highest.unpivot(_STORES, index=["group_id", "highest"], variable_name="store", value_name="weight")
+    return rows.filter(nw.col("weight") == nw.col("highest")).select("group_id", "store")
+
+
+def _weights(source: str, weight: int) -> list[nw.Expr]:
+    return [
+        nw.when(nw.col(source) == store).then(nw.lit(weight)).otherwise(nw.lit(0)).alias(store) for store in _STORES
+    ]
+
+
+def _per_store(sides: FrameT) -> FrameT:
+    own = {name: _by_store(part, own_side=True) for part, name in _NAMES.items()}
+    # An old consumer that commits to Kafka owns by ZooKeeper alone.
+    own["member_id"] = nw.coalesce(own["member_id"], _by_store("member", own_side=False))
+    return sides.select(*_KEY, **own)
+
+
+def _by_store(part: str, own_side: bool) -> nw.Expr:
+    zookeeper, kafka = nw.col(f"{ZOOKEEPER}_{part}"), nw.col(f"{KAFKA}_{part}")
+    return nw.when((nw.col("store") == ZOOKEEPER) == nw.lit(own_side)).then(zookeeper).otherwise(kafka)
 
 
 def _log(log_offsets: FrameT) -> FrameT:

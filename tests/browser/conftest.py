@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from kit.lab.ports import free_ports
 from tests.browser import chromium
-from tests.notebooks.shop import NOTEBOOKS, ROOT, Shop, ended
+from tests.notebooks.shop import NOTEBOOKS, ROOT, Shop, ended, register
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
@@ -32,7 +32,7 @@ START_SECONDS = 90
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.import_plugin("tests.notebooks.shop")
+    register(config)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,18 @@ from tests.notebooks import html_tables
 
 READY_MS = 90_000
 RUN_MS = 200_000
-WIDTH, LONGEST = 1440, 14_000
+WIDTH, LONGEST = 1440, 9_000
+ALL_IN_VIEW = """() => {
+    const found = [...document.querySelectorAll('.jp-NotebookPanel .jp-Cell')];
+    const cells = found.map(cell => cell.getBoundingClientRect());
+    const panel = document.querySelector('.jp-NotebookPanel-notebook').getBoundingClientRect();
+    return cells[0].top >= panel.top && cells.at(-1).bottom <= panel.bottom && cells.every(cell => cell.height > 0);
+}"""
+ALIGNMENTS = """(panel, column) => [...panel.querySelectorAll('table')].flatMap(table => {
+    const at = [...table.querySelectorAll('thead th')].findIndex(head => head.textContent.trim() === column);
+    return [...table.querySelectorAll('tbody tr')].filter(() => at >= 0)
+        .map(row => getComputedStyle(row.children[at]).textAlign);
+})"""
 
 
 class NotebookPage:
@@ -18,36 +29,30 @@ class NotebookPage:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel")
-        outputs = self.panel.locator(".jp-OutputArea-output")
+        self.outputs = self.panel.locator(".jp-OutputArea-output")
         self.errors = self.panel.locator('[data-mime-type="application/vnd.jupyter.error"]')
-        self.warnings = self.panel.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
         self.charts = self.panel.locator(".jp-RenderedSVG")
-        self.outputs = outputs
 
     def open(self, address: str) -> None:
         """Open it and wait until its kernel is idle."""
         self.page.goto(address, wait_until="commit")
-        expect(self.panel.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]')).to_be_visible(
-            timeout=READY_MS
-        )
+        expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=READY_MS)
 
     def run_all(self, last: str) -> None:
         """Run all cells; wait until an output has the text ``last``, or any cell failed."""
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         finished = self.outputs.filter(has_text=last)
-        expect(finished.or_(self.errors).first).to_be_attached(timeout=RUN_MS)
-        assert self.errors.all_inner_texts() == []
+        # Dialogs (of a kernel that died, say) end the wait too.
+        ended = finished.or_(self.errors).or_(self.page.get_by_role("dialog"))
+        expect(ended.first).to_be_attached(timeout=RUN_MS)
+        assert [*self.errors.all_inner_texts(), *self.page.get_by_role("dialog").all_inner_texts()] == []
         expect(finished).to_have_count(1)
 
     def whole(self) -> None:
-        """Make the window as high as the notebook, so that every cell is drawn."""
+        """Make the window higher than the notebook, so that every cell is drawn, from the first to the last."""
         self.page.set_viewport_size({"width": WIDTH, "height": LONGEST})
-        end = self.panel.locator(".jp-Cell").last
-        expect(end).to_be_visible()
-        box = end.bounding_box()
-        assert box is not None
-        self.page.set_viewport_size({"width": WIDTH, "height": min(LONGEST, int(box["y"] + box["height"]) + 60)})
+        self.page.wait_for_function(ALL_IN_VIEW)
 
     def tables(self) -> list[list[html_tables.Row]]:
         return [table for html in self._html() for table in html_tables.of_html(html)]
@@ -56,18 +61,29 @@ class NotebookPage:
         shown = self.panel.locator(".jp-RenderedHTML")
         return [shown.nth(number).inner_html() for number in range(shown.count())]
 
+    def alignment_of(self, column: str) -> set[str]:
+        """How the cells of every column of that name are aligned."""
+        return set(self.panel.evaluate(ALIGNMENTS, column))
+
     def use_theme(self, theme: str, is_light: bool) -> None:
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
         expect(self.page.locator(f'body[data-jp-theme-light="{str(is_light).lower()}"]')).to_be_attached()
 
     def screenshot(self, name: str) -> None:
-        picture(self.page, name)
+        """A picture that ends with the last cell."""
+        end = self.panel.locator(".jp-Cell").last.bounding_box()
+        assert end is not None
+        picture(self.page, name, int(end["y"] + end["height"]) + 40)
 
 
-def picture(page: Page, name: str) -> None:
-    """Keep a picture of the whole page for people to look at."""
+def picture(page: Page, name: str, height: int | None = None) -> None:
+    """Keep a picture, of the whole page or of its upper part, for people to look at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+    path = SCREENSHOTS / f"{name}.png"
+    if height is None:
+        page.screenshot(path=path, full_page=True)
+    else:
+        page.screenshot(path=path, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
 
 
 def is_drawn(chart: Locator) -> bool:

@@ -8,7 +8,7 @@ from tests.browser.notebook_page import NotebookPage, is_drawn, picture
 from tests.notebooks import html_tables
 from tests.notebooks.shop import ARCHIVE, KAFKA
 
-pytestmark = pytest.mark.timeout(290)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_a_request_to_another_machine_would_be_noted(tab):
@@ -28,6 +28,7 @@ def test_exploring_the_group_with_the_most_lag(shop, jupyter, tab):
     found = {(row["store"], row["topic"], row["partition"]): row["lag"] for row in rows}
     assert found == {(KAFKA, "clicks", partition): lag for partition, lag in shop.lag(ARCHIVE).items()}
     assert min(shop.lag(ARCHIVE).values()) > 0
+    assert notebook.alignment_of("lag") == {"right"}
     notebook.screenshot("explore-light")
     notebook.use_theme("JupyterLab Dark", False)
     notebook.screenshot("explore-dark")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.notebooks import shop
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.import_plugin("tests.notebooks.shop")
+    shop.register(config)

@@ -1,12 +1,13 @@
 """A small shop on a lab of one broker, and what is true of it: for the tests of the notebooks and of the browser.
 
-A plugin that the conftest of either folder registers, so that a run of both starts one lab.
+The conftest of either folder registers it as a plugin, so that a run of both starts one lab.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -144,6 +145,12 @@ def await_commits(shop: Shop) -> None:
         wait_until(
             lambda: set(observe(cluster).committed_offsets.select(columns).iter_rows()) == wanted, "all commits", 60
         )
+
+
+def register(config: pytest.Config) -> None:
+    """Make this module a plugin: its fixtures are then one for all folders, where an import would make one each."""
+    if not config.pluginmanager.has_plugin(__name__):
+        config.pluginmanager.register(sys.modules[__name__], __name__)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from tests.notebooks.shop import NOTEBOOKS, ROOT, ended
 
 CELL_SECONDS = 120
-RUN_SECONDS = 280
+RUN_SECONDS = 580
 
 
 def n_code_cells() -> dict[str, int]:

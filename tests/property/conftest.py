@@ -18,6 +18,7 @@ def spark() -> Iterator[SparkSession]:
         builder.config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.sql.codegen.wholeStage", "false")  # compiling a plan costs more than running it on so few rows
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")

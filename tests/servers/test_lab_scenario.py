@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
-
-from kit.lab import Lab, fleet, scenario
+from kit.lab import fleet
 from kit.lab.process import wait_until
 
 SECONDS = 45
 
 
-@pytest.fixture(scope="module")
-def running():
-    started = time.monotonic()
-    with Lab(scenario.BROKERS, scenario.RACKS) as lab:
-        truth = scenario.start(lab)
-        yield truth, time.monotonic() - started
-
-
-def test_fleet_is_stable_in_time(running):
-    truth, seconds = running
+def test_fleet_is_stable_in_time(fleet_lab):
+    truth, seconds = fleet_lab
     assert len(truth.groups) == 20
     print(f"fleet stable after {seconds:.0f} s")
     # The promise holds for a machine of its own; a shared one gets double.
     assert seconds < 2 * SECONDS
 
 
-def test_every_partition_is_owned_once_per_side(running):
-    truth, _ = running
+def test_every_partition_is_owned_once_per_side(fleet_lab):
+    truth, _ = fleet_lab
     for group in truth.groups.values():
         for members in (group.old_members, group.new_members):
             owned = [pair for member in members for pair in member.partitions()]
@@ -37,8 +25,8 @@ def test_every_partition_is_owned_once_per_side(running):
             assert not members or set(owned) == group.partitions, group.name
 
 
-def test_conditions_are_as_named(running):
-    truth, _ = running
+def test_conditions_are_as_named(fleet_lab):
+    truth, _ = fleet_lab
     assert {group.name for group in truth.with_condition(fleet.EMPTY)} == {"nightly-export", "legacy-audit"}
     for group in truth.with_condition(fleet.EMPTY):
         assert not group.old_members + group.new_members

@@ -1,0 +1,108 @@
+"""Twenty groups at once: the command line's JSON against what the fleet knows of itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kit import connect, observe, views
+from kit.analyze import partition_progress
+from kit.cli import app
+from kit.lab import fleet
+from kit.lab.process import wait_until
+from kit.profile import load_profile
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def profile_file(fleet_lab):
+    truth, _ = fleet_lab
+    path = truth.lab.folder / "numbers.toml"
+    path.write_text(truth.lab.profile_toml())
+    return path
+
+
+@pytest.fixture
+def offramp(profile_file):
+    def run(*arguments: str) -> list[dict]:
+        result = CliRunner().invoke(app, [*arguments, "--json", "--profile-file", str(profile_file)])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return run
+
+
+def test_groups(fleet_lab, offramp):
+    truth, _ = fleet_lab
+    rows = {row["group_id"]: row for row in offramp("groups")}
+    assert set(rows) == set(truth.groups)
+    for name, group in truth.groups.items():
+        assert rows[name]["n_members"] == len(group.old_members) + len(group.new_members), name
+        assert rows[name]["n_unowned"] == 0, name
+        if group.condition == fleet.EMPTY:
+            assert rows[name]["stage"] == "empty"
+        else:
+            assert rows[name]["n_partitions"] == len(group.partitions), name
+            assert rows[name]["stage"] == ("OZKCC" if group.old_members else "all KC"), name
+
+
+def test_lag_and_ownership_of_each_group(fleet_lab, offramp):
+    truth, _ = fleet_lab
+    for name in ("billing-invoices", "search-indexer", "customer-360", "loyalty-points"):
+        group = truth.groups[name]
+        rows = offramp("lag", "--group", name)
+        assert {(row["topic"], row["partition"]) for row in rows} == group.partitions
+        handed_out = most_handed_out(group)
+        for row in rows:
+            key = (row["topic"], row["partition"])
+            assert row["lag"] == row["log_end_offset"] - row["committed_offset"] >= 0
+            assert row["committed_offset"] <= handed_out[key]
+            assert row["log_end_offset"] >= fleet.FIRST_RECORDS[key[0]] // fleet.TOPICS[key[0]]
+        for row in offramp("ownership", "--group", name):
+            key = (row["topic"], row["partition"])
+            for member in group.old_members:
+                assert (row["zookeeper_owner"] == member.consumer_id) == (key in member.partitions())
+            for member in group.new_members:
+                assert (row["kafka_client_id"] == member.consumer_id) == (key in member.partitions())
+
+
+def most_handed_out(group) -> dict[tuple[str, int], int]:
+    """The next offset of each partition, by the consumers' files, read after the command."""
+    following: dict[tuple[str, int], int] = {}
+    for member in group.old + group.new:
+        for record in member.records():
+            key = (record["topic"], record["partition"])
+            following[key] = max(following.get(key, 0), record["offset"] + 1)
+    return following
+
+
+def test_readiness(fleet_lab, offramp):
+    truth, _ = fleet_lab
+    rows = {row["group_id"]: row for row in offramp("readiness")}
+    for name, group in truth.groups.items():
+        assert (rows[name]["n_ozkcc"], rows[name]["n_kc"]) == (len(group.old_members), len(group.new_members))
+        assert rows[name]["effective_mode"] == (
+            "zookeeper" if group.old_members else "kafka" if group.new_members else None
+        )
+    stores = {row["blocker"] for row in rows["loyalty-points"]["blockers"]}
+    assert stores, "a group that commits to both stores can't go on before KIP-125's step 1"
+    assert rows["billing-invoices"]["blockers"] == []
+
+
+def test_a_stopped_member_shows_between_two_snapshots(fleet_lab, profile_file):
+    truth, _ = fleet_lab
+    with connect(load_profile(file=profile_file)) as cluster:
+        before = views.lag(observe(cluster, "fraud-scoring"))
+        mine = truth.stopped.partitions()
+
+        def verdicts() -> dict[tuple[str, int], str]:
+            after = views.lag(observe(cluster, "fraud-scoring"))
+            rows = partition_progress(before, after).to_dicts()
+            return {(row["topic"], row["partition"]): row["verdict"] for row in rows}
+
+        others = lambda found: {verdict for key, verdict in found.items() if key not in mine}  # noqa: E731
+        wait_until(lambda: others(verdicts()) == {"moving"}, "the other member reading on", 60)
+        assert {verdicts()[key] for key in mine} == {"stalled"}
