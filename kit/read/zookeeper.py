@@ -126,7 +126,7 @@ def _fetch_members(client: KazooClient, listed: dict[str, _Listing]) -> list[tup
     keys = [(group_id, name) for group_id, listing in listed.items() for name in sorted(_names(listing.ids))]
     znodes = fetch_data(client, [f"{CONSUMERS}/{group_id}/ids/{name}" for group_id, name in keys])
     return [
-        _member(group_id, name, znode, name in _names(listed[group_id].migration_ids))
+        _member(group_id, name, znode, _is_among(name, listed[group_id].migration_ids))
         for (group_id, name), znode in zip(keys, znodes)
         if znode is not None
     ]
@@ -218,7 +218,11 @@ def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
 
 
 def _group(group_id: str, listing: _Listing) -> Group:
-    refusals = [each for each in (listing.ids, listing.owners, listing.offsets) if isinstance(each, KazooException)]
+    refusals = [
+        each
+        for each in (listing.ids, listing.migration_ids, listing.owners, listing.offsets)
+        if isinstance(each, KazooException)
+    ]
     return Group(group_id, ZOOKEEPER, None, None, None, None, None, _refused(refusals[0]) if refusals else None)
 
 
@@ -248,6 +252,11 @@ def _migration_state(group_id: str, mode: Found) -> MigrationState:
     if isinstance(mode, Znode):
         return MigrationState(group_id, mode.data.decode(errors="replace"), mode.version, mode.mzxid)
     return MigrationState(group_id, None, None, None, _refused(mode) if mode else None)
+
+
+def _is_among(name: str, answer: Names) -> bool | None:
+    """Unknown where ZooKeeper refused to list them: a migration-enabled member must not look like an old one."""
+    return None if isinstance(answer, KazooException) else name in _names(answer)
 
 
 def _names(answer: Names) -> list[str]:

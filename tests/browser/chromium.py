@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Error, sync_playwright
-
 from kit.errors import SetupError
 
 VARIABLE = "OFFRAMP_CHROMIUM"
@@ -22,6 +20,7 @@ WHAT_TO_DO = (
     f"or set {VARIABLE} to the path of one, and run make again."
 )
 ANSWER_SECONDS = 60
+ASK = "from playwright.sync_api import sync_playwright as run\nwith run() as its: print(its.chromium.executable_path)"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Step:
 def find() -> Path:
     """Path of a Chromium that answers: ``OFFRAMP_CHROMIUM``, the first on PATH, Playwright's own.
 
-    Not from within a running ``sync_playwright``. Raises SetupError, saying what to do.
+    Raises SetupError, saying what to do.
     """
     chosen = os.environ.get(VARIABLE)
     if chosen:
@@ -53,13 +52,13 @@ def on_path() -> list[Path]:
 
 
 def own() -> Path | None:
-    """Where Playwright keeps the Chromium it installs, if it did."""
+    """Where Playwright keeps the Chromium it installs, if it did. A process of its own: two at once refuse to run."""
     try:
-        with sync_playwright() as playwright:
-            path = Path(playwright.chromium.executable_path)
-    except Error:
+        answer = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, timeout=ANSWER_SECONDS)
+    except subprocess.TimeoutExpired:
         return None
-    return path if path.exists() else None
+    path = Path(answer.stdout.strip())
+    return path if path.is_file() else None
 
 
 def version(path: Path) -> str:

@@ -43,8 +43,8 @@ class Jupyter:
     token: str
 
     def address(self, notebook: str) -> str:
-        """Of a notebook by its path below ``notebooks``."""
-        return f"{self.url}/lab/tree/{notebook}?token={self.token}"
+        """Of a notebook by its path below ``notebooks``; what was open before is not opened again."""
+        return f"{self.url}/lab/tree/{notebook}?token={self.token}&reset"
 
     def answers(self) -> bool:
         request = urllib.request.Request(f"{self.url}/api/status", headers={"Authorization": f"token {self.token}"})

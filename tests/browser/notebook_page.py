@@ -10,7 +10,9 @@ from tests.notebooks import html_tables
 READY_MS = 90_000
 RUN_MS = 200_000
 WIDTH, LONGEST = 1440, 9_000
+# Running leaves the last cell at the window's upper end: one may scroll past the end of a notebook.
 ALL_IN_VIEW = """() => {
+    document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer').scrollTop = 0;
     const found = [...document.querySelectorAll('.jp-NotebookPanel .jp-Cell')];
     const cells = found.map(cell => cell.getBoundingClientRect());
     const panel = document.querySelector('.jp-NotebookPanel-notebook').getBoundingClientRect();

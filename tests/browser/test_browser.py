@@ -28,11 +28,12 @@ def test_exploring_the_group_with_the_most_lag(shop, jupyter, tab):
     found = {(row["store"], row["topic"], row["partition"]): row["lag"] for row in rows}
     assert found == {(KAFKA, "clicks", partition): lag for partition, lag in shop.lag(ARCHIVE).items()}
     assert min(shop.lag(ARCHIVE).values()) > 0
-    assert notebook.alignment_of("lag") == {"right"}
     notebook.screenshot("explore-light")
     notebook.use_theme("JupyterLab Dark", False)
     notebook.screenshot("explore-dark")
+    notebook.use_theme("JupyterLab Light", True)  # the server keeps it for the next test
     assert tab.elsewhere == []
+    assert notebook.alignment_of("lag") == {"right"}
 
 
 def test_the_report_of_all_groups(shop, jupyter, tab):
@@ -53,6 +54,7 @@ def test_the_reports_page(shop, reports, tab):
     tab.page.on("request", lambda request: asked.append(request.url))
     address = reports.reports[1].html.as_uri()
     tab.page.goto(address)
+    picture(tab.page, "report-page")
     charts = tab.page.locator("svg")
     assert charts.count() == 4
     assert all(is_drawn(chart) for chart in charts.all())
@@ -60,4 +62,3 @@ def test_the_reports_page(shop, reports, tab):
         assert tab.page.get_by_role("cell", name=group, exact=True).first.is_visible()
     assert asked == [address]
     assert tab.elsewhere == []
-    picture(tab.page, "report-page")

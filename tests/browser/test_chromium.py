@@ -70,9 +70,10 @@ def test_playwrights_own_is_found(empty, tmp_path):
 
 def own_path(browsers: Path) -> Path:
     """Where Playwright would put its Chromium, by its own word."""
-    code = "from playwright.sync_api import sync_playwright as s\nwith s() as p: print(p.chromium.executable_path)"
     environment = {**os.environ, "PLAYWRIGHT_BROWSERS_PATH": str(browsers)}
-    return Path(subprocess.check_output([sys.executable, "-c", code], env=environment, text=True).strip())
+    path = Path(subprocess.check_output([sys.executable, "-c", chromium.ASK], env=environment, text=True).strip())
+    assert path.is_relative_to(browsers)
+    return path
 
 
 def test_nothing_found_says_what_to_do(empty):
