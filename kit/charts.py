@@ -76,7 +76,7 @@ def svg(chart: Chart) -> str:
     with alt.theme.enable("offramp"):
         drawn = io.StringIO()
         chart.save(drawn, format="svg")
-    return _with_own_ids(drawn.getvalue())
+    return with_own_ids(drawn.getvalue())
 
 
 def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") -> Chart:
@@ -145,18 +145,21 @@ def leaders_per_broker(broker_load: IntoDataFrame, title: str = "Leaders per bro
     preferred = base.mark_tick(color=_ORANGE, opacity=1, thickness=2.5, width={"band": 0.9}).encode(y="n_preferred:Q")
     mean = alt.Chart(_mean_of_live(load)).mark_rule(strokeDash=[4, 4], color=_INK).encode(y="mean:Q")
     width = alt.Step(max(8.0, min(64.0, 700 / len(drawn))))
-    chart: Chart = alt.layer(bars, preferred, mean).properties(width=width, height=240, title=_title(title, notes))
+    chart: Chart = alt.layer(bars, preferred, mean).properties(width=width, height=160, title=_title(title, notes))
     return chart
 
 
 def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's offsets against Kafka's") -> Chart:
     """``analyze.store_parity`` → partitions per verdict, a bar per topic (per group where the frame holds several).
 
+    Groups that keep offsets in one store only have nothing to compare; they are counted in the subtitle.
+
     At most ``MAX_BARS`` bars are drawn, those with the most partitions that are not equal first.
     """
-    parity = _frame(store_parity)
+    everything = _frame(store_parity)
+    parity, alone = _in_both_stores(everything)
     if parity.is_empty():
-        return _nothing(title)
+        return _nothing(title, alone)
     by = "topic" if parity["group_id"].n_unique() == 1 else "group_id"
     names = _least_equal(parity, by)
     counts = parity.filter(pl.col(by).is_in(names[:MAX_BARS])).group_by(by, "verdict")
@@ -176,11 +179,11 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
         color=alt.Color("verdict:N", title=None, scale=scale, sort=words),
         order="rank:Q",
         tooltip=[f"{by}:N", "verdict:N", "n_partitions:Q", *_difference_tips()],
-    ).properties(width=520, height=alt.Step(22), title=_title(title, [_equal_summary(parity), shown]))
+    ).properties(width=520, height=alt.Step(22), title=_title(title, [_equal_summary(parity), shown, *alone]))
     return bars
 
 
-def _with_own_ids(text: str) -> str:
+def with_own_ids(text: str) -> str:
     """Vega numbers its ids by the process: here they are numbered by the chart and carry its digest."""
     names = list(dict.fromkeys(re.findall(r'\bid="([^"]+)"', text)))
     for number, name in enumerate(names):
@@ -193,9 +196,9 @@ def _frame(frame: IntoDataFrame) -> pl.DataFrame:
     return nw.from_native(frame, eager_only=True).to_polars()
 
 
-def _nothing(title: str) -> Chart:
+def _nothing(title: str, notes: Sequence[str] = ()) -> Chart:
     note = alt.Chart(pl.DataFrame({"note": ["nothing to show"]})).mark_text(color=_QUIET, fontSize=13)
-    chart: Chart = note.encode(text="note:N").properties(width=320, height=60, title=_title(title, []))
+    chart: Chart = note.encode(text="note:N").properties(width=320, height=60, title=_title(title, notes))
     return chart
 
 
@@ -256,9 +259,12 @@ def _axes(drawn: pl.DataFrame) -> dict[str, Any]:
 def _lag_cells(known: pl.DataFrame, drawn: pl.DataFrame) -> alt.Chart:
     most = max([1, *known["lag"].to_list()])
     scale = alt.Scale(type="symlog", domain=[0, most], range=["#edf2f7", "#6f9bc8", "#1d3f66"])
-    marks = [mark for mark in (0, *(10**power for power in range(1, 16))) if mark <= most]
+    marks = [mark for mark in (0, *(10**power for power in range(1, 16))) if mark < most / 2]
+    n_topics = drawn["topic"].n_unique()
     legend = alt.Legend(
-        values=[*marks[:: 1 + len(marks) // 6]], labelExpr="format(datum.value, '~s')", gradientLength=110
+        values=[*marks[:: 1 + len(marks) // 6], most],
+        labelExpr="format(datum.value, '.3~s')",
+        gradientLength=min(110, max(40, 18 * n_topics)),
     )
     tips = ["topic:N", "partition:O", alt.Tooltip("lag:Q", format=","), "member_id:N"]
     colour = alt.Color("lag:Q", title="lag (records)", scale=scale, legend=None if known.is_empty() else legend)
@@ -288,6 +294,15 @@ def _member_label(shares: pl.DataFrame) -> pl.Expr:
 
 def _mean_of_live(load: pl.DataFrame) -> pl.DataFrame:
     return load.filter(pl.col("is_live")).select(mean=pl.col("n_leaders").mean()).drop_nulls()
+
+
+def _in_both_stores(parity: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    is_known = [pl.col(f"{store}_offset").is_not_null().any().over("group_id") for store in ("zookeeper", "kafka")]
+    both = parity.filter(is_known[0] & is_known[1])
+    n_alone = parity["group_id"].n_unique() - both["group_id"].n_unique()
+    return both, [f"{n_alone:,} of {parity['group_id'].n_unique():,} groups keep offsets in one store only"] * (
+        n_alone > 0
+    )
 
 
 def _least_equal(parity: pl.DataFrame, by: str) -> list[str]:

@@ -197,13 +197,16 @@ def _snapshot(
 def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
     """A frame as a table for people, or as JSON rows."""
     rows = rows.drop("snapshot_id", "observed_at", strict=False)
+    if not as_json and "error" in rows.columns and rows["error"].null_count() == len(rows):
+        rows = rows.drop("error")
     if as_json:
         json.dump(rows.to_dicts(), sys.stdout, default=_as_text, indent=1)
         sys.stdout.write("\n")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, kind in rows.schema.items():
-        table.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold")
+        is_prose = name in {"sentence", "example", "error", "next_step"}
+        table.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold", no_wrap=not is_prose)
     for row in rows.iter_rows():
         table.add_row(*(_cell(value) for value in row))
     _out.print(table)

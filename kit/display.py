@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
+import polars.selectors as cs
 
 from kit import charts
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 MAX_ROWS = 1_000
-_CELL = "padding: .2em .7em; text-align: left; vertical-align: top; border-bottom: 1px solid #8883;"
+_PROSE = {"sentence", "example", "error", "next_step"}
+_CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
 
 
 def prepare() -> None:
@@ -22,12 +24,24 @@ def prepare() -> None:
 
 
 def table(frame: pl.DataFrame) -> Styler:
-    """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; at most ``MAX_ROWS`` rows."""
-    shown = frame.head(MAX_ROWS).to_pandas(types_mapper=pd.ArrowDtype)
+    """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; at most ``MAX_ROWS`` rows.
+
+    Only sentences wrap; times are UTC, to the second.
+    """
+    if frame.is_empty():
+        return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
+    times = cs.datetime().dt.strftime("%Y-%m-%d %H:%M:%S UTC")
+    shown = frame.head(MAX_ROWS).with_columns(times).to_pandas(types_mapper=pd.ArrowDtype)
     styler = shown.style.hide(axis="index").format(na_rep="–", thousands="\u2009", precision=2, escape="html")
     numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}])
+    words = [name for name in frame.columns if name not in numbers]
+    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(frame, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
-    if len(frame) > MAX_ROWS:
-        styler = styler.set_caption(f"the first {MAX_ROWS:,} of {len(frame):,} rows")
-    return styler if not frame.is_empty() else styler.set_caption("no rows")
+    styler = styler.set_properties(subset=words, **{"text-align": "left"})
+    styler = styler.set_properties(subset=[name for name in words if name not in _PROSE], **{"white-space": "nowrap"})
+    return styler if len(frame) <= MAX_ROWS else styler.set_caption(f"the first {MAX_ROWS:,} of {len(frame):,} rows")
+
+
+def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:
+    sides = ("right" if name in numbers else "left" for name in frame.columns)
+    return [{"selector": f"th.col{at}", "props": f"text-align: {side};"} for at, side in enumerate(sides)]

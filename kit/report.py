@@ -13,8 +13,9 @@ from typing import Any
 import nbformat
 import papermill
 from nbconvert import HTMLExporter
+from nbformat.sign import NotebookNotary
 
-from kit import errors
+from kit import charts, errors
 from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
 from kit.profile import Profile
@@ -63,6 +64,8 @@ def run_report(
     say("running the notebook: starting Spark, reading, analysing …")
     _execute(NOTEBOOKS / "report" / "groups.ipynb", notebook, parameters)
     executed = nbformat.read(notebook, as_version=4)
+    # JupyterLab shows charts and table styles of a notebook it trusts only.
+    NotebookNotary().sign(executed)
     page = folder / "groups.html"
     page.write_text(render_html(executed, f"{profile.name}: consumer groups"), encoding="utf-8")
     return Report(notebook, page, _outcome(executed))
@@ -76,10 +79,17 @@ def render_html(notebook: Any, title: str) -> str:
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
         if "outputs" in cell:
-            cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stderr"]
+            cell["outputs"] = [_inline(output) for output in cell["outputs"] if output.get("name") != "stderr"]
     exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook)
     return _PAGE.format(title=html.escape(title), body=body)
+
+
+def _inline(output: Any) -> Any:
+    """A chart as an element of the page, so that a browser finds the names in it; nbconvert would make it a file."""
+    if "image/svg+xml" in output.get("data", {}):
+        output["data"] = {"text/html": charts.with_own_ids(output["data"]["image/svg+xml"])}
+    return output
 
 
 def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ NEXT_STEPS = {
     "all MEZKCC": "Set migration/mode to kafka: Kafka's assignment then is in force.",
     "Kafka coordination": "Replace one migration-enabled consumer by a plain Kafka consumer.",
     "canary KC": "Compare the plain Kafka consumers' share and lag with the rest, then replace the remaining ones.",
-    "all KC": "Nothing left to do: keep the ZooKeeper offsets until no one wants to go back.",
+    "all KC": "Nothing left to do. ZooKeeper offsets it may have are kept while someone may want to go back.",
     "empty": "Start a consumer, or see whether the group is still wanted.",
     "unsafe mix": "Stop the plain Kafka consumers (KC), or else the ZooKeeper ones: both read the same partitions now.",
     "unknown": "Mend what could not be read and look again.",

@@ -19,7 +19,7 @@ def group_summary(
 ) -> FrameT:
     """Every group once. The stores' lags stand side by side: which one a member resumes from is its own setting.
 
-    Columns: group_id; stage, effective_mode (see ``readiness``); state (the Kafka coordinator's); n_members, n_idle;
+    Columns: group_id; stage, effective_mode (see ``readiness``); kafka_state (the coordinator's); n_members, n_idle;
     n_partitions considered, n_unowned (subscribed, and no owner in either source);
     zookeeper_lag, kafka_lag in records (null: no offset of the group there);
     n_unknown (partitions whose lag could not be read, both stores); n_findings, n_blockers; error.
@@ -38,7 +38,7 @@ def group_summary(
         "group_id",
         "stage",
         "effective_mode",
-        "state",
+        "kafka_state",
         _counted("n_members"),
         _counted("n_idle"),
         _counted("n_partitions"),
@@ -58,7 +58,7 @@ def _counted(name: str) -> nw.Expr:
 
 
 def _kafka_state(groups: FrameT) -> FrameT:
-    return groups.filter(nw.col("source") == KAFKA).select("group_id", "state")
+    return groups.filter(nw.col("source") == KAFKA).select("group_id", kafka_state="state")
 
 
 def _errors(groups: FrameT) -> FrameT:

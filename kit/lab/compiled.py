@@ -46,7 +46,7 @@ def compile_into(target: Path, source: str, libraries: Path) -> None:
         command += [str(SOURCES / COMPILER), "Compile", str(folder), str(SOURCES / source)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0 or not any(folder.iterdir()):
-            raise SetupError(f"{source} could not be compiled:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise SetupError(f"{source} could not be compiled:\n{done.stdout[:2000]}{done.stderr[:2000]}")
         try:
             folder.rename(target)
         except OSError:

@@ -227,7 +227,7 @@ def _group(group_id: str, listing: _Listing) -> Group:
 
 
 def _member(
-    group_id: str, name: str, found: Znode | KazooException, in_migration_ids: bool
+    group_id: str, name: str, found: Znode | KazooException, in_migration_ids: bool | None
 ) -> tuple[Member, Registration]:
     znode = found if isinstance(found, Znode) else None
     registration = (
