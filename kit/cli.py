@@ -23,7 +23,7 @@ from rich.table import Table
 
 from kit import views
 from kit.cluster import connect
-from kit.errors import OfframpError
+from kit.errors import OfframpError, PartialRead
 from kit.lab.command import app as lab_app
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
@@ -161,10 +161,10 @@ def report(
     from kit.report import run_report
 
     with _refusals():
-        made = run_report(
-            load_profile(profile, profile_file), output, pattern, history or str(output / "history"), _say
-        )
+        made = run_report(load_profile(profile, profile_file), output, pattern, history, _say)
         _out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
+        if made.outcome["read_errors"]:
+            raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")
 
 
 def main() -> None:

@@ -50,7 +50,7 @@ def run(say: Callable[[str], None]) -> None:
     say("first snapshot: starting Spark, reading, keeping what was seen")
     first_snapshot(profile, history)
     say("second snapshot and report: the notebook, run by papermill")
-    report = run_report(profile, RUNS, ".*", history, say)
+    report = run_report(profile, RUNS, ".*", say=say)
     with connect(profile) as cluster:
         live = observe(cluster)
     print_rows(views.summary(live).sort("group_id"), as_json=False)

@@ -48,9 +48,11 @@ class Report:
 
 
 def run_report(
-    profile: Profile, output: Path, groups: str, history: str, say: Callable[[str], None] = lambda text: None
+    profile: Profile, output: Path, groups: str, history: str = "", say: Callable[[str], None] = lambda text: None
 ) -> Report:
     """Run ``notebooks/report/groups.ipynb`` for one cluster into a new folder under ``output``.
+
+    ``history`` is a folder or URL that Spark can write to; by default ``<output>/history``.
 
     Raises:
         OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
@@ -60,7 +62,8 @@ def run_report(
     folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{profile.name}"
     folder.mkdir(parents=True)
     notebook = folder / "groups.ipynb"
-    parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": history}
+    kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
+    parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}
     say("running the notebook: starting Spark, reading, analysing …")
     _execute(NOTEBOOKS / "report" / "groups.ipynb", notebook, parameters)
     executed = nbformat.read(notebook, as_version=4)

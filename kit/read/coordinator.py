@@ -26,6 +26,7 @@ from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, Broke
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _MULTI_GROUP_VERSION = 8
+_TAKE_OVER_ATTEMPT = 3
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def fetch_groups(
 
 async def _fetch_groups(link: BrokerLink, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
     found = _Found()
-    await link.gather([partial(_list_groups, link, broker_id, found, deadline) for broker_id in link.broker_ids()])
+    await _list_everywhere(link, found, deadline)
     found.listed = {group_id: found.listed[group_id] for group_id in sorted(found.listed) if accepts(group_id)}
     classic = {group_id: listed.broker_id for group_id, listed in found.listed.items() if listed.is_classic}
     failed = await _sweep(link, classic, _describe_request, _described, found.take_description, deadline)
@@ -143,27 +144,52 @@ class _Found:
         )
 
 
-async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline: Deadline) -> None:
+async def _list_everywhere(link: BrokerLink, found: _Found, deadline: Deadline) -> None:
+    """Every broker's groups; asked again of the others when one died meanwhile, because its groups have moved."""
+    while True:
+        asked = [partial(_list_groups, link, broker_id, found, deadline) for broker_id in link.broker_ids()]
+        if not any(await link.gather(asked)):
+            return
+        # The controller needs a moment to make others the coordinators; then they say that they are loading.
+        await link.pause(_TAKE_OVER_ATTEMPT)
+
+
+async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline: Deadline) -> bool:
+    """Whether the broker left the cluster instead of answering."""
     attempt = 0
     while True:
-        try:
-            response = await link.ask(ListGroupsRequest(min_version=0), broker_id, deadline)
-        except RETRIABLE_FAILURES as error:
-            found.errors.append(
-                ReadError(KAFKA, None, None, f"broker {broker_id}", f"its groups can't be listed: {error}")
-            )
-            return
-        if response.error_code not in RETRIABLE_CODES or not deadline.allows(attempt):
-            break
+        problem = await _try_to_list(link, broker_id, found)
+        if problem is None:
+            return False
+        if not deadline.allows(attempt):
+            found.errors.append(_unlisted(broker_id, problem))
+            return False
         await link.pause(attempt)
         attempt += 1
+        await link.refresh_metadata()
+        if broker_id not in link.broker_ids():
+            return True
+
+
+async def _try_to_list(link: BrokerLink, broker_id: int, found: _Found) -> str | None:
+    """A problem that may pass; None when the broker has answered."""
+    try:
+        response = await link.send(ListGroupsRequest(min_version=0), broker_id)
+    except RETRIABLE_FAILURES as error:
+        return str(error)
+    if response.error_code in RETRIABLE_CODES:
+        return describe_code(response.error_code)
     if response.error_code:
-        reason = f"its groups can't be listed: {describe_code(response.error_code)}"
-        found.errors.append(ReadError(KAFKA, None, None, f"broker {broker_id}", reason))
+        found.errors.append(_unlisted(broker_id, describe_code(response.error_code)))
     for each in response.groups:
         found.listed[each.group_id] = _Listed(
             broker_id, each.protocol_type, getattr(each, "group_state", None) or None, getattr(each, "group_type", None)
         )
+    return None
+
+
+def _unlisted(broker_id: int, problem: str) -> ReadError:
+    return ReadError(KAFKA, None, None, f"broker {broker_id}", f"its groups can't be listed: {problem}")
 
 
 async def _fetch_offsets(
@@ -202,6 +228,7 @@ async def _sweep(
         await link.pause(attempt)
         attempt += 1
         pending = {group_id: pending[group_id] for group_id in again}
+        await link.refresh_metadata()
         pending |= await link.find_coordinators(list(again), deadline)
 
 

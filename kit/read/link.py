@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from kit.errors import ConnectError
+from kit.errors import ConnectError, ReadError
 
 DEADLINE_S = 30.0
 """How long one read goes on retrying before it says what it could not get."""
@@ -44,6 +45,7 @@ RETRIABLE_FAILURES = (
     kafka_errors.RequestTimedOutError,
     kafka_errors.Cancelled,
     kafka_errors.TooManyInFlightRequests,
+    kafka_errors.UnknownBrokerIdError,
 )
 
 log = logging.getLogger(__name__)
@@ -128,21 +130,29 @@ class BrokerLink:
 
         Raises:
             ConnectError: the brokers stopped answering.
+            ReadError: they refused, or answered what can't be understood.
         """
         try:
             result: Result = self._manager.run(coroutine, *arguments)
         except RETRIABLE_FAILURES as error:
             raise ConnectError(f"the brokers stopped answering: {error}") from error
+        except kafka_errors.KafkaError as error:
+            raise ReadError(f"the brokers refused, or answered what can't be understood: {error}") from error
         return result
 
-    async def gather(self, coroutines: list[Callable[[], Coroutine[Any, Any, Result]]]) -> list[Result]:
+    async def gather(self, coroutines: Sequence[Callable[[], Coroutine[Any, Any, Result]]]) -> list[Result]:
         """Results of coroutines that run side by side."""
         futures = [self._manager.call_soon(coroutine) for coroutine in coroutines]
         return [await future for future in futures]
 
     def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
         """One request under way, to a broker or to any."""
-        future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
+        try:
+            future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
+        except kafka_errors.KafkaError as error:
+            # A broker that is not, or no longer, in the metadata: a failure like any other on the way.
+            failed: Awaitable[Any] = Future().failure(error)
+            return failed
         return future
 
     async def ask(self, request: Any, broker_id: int | None, deadline: Deadline) -> Any:
