@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JARS := $(VENV)/.jars
 BROWSER := $(VENV)/.browser
+JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
@@ -34,9 +35,9 @@ setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and Zoo
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report
 	@$(BIN)/python -m kit.demo
 
-lab: setup ## Start the lab and open JupyterLab on it
+lab: setup ## Start the lab and open JupyterLab on it (as root: JUPYTER_FLAGS=--allow-root)
 	@$(BIN)/offramp lab up
-	@OFFRAMP_PROFILE_FILE="$$($(BIN)/offramp lab profile)" $(BIN)/jupyter lab --notebook-dir=. notebooks/explore/group.ipynb
+	@OFFRAMP_PROFILE_FILE="$$($(BIN)/offramp lab profile)" $(BIN)/jupyter lab --notebook-dir=. $(JUPYTER_FLAGS) notebooks/explore/group.ipynb
 
 down: $(READY) ## Stop the lab
 	@$(BIN)/offramp lab down

@@ -6,7 +6,6 @@ by itself. So the requests of the pinned kafka-python are sent as they are and t
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from kit.errors import ConnectError, ReadError
 DEADLINE_S = 30.0
 """How long one read goes on retrying before it says what it could not get."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
+_LOGIN_TIMEOUT_MS = 3_000
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -48,7 +48,6 @@ RETRIABLE_FAILURES = (
     kafka_errors.UnknownBrokerIdError,
 )
 
-log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -99,27 +98,48 @@ class BrokerLink:
         self._net = client._net
         self._net.start()
         try:
-            self._manager.run(self._try_login)
-            self._manager.bootstrap(int(timeout_s * 1000))
+            self._manager.run(self._login, Deadline.after(timeout_s))
+            self._manager.run(self._bootstrap, int(timeout_s * 1000))
         except BaseException:
             self.close()
             raise
 
-    async def _try_login(self) -> None:
-        """kafka-python goes on trying after a refused login until its time is up; here the refusal is raised."""
-        for broker in self._manager.cluster.bootstrap_brokers():
+    async def _login(self, deadline: Deadline) -> None:
+        """Wait until one bootstrap server lets us in.
+
+        kafka-python's own bootstrap goes on after a refused login until its time is up, and may wait for ever for a
+        connection that the broker closed meanwhile; a refusal may also look like a lost connection, so it is tried
+        again.
+        """
+        attempt = 0
+        while True:
+            failures = [await self._try_login(broker) for broker in self._manager.cluster.bootstrap_brokers()]
+            if None in failures:
+                return
+            if not deadline.allows(attempt):
+                raise kafka_errors.KafkaTimeoutError("; ".join(sorted({str(failure) for failure in failures})))
+            await self.pause(attempt)
+            attempt += 1
+
+    async def _try_login(self, broker: Any) -> kafka_errors.KafkaError | None:
+        """Why this server could not be used, None when it could; a refused login raises."""
+        connection = None
+        try:
             connection = self._manager.get_connection(
                 broker.node_id, pop_on_close=False, refresh_metadata_on_err=False, reset_backoff_on_connect=False
             )
-            try:
-                await connection
-                return
-            except AUTHENTICATION_FAILURES:
-                raise
-            except kafka_errors.KafkaError as error:
-                log.info("bootstrap server %s:%s: %s", broker.host, broker.port, error)
-            finally:
+            await self._manager.wait_for(connection.init_future, _LOGIN_TIMEOUT_MS)
+        except AUTHENTICATION_FAILURES:
+            raise
+        except kafka_errors.KafkaError as error:
+            return error
+        finally:
+            if connection is not None:
                 self._manager._conns.pop(broker.node_id, connection).close()
+        return None
+
+    async def _bootstrap(self, timeout_ms: int) -> None:
+        await self._manager.wait_for(self._manager.bootstrap_async(timeout_ms), timeout_ms + _LOGIN_TIMEOUT_MS)
 
     def close(self) -> None:
         self._manager.close()

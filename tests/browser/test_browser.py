@@ -39,7 +39,7 @@ def test_exploring_the_group_with_the_most_lag(shop, jupyter, tab):
 def test_the_report_of_all_groups(shop, jupyter, tab):
     notebook = NotebookPage(tab.page)
     notebook.open(jupyter.address("report/groups.ipynb"))
-    notebook.run_all("verified:")
+    notebook.run_all("is in the history")
     notebook.whole()
     assert notebook.charts.count() == 4
     assert all(is_drawn(chart) for chart in notebook.charts.locator("img, svg").all())

@@ -13,7 +13,7 @@ THIN_SPACE = "\u2009"
 def of_html(html: str) -> list[list[Row]]:
     """Every table with a head: a list of rows by column name."""
     tables = BeautifulSoup(html, "html.parser").find_all("table")
-    return [_rows(table) for table in tables if table.find("thead")]
+    return [_rows(table) for table in tables if table.select("thead th")]
 
 
 def of_notebook(notebook: Any) -> list[list[Row]]:

@@ -85,7 +85,7 @@ def test_charts_are_svg(explored):
 
 
 def test_it_ends_with_everything_read(explored):
-    assert "everything was read" in explored.cells[-1].outputs[0].data["text/plain"]
+    assert "everything was read" in explored.cells[-1].outputs[0].text
 
 
 def test_an_unknown_group_stops_it(shop, tmp_path):

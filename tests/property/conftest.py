@@ -9,10 +9,13 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from kit.java import java_home
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["JAVA_HOME"] = str(java_home())
     builder = SparkSession.builder.master("local[2]").appName("offramp-property-tests")
     session = (
         builder.config("spark.driver.memory", "1g")

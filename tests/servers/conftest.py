@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
-from kit.lab import Lab, scenario
+from kit.lab import Lab
 
 
 @pytest.fixture(scope="session")
@@ -22,11 +21,3 @@ def secured_lab() -> Iterator[Lab]:
     """ZooKeeper with ``/consumers`` behind a digest, and a TLS port; one broker with SASL_SSL and mutual TLS."""
     with Lab(brokers=1, secured=True) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def fleet_lab() -> Iterator[tuple[scenario.Scenario, float]]:
-    """The demo's fleet on three brokers, the producer going on; and the seconds it took to be stable."""
-    started = time.monotonic()
-    with Lab(scenario.BROKERS, scenario.RACKS) as running:
-        yield scenario.start(running), time.monotonic() - started
