@@ -11,6 +11,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
+import pytest
 
 import kit
 from kit.errors import HistoryError
@@ -21,11 +22,8 @@ def main(profile_file: str, folder: str) -> None:
     profile = kit.load_profile(file=profile_file)
     spark = kit.spark_session(profile)
     history = kit.History(spark, folder)
-    try:
+    with pytest.raises(HistoryError, match="append a snapshot first"):
         history.load(kit.tables.GROUPS)
-        raise AssertionError("an empty history was loaded")
-    except HistoryError:
-        pass
     with kit.connect(profile) as cluster:
         first = kit.take_snapshot(spark, cluster, "mode-.*")
         history.append(first)
