@@ -231,7 +231,9 @@ def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
         host=broker.host,
         port=broker.port,
         rack=broker.rack,
-        is_controller=broker.broker_id == registered.controller,
+        is_controller=broker.is_controller
+        if registered.controller is None
+        else broker.broker_id == registered.controller,
         endpoints=registered.endpoints.get(broker.broker_id),
         error=broker.error,
     )

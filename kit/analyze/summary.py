@@ -53,8 +53,9 @@ def group_summary(
 
 
 def _counted(name: str) -> nw.Expr:
-    """A count of rows that are not there is 0; that is known, not unknown."""
-    return nw.col(name).fill_null(0).cast(nw.Int64).alias(name)
+    """Without rows a count is 0, unless the group could not be read: then it is unknown."""
+    known = nw.when(nw.col("error").is_null()).then(nw.col(name).fill_null(0)).otherwise(nw.col(name))
+    return known.cast(nw.Int64).alias(name)
 
 
 def _kafka_state(groups: FrameT) -> FrameT:
