@@ -50,7 +50,8 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/python -m pytest -q tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
-	@$(BIN)/python -m pytest tests/servers tests/notebooks tests/browser
+	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
+	@$(BIN)/python -m pytest tests/servers tests/interop tests/notebooks tests/browser
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

@@ -23,6 +23,8 @@ from rich.table import Table
 
 from kit import views
 from kit.cluster import connect
+from kit.consume import Flavour, Wish, properties_of
+from kit.consume import consume as run_consumers
 from kit.errors import OfframpError, PartialRead
 from kit.lab.command import app as lab_app
 from kit.profile import load_profile
@@ -170,6 +172,73 @@ def report(
 def main() -> None:
     """Entry point of the ``offramp`` command."""
     app()
+
+
+@app.command()
+def consume(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="After `--`: a program to hand the records to, on its standard input [standard output]."),
+    ] = None,
+    flavour: Annotated[
+        Flavour,
+        typer.Option(
+            help="What to be: an old ZooKeeper consumer (ozkcc), a migration-enabled one that follows migration/mode "
+            "(mezkcc), or a plain Kafka consumer (kc)."
+        ),
+    ] = Flavour.OZKCC,
+    group: Annotated[str, typer.Option("--group", "-g", help="The group to join.")] = "",
+    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")] = None,
+    allow: Annotated[str | None, typer.Option(help="Instead: topics whose whole name matches this pattern.")] = None,
+    deny: Annotated[str | None, typer.Option(help="Instead: all topics but those that match.")] = None,
+    threads: Annotated[int, typer.Option(help="Streams per topic; of a kc members, each on a thread.")] = 1,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Where the group has no offset, begin with the oldest record.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object per record instead of its value alone.")
+    ] = False,
+    max_messages: Annotated[int, typer.Option(help="Leave after so many records; 0: never.")] = 0,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-X", help="key=value of the consumer's own configuration; can be given again."),
+    ] = None,
+    properties: Annotated[Path | None, typer.Option(help="A properties file of such lines.")] = None,
+    consumption_file: Annotated[
+        Path | None,
+        typer.Option(help="Append a JSON line per record handed over: at_ms, consumer, topic, partition, offset."),
+    ] = None,
+    events_file: Annotated[Path | None, typer.Option(help="Append rebalances here [standard error].")] = None,
+    metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Consume as a member of a group, in any of KIP-125's flavours: a canary by hand.
+
+    Records go to standard output, or to a program of any language. A record is committed only after it was handed
+    over. SIGTERM or Ctrl-C: commit, leave the group, end. What is guaranteed is in docs/consumers.md.
+
+    
+    offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
+    """
+    with _refusals():
+        wish = Wish(
+            flavour,
+            group,
+            topic or (),
+            allow,
+            deny,
+            threads,
+            from_beginning,
+            as_json,
+            command or (),
+            max_messages,
+            consumption_file,
+            events_file,
+            metrics,
+            properties_of(property_ or (), properties),
+        )
+        run_consumers(load_profile(profile, profile_file), wish)
 
 
 @contextmanager

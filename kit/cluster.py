@@ -120,7 +120,7 @@ def _kafka_settings(profile: Profile) -> dict[str, Any]:
 
 def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
     where = f"cluster {profile.name!r}: ZooKeeper {profile.zookeeper_connect}"
-    client = KazooClient(profile.zookeeper_connect, **_zookeeper_settings(profile))
+    client = KazooClient(profile.zookeeper_connect, **zookeeper_settings(profile))
     try:
         client.start(timeout=timeout_s)
         if client.chroot and not client.exists("/"):
@@ -137,7 +137,8 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
     return client
 
 
-def _zookeeper_settings(profile: Profile) -> dict[str, Any]:
+def zookeeper_settings(profile: Profile) -> dict[str, Any]:
+    """A profile's ZooKeeper security as kazoo's arguments."""
     security = profile.security.zookeeper
     settings: dict[str, Any] = {}
     if security.digest is not None:
@@ -148,6 +149,23 @@ def _zookeeper_settings(profile: Profile) -> dict[str, Any]:
     if security.key_password is not None:
         settings["keyfile_password"] = security.key_password.reveal()
     return settings
+
+
+def librdkafka_settings(profile: Profile) -> dict[str, Any]:
+    """A profile's brokers and their security as librdkafka's keys."""
+    security = profile.security.kafka
+    values = {
+        "bootstrap.servers": profile.bootstrap_servers,
+        "security.protocol": security.protocol,
+        "sasl.mechanism": security.mechanism,
+        "sasl.username": security.username,
+        "sasl.password": security.password.reveal() if security.password is not None else None,
+        "ssl.ca.location": security.ca_file,
+        "ssl.certificate.location": security.certificate_file,
+        "ssl.key.location": security.key_file,
+        "ssl.key.password": security.key_password.reveal() if security.key_password is not None else None,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: KazooClient | None) -> str:

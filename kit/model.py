@@ -189,3 +189,64 @@ class SnapshotInfo:
     ended_at: datetime
     group_pattern: str
     offramp_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandOut:
+    """One record that one member handed out, by that member's own file; ``at_ms`` is epoch time by its clock."""
+
+    group_id: str
+    topic: str
+    partition: Int32
+    consumer: str
+    at_ms: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """One acknowledged record; ``at_ms`` is epoch time at which its producer was told of it."""
+
+    topic: str
+    partition: Int32
+    producer: str
+    at_ms: int
+    offset: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLine:
+    """One line of a consumption or production file that holds no record; a long text is cut."""
+
+    file: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeLife:
+    """One znode of a group from its creation to its end, as a watcher saw it; times are epoch ms.
+
+    ``kind``: ``owner`` (``value`` is the thread id, ``member_id`` that text without its last ``-<n>``), ``member`` and
+    ``migration_member`` (of ``ids`` and ``migration/ids``), ``mode`` (a life is one value of the toggle), ``watch``: no
+    znode, but the time in which nothing escaped the watcher. ``from_ms`` is the server's creation time unless
+    ``is_seen_late``: then the znode was gone before it could be read, it is the time of the event, and ``member_id``
+    is unknown. ``until_ms`` is an upper bound: when the watcher was told, or the creation time of what stands there
+    instead; None: still there. ``ended_by``: ``deleted``, ``replaced``, ``changed`` (its value), ``missed``
+    (found gone, not told so), ``stopped`` (watch).
+    """
+
+    group_id: str
+    kind: str
+    topic: str | None
+    partition: Int32 | None
+    member_id: str | None
+    value: str | None
+    from_ms: int
+    is_seen_late: bool
+    until_ms: int | None
+    ended_by: str | None
+    czxid: int | None
+    session_id: int | None
+    error: str | None = None

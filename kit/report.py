@@ -12,8 +12,10 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.manager import AsyncKernelManager
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
+from traitlets import CaselessStrEnum
 
 from kit import charts, errors
 from kit.cluster import connect
@@ -36,6 +38,12 @@ pre {{ white-space: pre-wrap; }} svg {{ max-width: 100%; height: auto; }} .ancho
 {body}
 </body></html>
 """
+
+
+class _LocalKernel(AsyncKernelManager):
+    """A kernel that is spoken to over sockets in the user's own folder: nobody else on this machine can listen."""
+
+    transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,14 @@ def _inline(output: Any) -> Any:
 
 def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:
     try:
-        papermill.execute_notebook(source, target, parameters=parameters, cwd=source.parent, progress_bar=False)
+        papermill.execute_notebook(
+            source,
+            target,
+            parameters=parameters,
+            cwd=source.parent,
+            progress_bar=False,
+            kernel_manager_class=_LocalKernel,
+        )
     except papermill.PapermillExecutionError as error:
         kind = getattr(errors, error.ename, ReadError)
         chosen = kind if isinstance(kind, type) and issubclass(kind, OfframpError) else ReadError

@@ -54,8 +54,12 @@ class Table:
     @property
     def spark_schema(self) -> str:
         """The stored table's Spark schema as DDL."""
-        nullability = {True: "", False: " NOT NULL"}
-        return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in self.stamped_schema)
+        return _spark_ddl(self.stamped_schema)
+
+    @property
+    def spark_row_schema(self) -> str:
+        """The Spark schema of the rows as read, without the stamp, as DDL."""
+        return _spark_ddl(self.schema)
 
     def from_rows(self, rows: Iterable[Any]) -> pa.Table:
         """Frozen rows → Arrow."""
@@ -98,6 +102,11 @@ def _arrow_type(hint: Any) -> pa.DataType:
     return _ARROW[hint]
 
 
+def _spark_ddl(schema: pa.Schema) -> str:
+    nullability = {True: "", False: " NOT NULL"}
+    return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in schema)
+
+
 def _spark_type(arrow: pa.DataType) -> str:
     if pa.types.is_list(arrow):
         return f"array<{_spark_type(arrow.value_type)}>"
@@ -133,3 +142,9 @@ ALL = (
     READ_TIMINGS,
     SNAPSHOTS,
 )
+
+CONSUMPTION = Table("consumption", model.HandOut)
+PRODUCTION = Table("production", model.Produced)
+UNREAD_LINES = Table("unread_lines", model.UnreadLine)
+OWNER_HISTORY = Table("owner_history", model.ZnodeLife)
+"""Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

@@ -9,17 +9,12 @@ from kit import analyze
 from kit.errors import NotFound
 from kit.snapshot import Frame, Snapshot, collect
 
+_LAG_TABLES = ("committed_offsets", "log_offsets", "ownership", "subscriptions", "topic_partitions", "groups")
+
 
 def lag(snapshot: Snapshot[Frame]) -> Frame:
     """Lag per group, store and partition (``partition_lag``)."""
-    result: Frame = analyze.partition_lag(
-        committed_offsets=snapshot.committed_offsets,
-        log_offsets=snapshot.log_offsets,
-        ownership=snapshot.ownership,
-        subscriptions=snapshot.subscriptions,
-        topic_partitions=snapshot.topic_partitions,
-        groups=snapshot.groups,
-    )
+    result: Frame = analyze.partition_lag(**{name: getattr(snapshot, name) for name in _LAG_TABLES})
     return result
 
 
@@ -132,7 +127,11 @@ def most_lagging(snapshot: Snapshot[Frame]) -> str:
     Raises:
         NotFound: the cluster has no group.
     """
-    totals = collect(group_lag(lag(snapshot))).sort("lag", "group_id", descending=[True, False], nulls_last=True)
+    # In polars: choosing a group must not cost the seconds that Spark needs to plan joins of small tables.
+    local = {name: collect(getattr(snapshot, name)) for name in _LAG_TABLES}
+    totals = analyze.group_lag(analyze.partition_lag(**local)).sort(
+        "lag", "group_id", descending=[True, False], nulls_last=True
+    )
     if totals.is_empty():
         raise NotFound("the cluster has no group that owns, commits or subscribes to anything")
     return str(totals["group_id"][0])

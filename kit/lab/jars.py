@@ -1,4 +1,4 @@
-"""The jars of Kafka 3.9.1 and of three old consumers: resolved by Ivy, checked by SHA-256, kept in the cache folder.
+"""The jars of Kafka 3.9.1, 4.1.1 and three old consumers: resolved by Ivy, checked by SHA-256, kept in a cache folder.
 
 ``python -m kit.lab.jars`` fetches what is missing and prints where it lies. No repository is named here: Ivy's own
 default is used, or the mirror in ``OFFRAMP_MAVEN_MIRROR``, or the one in ``~/.m2/settings.xml``.
@@ -45,12 +45,15 @@ SERVERS = JarSet(
     ),
     without=("org.apache.kafka:connect-runtime",),
 )
+# Members of KIP-848 groups by librdkafka >= 2.12 need a broker >= 4.0.
+NEWER_SERVERS = JarSet("servers-4.1.1", ("org.apache.kafka:kafka_2.13:4.1.1", "org.slf4j:slf4j-reload4j:1.7.36"))
 OLD_CONSUMERS = {
     "1.1.1": JarSet("consumer-1.1.1", ("org.apache.kafka:kafka_2.11:1.1.1", "org.slf4j:slf4j-log4j12:1.7.25")),
     "0.10.2.2": JarSet("consumer-0.10.2.2", ("org.apache.kafka:kafka_2.11:0.10.2.2",)),
     "0.8.2.2": JarSet("consumer-0.8.2.2", ("org.apache.kafka:kafka_2.10:0.8.2.2",)),
 }
-ALL_SETS = (SERVERS, *OLD_CONSUMERS.values())
+DEMO_SETS = (SERVERS, *OLD_CONSUMERS.values())
+ALL_SETS = (*DEMO_SETS, NEWER_SERVERS)
 
 
 def class_path(jar_set: JarSet, *before: Path) -> str:
@@ -162,10 +165,10 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def main() -> None:
-    """Fetch every set; the exit code is SetupError's when that fails."""
+def main(jar_sets: Iterable[JarSet] = DEMO_SETS) -> None:
+    """Fetch what the demo needs, or other sets; the exit code is SetupError's when that fails."""
     try:
-        folders = ensure()
+        folders = ensure(jar_sets)
     except SetupError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None

@@ -19,6 +19,9 @@ class Broker:
     ``addresses`` is listener → ``host:port``: PLAINTEXT, and with ``security`` also SASL_SSL and SSL.
     """
 
+    heap_mb = HEAP_MB
+    jar_set = jars.SERVERS
+
     def __init__(
         self,
         ward: Ward,
@@ -47,10 +50,15 @@ class Broker:
         folder.mkdir(exist_ok=True)
         config = folder / "server.properties"
         config.write_text(jvm.properties(self.settings(folder)), encoding="utf-8")
+        self.prepare(config)
         log = self.ward.folder / f"{self.name}.log"
         self._log_read = log.stat().st_size if log.exists() else 0
-        command = jvm.java(jars.class_path(jars.SERVERS), "kafka.Kafka", [str(config)], HEAP_MB, self.ward.folder)
+        class_path = jars.class_path(self.jar_set)
+        command = jvm.java(class_path, "kafka.Kafka", [str(config)], self.heap_mb, self.ward.folder)
         self.process = self.ward.start(self.name, command)
+
+    def prepare(self, config: Path) -> None:
+        """What must be done before a start; a broker of ZooKeeper's needs nothing."""
 
     def await_started(self) -> None:
         """Wait for its own word that it has started; raises LabError with its last log lines."""
@@ -62,18 +70,18 @@ class Broker:
         assert self.process is not None
         with self.process.log.open("rb") as log:
             log.seek(self._log_read)
-            return f"KafkaServer id={self.broker_id}] started".encode() in log.read()
+            return self.started_line().encode() in log.read()
+
+    def started_line(self) -> str:
+        """Its own word that it has started."""
+        return f"KafkaServer id={self.broker_id}] started"
 
     def settings(self, folder: Path) -> dict[str, str]:
         """Lines of ``server.properties``: small buffers, replication as far as there are brokers."""
         copies = min(3, self.brokers)
         return {
-            "broker.id": str(self.broker_id),
-            "listeners": f"PLAINTEXT://{self.addresses['PLAINTEXT']}",
+            **self.role(),
             "inter.broker.listener.name": "PLAINTEXT",
-            "zookeeper.connect": self.zookeeper_connect,
-            "zookeeper.session.timeout.ms": "6000",
-            "zookeeper.connection.timeout.ms": "18000",
             "log.dirs": str(folder / "data"),
             "offsets.topic.num.partitions": "3",
             "offsets.topic.replication.factor": str(copies),
@@ -91,4 +99,14 @@ class Broker:
             "log.index.size.max.bytes": "1048576",
             "auto.create.topics.enable": "false",
             **self.added,
+        }
+
+    def role(self) -> dict[str, str]:
+        """Who it is, where it listens and who controls it."""
+        return {
+            "broker.id": str(self.broker_id),
+            "listeners": f"PLAINTEXT://{self.addresses['PLAINTEXT']}",
+            "zookeeper.connect": self.zookeeper_connect,
+            "zookeeper.session.timeout.ms": "6000",
+            "zookeeper.connection.timeout.ms": "18000",
         }

@@ -13,11 +13,13 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from kit.errors import InputError
-from kit.lab import new_consumers, old_consumers, topics
+from kit.lab import new_consumers, old_consumers, python_members, topics
 from kit.lab.consumers import Consumer, consumption_folder
+from kit.lab.kraft import KRaftServers
 from kit.lab.new_consumers import NewMember, PacedProducer, production_folder
 from kit.lab.old_consumers import OldMember
 from kit.lab.process import Ward
+from kit.lab.python_members import PythonMember
 from kit.lab.security import Security, profile_sections
 from kit.lab.servers import Servers
 
@@ -31,6 +33,7 @@ class Lab:
     brokers under a path of ZooKeeper. ``secured`` gives the brokers SASL_SSL and mutual TLS listeners and closes
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
+    ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
     """
 
     def __init__(
@@ -40,11 +43,15 @@ class Lab:
         chroot: str = "",
         secured: bool = False,
         zookeeper_version: str = "3.8",
+        kraft: bool = False,
     ) -> None:
         if racks and len(racks) != brokers:
             raise InputError(f"A lab of {brokers} brokers needs {brokers} racks or none, not {len(racks)}.")
         if zookeeper_version != "3.8" and brokers:
             raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
+        if kraft and (brokers, tuple(racks), chroot, secured, zookeeper_version) != (1, (), "", False, "3.8"):
+            raise InputError("A lab without ZooKeeper is one plain broker: Lab(kraft=True).")
+        self._kraft = kraft
         self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
         self._secured = secured
         self._numbers: Counter[str] = Counter()
@@ -60,7 +67,7 @@ class Lab:
             self.security = Security(self.folder) if self._secured else None
             if self.security is not None:
                 self.security.make_certificates()
-            self.servers = Servers(self.ward, *self._shape, self.security)
+            self.servers = KRaftServers(self.ward) if self._kraft else Servers(self.ward, *self._shape, self.security)
             self.servers.start()
             self._secure()
         except BaseException:
@@ -142,6 +149,11 @@ class Lab:
         topics.create(self.admin, partitions, replication)
         self._partitions |= partitions
 
+    def grow_topic(self, name: str, partitions: int, replication: int = 1) -> None:
+        """Give a topic more partitions, up to ``partitions``; raises LabError."""
+        topics.grow(self.admin, name, partitions, replication)
+        self._partitions[name] = partitions
+
     def produce(self, topic: str, count: int) -> dict[int, int]:
         """Write ``count`` records, numbered on, spread evenly over the topic; returns partition → count."""
         first = self._numbers[topic]
@@ -173,6 +185,23 @@ class Lab:
     ) -> list[Consumer]:
         """Start one JVM with several old consumers, of one group or of several."""
         started = old_consumers.launch(self.ward, self.zookeeper_connect, members, version)
+        for consumer in started if wait else ():
+            consumer.await_ready()
+        return started
+
+    def start_python_member(
+        self, flavour: str, group: str, topics: str | Sequence[str] = (), **wishes: Any
+    ) -> Consumer:
+        """Start one member written in Python in a process of its own; see ``PythonMember`` for the arguments.
+
+        Returns when it is a member; raises LabError when it ends before.
+        """
+        names = [topics] if isinstance(topics, str) else topics
+        return self.start_python_members([PythonMember(flavour, group, names, **wishes)])[0]
+
+    def start_python_members(self, members: Sequence[PythonMember], wait: bool = True) -> list[Consumer]:
+        """Start one process with several members written in Python, of one group or of several."""
+        started = python_members.launch(self.ward, self.zookeeper_connect, self.servers.addresses(), members)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -224,6 +253,8 @@ class Lab:
         if not self.servers.brokers:
             return f'[clusters.lab]\nzookeeper_connect = "{self.zookeeper_connect}"\n'
         servers = self.servers.addresses(protocol if self.security else "PLAINTEXT")
+        if self._kraft:
+            return f'[clusters.lab]\nbootstrap_servers = "{servers}"\ncluster_id = "{self.cluster_id}"\n'
         zookeeper = self.servers.zookeeper_tls_connect if zookeeper_tls else self.zookeeper_connect
         plain = (
             "[clusters.lab]\n"

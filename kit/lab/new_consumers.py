@@ -22,7 +22,8 @@ CONSOLE_HEAP_MB = 96
 class NewMember:
     """What one confluent-kafka member is to do.
 
-    ``assignor`` is librdkafka's ``partition.assignment.strategy``; ``delay_ms`` is waited after each record;
+    ``assignor`` is librdkafka's ``partition.assignment.strategy``, empty with ``group.protocol=consumer``, where the
+    broker assigns; ``delay_ms`` is waited after each record;
     ``until_end`` makes it leave once it has read everything; ``settings`` are librdkafka's.
     """
 
@@ -40,7 +41,7 @@ class NewMember:
             **QUIET,
             "bootstrap.servers": bootstrap_servers,
             "group.id": self.group,
-            "partition.assignment.strategy": self.assignor,
+            **({"partition.assignment.strategy": self.assignor} if self.assignor else {}),
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": 500,
             # Slow members must not be taken for dead ones.

@@ -32,7 +32,7 @@ class Servers:
         added = security.zookeeper_settings() if security else {}
         self.zookeeper = ZooKeeper(ward, zookeeper_version, settings=added)
         self.zookeeper_tls_connect = f"127.0.0.1:{added.get('secureClientPort', '')}{chroot}"
-        self.brokers = [
+        self.brokers: Sequence[Broker] = [
             Broker(ward, number, self.zookeeper_connect, brokers, racks[number - 1] if racks else None, security)
             for number in range(1, brokers + 1)
         ]
@@ -49,6 +49,10 @@ class Servers:
     def start(self) -> None:
         """Return when every broker serves and knows all others; raises LabError."""
         self.zookeeper.start()
+        self.start_brokers()
+
+    def start_brokers(self) -> None:
+        """Start all brokers side by side, as ``start`` does."""
         for broker in self.brokers:
             broker.launch()
         for broker in self.brokers:

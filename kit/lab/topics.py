@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from kit.errors import LabError
 from kit.lab.process import wait_until
@@ -28,6 +28,16 @@ def create(admin: AdminClient, partitions: Mapping[str, int], replication: int) 
             raise LabError(f"Topic {name} was not created: {error or 'no answer in 30 s'}") from error
     for name, count in partitions.items():
         wait_until(partial(is_whole, admin, name, count, replication), f"topic {name} on all its brokers", 30)
+
+
+def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> None:
+    """Give a topic more partitions and wait until they are served; raises LabError."""
+    try:
+        for future in admin.create_partitions([NewPartitions(name, partitions)]).values():
+            future.result(30)
+    except KafkaException as error:
+        raise LabError(f"Topic {name} can't be given {partitions} partitions: {error}") from None
+    wait_until(lambda: is_whole(admin, name, partitions, replication), f"topic {name} on all its brokers", 30)
 
 
 def knows_all(address: str, brokers: int) -> bool:

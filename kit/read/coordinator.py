@@ -1,8 +1,9 @@
 """What the group coordinators say: every group with its members, assignment and committed offsets.
 
-The broker that lists a group coordinates it, so no coordinator is looked up; each broker then gets DescribeGroups and
-multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its groups at a time. A group that fails is a row
-with its error; what is retriable is asked again, at the coordinator of then, until the deadline.
+The broker that lists a group coordinates it, so no coordinator is looked up; each broker then gets DescribeGroups (or
+ConsumerGroupDescribe, for groups of KIP-848) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its
+groups at a time. A group that fails is a row with its error; what is retriable is asked again, at the coordinator of
+then, until the deadline.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from kit import tables
 from kit.model import KAFKA, Group, Member, Ownership, ReadError, Subscription
+from kit.read import consumer_protocol
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2
 _MULTI_GROUP_VERSION = 8
 _TAKE_OVER_ATTEMPT = 3
+_TYPES_READ = (None, "classic", "consumer")
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,20 @@ async def _fetch_groups(link: BrokerLink, accepts: Callable[[str], bool], deadli
     found = _Found()
     await _list_everywhere(link, found, deadline)
     found.listed = {group_id: found.listed[group_id] for group_id in sorted(found.listed) if accepts(group_id)}
-    classic = {group_id: listed.broker_id for group_id, listed in found.listed.items() if listed.is_classic}
-    failed = await _sweep(link, classic, _describe_request, _described, found.take_description, deadline)
+    failed = await _describe(link, found, deadline)
     everyone = {group_id: listed.broker_id for group_id, listed in found.listed.items()}
     for group_id, error in (await _fetch_offsets(link, everyone, found, deadline)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
     return found.result(failed)
+
+
+async def _describe(link: BrokerLink, found: _Found, deadline: Deadline) -> dict[str, str]:
+    """Classic groups and those of KIP-848 are described by requests of their own; others by none."""
+    classic = found.coordinators("classic")
+    failed = await _sweep(link, classic, _describe_request, _described, found.take_description, deadline)
+    consumer = found.coordinators("consumer")
+    ask, answers = consumer_protocol.describe_request, consumer_protocol.described
+    return failed | await _sweep(link, consumer, ask, answers, found.take_consumer_group, deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +83,14 @@ class _Listed:
     protocol_type: str
     state: str | None
     group_type: str | None
+    """``classic``, ``consumer`` (KIP-848), ``share`` …; None from a broker older than 3.8, where all are classic."""
 
-    @property
-    def is_classic(self) -> bool:
-        return (self.group_type or "classic").lower() == "classic"
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    state: str
+    protocol_type: str
+    protocol: str
 
 
 @dataclass
@@ -83,15 +98,23 @@ class _Found:
     """What has come in so far."""
 
     listed: dict[str, _Listed] = field(default_factory=dict)
-    described: dict[str, Any] = field(default_factory=dict)
+    described: dict[str, _Described] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
     ownership: list[Ownership] = field(default_factory=list)
     offsets: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     errors: list[ReadError] = field(default_factory=list)
 
+    def coordinators(self, group_type: str) -> dict[str, int]:
+        """Broker id by group id, of the groups of one type."""
+        return {
+            group_id: listed.broker_id
+            for group_id, listed in self.listed.items()
+            if (listed.group_type or "classic") == group_type
+        }
+
     def take_description(self, group_id: str, described: Any) -> None:
-        self.described[group_id] = described
+        self.described[group_id] = _Described(described.group_state, described.protocol_type, described.protocol_data)
         is_consumer = described.protocol_type == "consumer"
         for each in described.members:
             subscribed, assigned, problem = _decode(each) if is_consumer else ((), (), None)
@@ -101,6 +124,12 @@ class _Found:
                 Ownership(group_id, KAFKA, topic, partition, each.member_id, None, None, None)
                 for topic, partition in assigned
             ]
+
+    def take_consumer_group(self, group_id: str, described: Any) -> None:
+        self.described[group_id] = _Described(described.group_state, "consumer", described.assignor_name)
+        self.members += consumer_protocol.members(described)
+        self.subscriptions += consumer_protocol.subscriptions(described)
+        self.ownership += consumer_protocol.ownership(described)
 
     def take_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
         columns = self.offsets
@@ -127,16 +156,16 @@ class _Found:
 
     def _group(self, group_id: str, error: str | None) -> Group:
         listed, described = self.listed[group_id], self.described.get(group_id)
-        if not listed.is_classic:
-            error = error or f"members of a group of type {listed.group_type!r} are not read: only classic groups are"
-        state = described.group_state if described else listed.state
+        if listed.group_type not in _TYPES_READ:
+            error = error or f"members of a group of type {listed.group_type!r} are not read"
+        state = described.state if described else listed.state
         protocol_type = described.protocol_type if described else listed.protocol_type
-        protocol = described.protocol_data if described else None
+        protocol = described.protocol if described else None
         return Group(
             group_id=group_id,
             source=KAFKA,
             state=state,
-            group_type=listed.group_type and listed.group_type.lower(),
+            group_type=listed.group_type,
             protocol_type=protocol_type or None,
             protocol=protocol or None,
             coordinator=listed.broker_id,
@@ -182,8 +211,9 @@ async def _try_to_list(link: BrokerLink, broker_id: int, found: _Found) -> str |
     if response.error_code:
         found.errors.append(_unlisted(broker_id, describe_code(response.error_code)))
     for each in response.groups:
+        state, group_type = getattr(each, "group_state", None), getattr(each, "group_type", None)
         found.listed[each.group_id] = _Listed(
-            broker_id, each.protocol_type, getattr(each, "group_state", None) or None, getattr(each, "group_type", None)
+            broker_id, each.protocol_type, state or None, group_type.lower() if group_type else None
         )
     return None
 

@@ -28,20 +28,32 @@ class Registration:
     streams: Mapping[str, int]
     problem: str | None = None
 
-    def topics(self, existing: Iterable[str]) -> dict[str, int]:
-        """Streams by topic, wildcards resolved by full match against the existing, not internal topics.
+    @property
+    def is_wildcard(self) -> bool:
+        return self.pattern in (WHITE_LIST, BLACK_LIST)
 
-        Empty when the wildcard can't be resolved; ``problem`` then says so.
+    @property
+    def is_usable(self) -> bool:
+        """Whether its topics can be told at all; a number too large for members up to 0.11 is a problem of theirs."""
+        if not self.is_wildcard:
+            return self.problem is None or bool(self.streams)
+        return _regex_problem(str(self.pattern), self.streams) is None
+
+    def topics(self, existing: Iterable[str], excludes_internal: bool = True) -> dict[str, int]:
+        """Streams by topic, wildcards resolved by full match against the existing topics.
+
+        Empty when the wildcard can't be resolved; ``problem`` then says so. ``excludes_internal`` is the reader's own
+        ``exclude.internal.topics``.
         """
-        if self.pattern not in (WHITE_LIST, BLACK_LIST):
+        if not self.is_wildcard:
             return dict(self.streams)
         (regex, n_streams), *_ = self.streams.items()
         wanted = self.pattern == WHITE_LIST
         try:
-            matches = re.compile(_normalised(regex)).fullmatch
+            matches = re.compile(normalised(regex)).fullmatch
         except re.error:
             return {}
-        candidates = (topic for topic in existing if topic not in INTERNAL_TOPICS)
+        candidates = (topic for topic in existing if not excludes_internal or topic not in INTERNAL_TOPICS)
         return {topic: n_streams for topic in candidates if bool(matches(topic)) is wanted}
 
 
@@ -70,10 +82,10 @@ def _from_payload(payload: dict[str, Any]) -> Registration:
     return Registration(pattern, streams, _regex_problem(pattern, streams) or _number_problem(payload))
 
 
-def _regex_problem(pattern: str, streams: dict[str, int]) -> str | None:
+def _regex_problem(pattern: str, streams: Mapping[str, int]) -> str | None:
     if pattern not in (WHITE_LIST, BLACK_LIST):
         return None
-    regex = _normalised(next(iter(streams)))
+    regex = normalised(next(iter(streams)))
     try:
         re.compile(regex)
     except re.error as error:
@@ -102,6 +114,6 @@ def _numbers(key: str, value: Any) -> Iterable[tuple[str, int | float]]:
         yield key, value
 
 
-def _normalised(regex: str) -> str:
+def normalised(regex: str) -> str:
     """As ``kafka.consumer.TopicFilter`` does: commas are alternatives, spaces and outer quotes go."""
     return regex.strip().replace(",", "|").replace(" ", "").strip("\"'")

@@ -21,3 +21,10 @@ def secured_lab() -> Iterator[Lab]:
     """ZooKeeper with ``/consumers`` behind a digest, and a TLS port; one broker with SASL_SSL and mutual TLS."""
     with Lab(brokers=1, secured=True) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def kraft_lab() -> Iterator[Lab]:
+    """One broker without ZooKeeper, for groups of the classic protocol and of KIP-848."""
+    with Lab(kraft=True) as running:
+        yield running

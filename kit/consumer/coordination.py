@@ -1,0 +1,434 @@
+"""The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was found.
+
+A round (:meth:`Coordination.reconcile`) is a generator of effects. Whoever drives it does what an effect says and sends
+back what came of it: the connector on real servers, the simulation on a model of them, where other members' effects
+come in between any two of this member's.
+
+Invariants (the races R1 … R25 they close are named where they matter):
+
+- I1: a record of p is handed out only while this member holds O(p), its owner znode, made in the current session;
+- I2: with Kafka's assignment in force also only while p is in the embedded consumer's assignment of this generation;
+- I3: before O(p) is deleted or a rebalance of the Kafka group is answered: stop, then commit, ZooKeeper first;
+- I5: see :func:`kit.consumer.migration.decide`.
+
+I4 (stop when a session is in doubt) is the gate's, see :mod:`kit.consumer.gate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, TypeAlias
+
+from kit.consumer.assignors import Assignment, Members, Partitions, TopicAndPartition, assign, split_over_threads
+from kit.consumer.config import HASH_1_0, RANGE
+from kit.consumer.migration import Decision, Mode, decide
+
+FENCE_SUFFIX = "-kc-0"
+Offsets: TypeAlias = Mapping[TopicAndPartition, int]
+Pairs: TypeAlias = frozenset[TopicAndPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What ZooKeeper said about the group, ``ids`` read before ``migration/ids`` (R7).
+
+    ``is_registered``: this member's registration is there and of the current session. ``members`` is consumer id →
+    topic → number of streams; ``unreadable`` consumer id → what is wrong with its registration. ``has_brokers`` is
+    False while ``/brokers/ids`` is empty. ``epoch`` changes with everything that was read.
+    """
+
+    is_registered: bool
+    members: Members
+    migration_enabled: frozenset[str]
+    toggle: str | None
+    partitions: Partitions
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    has_brokers: bool = True
+    epoch: Hashable = None
+
+
+class Membership(Enum):
+    """The embedded consumer's, in the Kafka group."""
+
+    OUT = "out"
+    REBALANCING = "rebalancing"
+    IN = "in"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAssignment:
+    """The embedded consumer's assignment; ``epoch`` counts its rebalances and losses."""
+
+    membership: Membership
+    epoch: int = 0
+    partitions: Pairs = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaGroup:
+    """The Kafka group as its coordinator describes it: what plain members (KC), by member id, and embedded ones, by
+    consumer id, have. Unless it ``is_stable`` that is nothing yet."""
+
+    plain: Mapping[str, Pairs] = field(default_factory=dict)
+    embedded: Mapping[str, Pairs] = field(default_factory=dict)
+    is_stable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGroup:
+    """→ GroupView; watches are set before anything is read (R8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKafkaAssignment:
+    """→ KafkaAssignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKafkaGroup:
+    """→ KafkaGroup; ``consumer_ids`` tell embedded members from plain ones."""
+
+    consumer_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFence:
+    """→ bool: whether some owner znode is a fence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadHeld:
+    """→ Assignment: the owner znodes that are of the current session."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadToggle:
+    """→ the toggle's text, read anew; None: no such znode. Raises when ZooKeeper can't be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsStale:
+    """→ bool: whether a watch or a rebalance came since ReadGroup."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeReleasing:
+    """Tell the listener."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeStarting:
+    """Tell the listener the whole group's assignment; None: it is the Kafka group's, see :func:`whole_assignment`."""
+
+    view: GroupView
+    assignment: Assignment | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """→ Offsets: nothing of ``partitions`` is handed out after this; next offsets of those it was consuming."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class StopLicensed:
+    """→ Offsets: end the licence of the Kafka group's current generation; as Stop for all that needed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitZookeeper:
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class CommitKafka:
+    """Best effort within a short time: it must not keep an owner znode (R3)."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Delete owner znodes, each only if it is of the current session (R15)."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAll:
+    """→ partitions others hold. Make all owner znodes or, when one can't be made, none."""
+
+    threads: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimEach:
+    """→ partitions others hold. Make every owner znode that can be made."""
+
+    threads: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Write another thread of this member into owner znodes it holds."""
+
+    threads: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsets:
+    """→ (topic, partition) → next offset; what could not be fetched is left out."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """→ partitions that are being consumed and go on under ``licence`` (None: ZooKeeper's assignment)."""
+
+    threads: Assignment
+    licence: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """→ partitions started; those whose session or ``licence`` is over are not."""
+
+    threads: Assignment
+    offsets: Offsets
+    licence: int | None
+
+
+Effect: TypeAlias = (
+    ReadGroup
+    | ReadKafkaAssignment
+    | ReadKafkaGroup
+    | ReadFence
+    | ReadHeld
+    | ReadToggle
+    | IsStale
+    | BeforeReleasing
+    | BeforeStarting
+    | Stop
+    | StopLicensed
+    | CommitZookeeper
+    | CommitKafka
+    | Release
+    | ClaimAll
+    | ClaimEach
+    | Rename
+    | FetchOffsets
+    | Keep
+    | Start
+)
+
+
+class Ended(Enum):
+    """How a round ended."""
+
+    SETTLED = "settled"
+    STALE = "something changed meanwhile"
+    BLOCKED = "others hold partitions that are this member's"
+    WAITING = "the Kafka group rebalances"
+    UNREGISTERED = "this member is not registered in this session"
+    UNREADABLE = "a member's registration can't be read"
+    INCOMPLETE = "offsets could not be fetched"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``mine``: what should be this member's; ``blocked``: what of it others hold."""
+
+    ended: Ended
+    decision: Decision | None = None
+    mine: Assignment = field(default_factory=dict)
+    blocked: Pairs = frozenset()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+
+
+Round: TypeAlias = Generator[Effect, Any, Outcome]
+Steps: TypeAlias = Generator[Effect, Any, None]
+
+
+@dataclass
+class Coordination:
+    """One member's protocol state. One thread drives rounds; see :meth:`revoked` for the exception.
+
+    ``held`` is what it knows to hold in the current session: (topic, partition) → text of the owner znode. Unless it
+    ``is_sure``, because a round was abandoned or a znode vanished, the next round first reads what is true.
+    """
+
+    consumer_id: str
+    strategy: str = RANGE
+    hash_form: str = HASH_1_0
+    is_migration_enabled: bool = False
+    held: Assignment = field(default_factory=dict)
+    mode: Mode | None = None
+    is_sure: bool = True
+    _told: object = None
+
+    def reconcile(self) -> Round:
+        """One round: from what is to what should be. Safe to repeat, and to abandon at any effect."""
+        view: GroupView = yield ReadGroup()
+        if not view.is_registered:
+            return Outcome(Ended.UNREGISTERED)
+        if view.unreadable:
+            return Outcome(Ended.UNREADABLE, unreadable=view.unreadable)
+        if not view.has_brokers:
+            return Outcome(Ended.SETTLED)
+        if not self.is_sure:
+            self.held = yield ReadHeld()
+        self.is_sure = False
+        decision, group = yield from self._decide(view)
+        self.mode = decision.mode
+        follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
+        outcome = yield from follow(view, decision, group)
+        self.is_sure = True
+        return outcome
+
+    def revoked(self) -> Steps:
+        """The Kafka group rebalances: stop and commit before it is answered (I3).
+
+        Everything that the last generation licensed; everything at all when the toggle says ``kafka`` by now, even if
+        this member has not seen it yet: a plain Kafka consumer may be what joins (R9). Driven on the embedded
+        consumer's thread, also while a round is under way: the gate orders the two. The owner znodes stay until it is
+        known who gets the partitions.
+        """
+        offsets = yield StopLicensed()
+        if (yield ReadToggle()) == Mode.KAFKA.value:
+            offsets = {**offsets, **(yield Stop(frozenset(self.held)))}
+        if offsets:
+            yield CommitZookeeper(offsets)
+            yield CommitKafka(offsets)
+
+    def lost(self) -> Steps:
+        """The Kafka group went on without this member: stop; Kafka takes no commit of it any more (R4)."""
+        offsets = yield StopLicensed()
+        if offsets:
+            yield CommitZookeeper(offsets)
+
+    def leave(self) -> Steps:
+        """Stop and commit everything; closing the session then removes the znodes at once."""
+        yield from self._stop(frozenset(self.held))
+
+    def session_lost(self) -> None:
+        """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
+        self.held = {}
+
+    def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision, KafkaGroup]]:
+        if not self.is_migration_enabled:
+            return Decision(Mode.ZOOKEEPER), KafkaGroup()
+        group: KafkaGroup = yield ReadKafkaGroup(frozenset(view.members))
+        is_fenced = bool(group.plain) and self.mode is None and (yield ReadFence())
+        decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
+        return decision, group
+
+    def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
+        """The old consumer's round, but what stays this member's goes on, and offsets are read after the claim."""
+        whole = assign(self.strategy, view.members, view.partitions, self.hash_form)
+        mine = self._own(whole)
+        yield from self._let_go(mine)
+        if (yield IsStale()):
+            return Outcome(Ended.STALE, decision)
+        missing = _without(mine, self.held)
+        blocked: Pairs = (yield ClaimAll(missing)) if missing else frozenset()
+        if not blocked:
+            self.held = self.held | missing
+        outcome = Outcome(Ended.BLOCKED, decision, mine, blocked)
+        return (yield from self._consume(_only(mine, self.held), None, outcome, BeforeStarting(view, whole)))
+
+    def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
+        """The embedded consumer's assignment, partition by partition as their owners let go (R1)."""
+        kafka: KafkaAssignment = yield ReadKafkaAssignment()
+        if kafka.membership is Membership.REBALANCING or (decision.is_fencing and not group.is_stable):
+            return Outcome(Ended.WAITING, decision)
+        mine = split_over_threads(self.consumer_id, view.members[self.consumer_id], kafka.partitions)
+        fences = self._fences(group, mine) if decision.is_fencing else {}
+        yield from self._let_go(mine | fences)
+        yield from self._rename(_only(fences, self.held))
+        missing = _without(mine | fences, self.held)
+        blocked: Pairs = (yield ClaimEach(missing)) if missing else frozenset()
+        self.held = self.held | _without(missing, blocked)
+        outcome = Outcome(Ended.BLOCKED, decision, mine, blocked)
+        return (yield from self._consume(_only(mine, self.held), kafka.epoch, outcome, BeforeStarting(view, None)))
+
+    def _let_go(self, mine: Assignment) -> Steps:
+        """Stop, commit, delete – in this order (I3) – what is not this member's any more."""
+        leaving = frozenset(pair for pair in self.held if pair not in mine)
+        if not leaving:
+            return
+        yield BeforeReleasing(leaving)
+        yield from self._stop(leaving)
+        yield Release(leaving)
+        self.held = _without(self.held, leaving)
+
+    def _stop(self, partitions: Pairs) -> Steps:
+        offsets = yield Stop(partitions)
+        if offsets:
+            yield CommitZookeeper(offsets)
+            if self.is_migration_enabled:
+                yield CommitKafka(offsets)
+
+    def _rename(self, mine: Assignment) -> Steps:
+        moved = {pair: thread for pair, thread in mine.items() if self.held[pair] != thread}
+        if moved:
+            yield Rename(moved)
+            self.held = self.held | moved
+
+    def _consume(self, mine: Assignment, licence: int | None, outcome: Outcome, telling: BeforeStarting) -> Round:
+        """Hand out what is held: go on where it is being consumed, else start from the committed offsets.
+
+        Offsets are read after the claim: before it the last owner may still commit. ``outcome`` is a blocked round's;
+        without anything blocked it becomes the right one.
+        """
+        yield from self._rename(mine)
+        kept: Pairs = (yield Keep(mine, licence)) if mine else frozenset()
+        starting = _without(mine, kept)
+        started: Pairs = frozenset()
+        offsets: Offsets = {}
+        if starting:
+            offsets = yield FetchOffsets(frozenset(starting))
+        news = telling.assignment if licence is None else (licence, frozenset(telling.view.members))
+        if starting or (news != self._told and not outcome.blocked):
+            yield telling
+            self._told = news
+        if starting:
+            started = yield Start(_only(starting, offsets), offsets, licence)
+        if outcome.blocked:
+            return outcome
+        if offsets.keys() < starting.keys():
+            return replace(outcome, ended=Ended.INCOMPLETE)
+        is_stale = len(started) < len(starting) or (yield IsStale())
+        return replace(outcome, ended=Ended.STALE if is_stale else Ended.SETTLED)
+
+    def _own(self, whole: Assignment) -> Assignment:
+        return {pair: thread for pair, thread in whole.items() if thread.rpartition("-")[0] == self.consumer_id}
+
+    def _fences(self, group: KafkaGroup, mine: Assignment) -> Assignment:
+        """Owner znodes for what plain Kafka consumers have, so that an old one can't claim it (R5)."""
+        theirs = frozenset(pair for pairs in group.plain.values() for pair in pairs)
+        return {pair: self.consumer_id + FENCE_SUFFIX for pair in theirs if pair not in mine}
+
+
+def whole_assignment(view: GroupView, group: KafkaGroup) -> Assignment:
+    """The Kafka group's assignment by thread: each plain member is one pseudo thread (KIP-125)."""
+    whole: Assignment = {}
+    for consumer_id, pairs in group.embedded.items():
+        whole |= split_over_threads(consumer_id, view.members.get(consumer_id, {}), pairs)
+    for member_id, pairs in group.plain.items():
+        whole |= dict.fromkeys(sorted(pairs), f"{member_id}-0")
+    return whole
+
+
+def _without(assignment: Assignment, pairs: Collection[TopicAndPartition]) -> Assignment:
+    return {pair: thread for pair, thread in assignment.items() if pair not in pairs}
+
+
+def _only(assignment: Assignment, pairs: Collection[TopicAndPartition] | Iterable[TopicAndPartition]) -> Assignment:
+    wanted = set(pairs)
+    return {pair: thread for pair, thread in assignment.items() if pair in wanted}

@@ -1,0 +1,209 @@
+"""Does what the protocol's effects say, on real servers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Protocol, TypeVar
+
+from kazoo.exceptions import KazooException
+
+from kit.consumer import coordination as effects
+from kit.consumer.assignors import Assignment, TopicAndPartition
+from kit.consumer.brokers import GroupBrokers
+from kit.consumer.coordination import Effect, GroupView, KafkaAssignment, Membership, Offsets, whole_assignment
+from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
+from kit.consumer.gate import Gate
+from kit.consumer.metrics import Metrics
+from kit.consumer.offsets import OffsetStore, ZookeeperOffsets
+from kit.consumer.znodes import GroupZnodes
+from kit.errors import OfframpError
+
+log = logging.getLogger("offramp.consumer")
+
+RELEASE_COMMIT_SECONDS = 0.3
+"""What a release gives Kafka for its commit before it deletes the owner znodes all the same (R3)."""
+STABLE_SECONDS = 5.0
+"""How long the listener waits for the whole group's assignment while the Kafka group rebalances."""
+
+Result = TypeVar("Result")
+
+
+class ConsumerRebalanceListener(Protocol):
+    """The old consumer's listener, told on the member's own thread; the rebalance waits for it.
+
+    An exception of ``before_starting_fetchers`` keeps the partitions from being started; the rebalance is tried again.
+    """
+
+    def before_releasing_partitions(self, partitions: Mapping[str, set[int]]) -> None:
+        """Before these partitions, by topic, are given up."""
+        ...
+
+    def before_starting_fetchers(self, consumer_id: str, assignment: Mapping[str, Mapping[int, str]]) -> None:
+        """Before partitions are consumed: the whole group's assignment, topic → partition → thread id."""
+        ...
+
+
+class Driver:
+    """Carries out effects for one member; made anew by nothing, used by the reconciling thread and the embedded
+    consumer's."""
+
+    def __init__(
+        self,
+        consumer_id: str,
+        znodes: GroupZnodes,
+        gate: Gate,
+        brokers: GroupBrokers,
+        zookeeper_offsets: ZookeeperOffsets | None,
+        kafka_offsets: OffsetStore | None,
+        store: OffsetStore,
+        metrics: Metrics,
+        reset: str,
+        commits: bool,
+        viewed: Callable[[GroupView], None],
+    ) -> None:
+        self.changed = threading.Event()
+        self.embedded: EmbeddedConsumer | None = None
+        self.listener: ConsumerRebalanceListener | None = None
+        self._consumer_id = consumer_id
+        self._znodes = znodes
+        self._gate = gate
+        self._brokers = brokers
+        self._zookeeper_offsets = zookeeper_offsets
+        self._kafka_offsets = kafka_offsets
+        self._store = store
+        self._metrics = metrics
+        self._reset = reset
+        self._commits = commits
+        self._viewed = viewed
+        self._seen: frozenset[str] = frozenset()
+
+    def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
+        """Carry out a round, or a few steps; what an effect raises ends it."""
+        answer: Any = None
+        while True:
+            try:
+                effect = steps.send(answer)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            answer = self._perform(effect)
+
+    def _perform(self, effect: Effect) -> Any:
+        match effect:
+            case effects.ReadGroup():
+                return self._read_group()
+            case effects.ReadKafkaAssignment():
+                return self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
+            case effects.ReadKafkaGroup(consumer_ids):
+                self._seen |= consumer_ids
+                return self._brokers.describe(self._seen)
+            case effects.ReadFence():
+                return self._znodes.is_fenced()
+            case effects.ReadHeld():
+                return self._znodes.read_held()
+            case effects.ReadToggle():
+                return self._znodes.read_toggle()
+            case effects.IsStale():
+                return self.changed.is_set()
+            case effects.BeforeReleasing(partitions):
+                return self._tell_releasing(partitions)
+            case effects.BeforeStarting(view, assignment):
+                return self._tell_starting(view, assignment)
+            case effects.Stop(partitions):
+                return self._gate.stop(partitions)
+            case effects.StopLicensed():
+                return self._gate.end_licence()
+            case effects.CommitZookeeper(offsets):
+                return self._commit(self._zookeeper_offsets, offsets)
+            case effects.CommitKafka(offsets):
+                return self._commit(self._kafka_offsets, offsets)
+            case effects.Release(partitions):
+                return self._znodes.release(partitions)
+            case effects.ClaimAll(threads):
+                return self._znodes.claim_all(threads)
+            case effects.ClaimEach(threads):
+                return self._znodes.claim_each(threads)
+            case effects.Rename(threads):
+                return self._znodes.rename(threads)
+            case effects.FetchOffsets(partitions):
+                return self.fetch_offsets(partitions)
+            case effects.Keep(threads, licence):
+                return self._gate.keep(threads, licence)
+            case effects.Start(threads, offsets, licence):
+                return self._gate.start(threads, offsets, licence)
+
+    def fetch_offsets(self, partitions: effects.Pairs) -> Offsets:
+        """Committed offsets; where there is none, by ``auto.offset.reset``. What failed is told and left out."""
+        if self.embedded is not None:
+            self.embedded.forget(partitions)
+        fetched = self._store.fetch(sorted(partitions))
+        for reason, pairs in by_reason(fetched.errors).items():
+            log.warning("%s: offsets can't be fetched: %s: %s", self._consumer_id, pairs, reason)
+        fresh = [pair for pair in partitions if pair not in fetched.offsets and pair not in fetched.errors]
+        started = self._brokers.log_offsets(fresh, self._reset, STABLE_SECONDS) if fresh else {}
+        for pair in set(fresh) - started.keys():
+            log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
+        return {**fetched.offsets, **started}
+
+    def _read_group(self) -> GroupView:
+        """What comes from now on is not in the view: notes of changes before are settled with it."""
+        self.changed.clear()
+        view = self._znodes.read_group()
+        self._viewed(view)
+        return view
+
+    def _commit(self, store: OffsetStore | None, offsets: Offsets) -> None:
+        """Best effort: told, counted, and never a reason to keep what must be released."""
+        if store is None or not self._commits:
+            return
+        try:
+            errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+        except (OfframpError, KazooException) as error:
+            errors = dict.fromkeys(offsets, str(error) or type(error).__name__)
+        self._metrics.committed(store.name, len(offsets) - len(errors), len(errors))
+        for reason, pairs in by_reason(errors).items():
+            level = logging.INFO if NO_MEMBER in reason else logging.WARNING
+            log.log(level, "%s: stopped without a commit to %s: %s: %s", self._consumer_id, store.name, pairs, reason)
+
+    def _tell_releasing(self, partitions: effects.Pairs) -> None:
+        if self.listener is None:
+            return
+        by_topic: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, set()).add(partition)
+        try:
+            self.listener.before_releasing_partitions(by_topic)
+        except Exception:
+            log.exception("%s: before_releasing_partitions failed; the partitions are released", self._consumer_id)
+            self._metrics.listener_failed()
+
+    def _tell_starting(self, view: GroupView, assignment: Assignment | None) -> None:
+        if self.listener is None:
+            return
+        whole = assignment if assignment is not None else self._stable_assignment(view)
+        by_topic: dict[str, dict[int, str]] = {}
+        for (topic, partition), thread in sorted(whole.items()):
+            by_topic.setdefault(topic, {})[partition] = thread
+        self.listener.before_starting_fetchers(self._consumer_id, by_topic)
+
+    def _stable_assignment(self, view: GroupView) -> Assignment:
+        """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
+        group = self._brokers.describe(self._seen)
+        if not group.is_stable:
+            raise OfframpError("the Kafka group rebalances: the whole assignment can't be told yet")
+        return whole_assignment(view, group)
+
+
+def by_reason(errors: Mapping[TopicAndPartition, str]) -> dict[str, str]:
+    """Reason → the partitions it holds for, as one would say them."""
+    reasons: dict[str, list[TopicAndPartition]] = {}
+    for pair, reason in sorted(errors.items()):
+        reasons.setdefault(reason, []).append(pair)
+    return {reason: _named(pairs) for reason, pairs in reasons.items()}
+
+
+def _named(pairs: list[TopicAndPartition]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in pairs]
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

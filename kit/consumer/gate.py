@@ -1,0 +1,170 @@
+"""What may be handed out: sessions that are certain, a lease on them, and the streams that obey both.
+
+Invariant I4: nothing is handed out while a session is in doubt. The lease is the proof that it is not: ZooKeeper's
+leader answered a request that was sent less than a safe part of the session's time-out ago. It is looked at before
+every record, so a process that stood still (SIGSTOP, a paused machine) hands out nothing when it wakes (R14).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kit.consumer.assignors import Assignment, TopicAndPartition
+from kit.consumer.coordination import Offsets, Pairs
+
+if TYPE_CHECKING:
+    from kit.consumer.streams import Stream
+
+NEVER = float("-inf")
+FINISH_SECONDS = 0.3
+"""How long a stop waits for records the application has in hand: quick ones are then never in two members' hands."""
+Clock = Callable[[], float]
+
+
+class Gate:
+    """Starts and stops partitions on the streams of one member; every method may be called by any thread.
+
+    ``until`` is the clock's time up to which records may be handed out; it is read by streams before every record.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self.clock = clock
+        self.until = NEVER
+        self._zookeeper_until = NEVER
+        self._kafka_until = float("inf")
+        self._lock = threading.Lock()
+        self._session: int | None = None
+        self._licence: int | None = None
+        self._streams: Mapping[tuple[str, str], Stream] = {}
+        self._places: dict[TopicAndPartition, Stream] = {}
+
+    def open(self, streams: Mapping[tuple[str, str], Stream]) -> None:
+        """``streams`` by (topic, thread id); a wildcard's by ("", thread id)."""
+        self._streams = streams
+
+    def session_began(self, session: int) -> None:
+        """A new ZooKeeper session; nothing is handed out before its lease is first extended."""
+        self.session_ended()
+        with self._lock:
+            self._session = session
+
+    def session_ended(self) -> None:
+        """The session is gone, and with it every owner znode: all streams stop, nothing of them is to be committed."""
+        with self._lock:
+            self._session = None
+            self._set(zookeeper_until=NEVER)
+            self._remove(list(self._places))
+
+    def extend(self, session: int, until: float) -> None:
+        """``session`` is certain until then."""
+        with self._lock:
+            if session == self._session:
+                self._set(zookeeper_until=until)
+
+    def extend_kafka(self, until: float) -> None:
+        """The embedded consumer's membership is certain until then (R13); only asked for partitions it licensed."""
+        with self._lock:
+            self._set(kafka_until=until)
+
+    def begin_licence(self, licence: int) -> None:
+        """A generation of the Kafka group began, with this member in it."""
+        with self._lock:
+            self._licence = licence
+
+    def end_licence(self) -> Offsets:
+        """The generation ended: stop every partition it licensed; their next offsets."""
+        with self._lock:
+            self._licence = None
+            stopped = self._remove([pair for pair, stream in self._places.items() if stream.licence(pair) is not None])
+        return self._finished(stopped)
+
+    def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
+        """Start partitions at ``offsets``; none when there is no session, or ``licence`` isn't the current one."""
+        with self._lock:
+            if not self._is_open(licence):
+                return frozenset()
+            for pair, thread in threads.items():
+                self._place(pair, thread, offsets[pair], licence)
+            return frozenset(threads)
+
+    def keep(self, threads: Assignment, licence: int | None) -> Pairs:
+        """Those being consumed that may go on under ``licence``, by the thread given; the others stay as they are."""
+        with self._lock:
+            if not self._is_open(licence):
+                return frozenset()
+            kept = {pair: thread for pair, thread in threads.items() if pair in self._places}
+            for pair, thread in kept.items():
+                self._move(pair, thread, licence)
+            return frozenset(kept)
+
+    def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
+        """Nothing of ``partitions`` is handed out after this; their next offsets, what was handed out counted."""
+        with self._lock:
+            stopped = self._remove([pair for pair in partitions if pair in self._places])
+        return self._finished(stopped)
+
+    def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
+        """As :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this member's."""
+        with self._lock:
+            self._remove([pair for pair in partitions if pair in self._places])
+
+    def consumed(self, is_handed_out_enough: bool) -> tuple[int | None, Offsets]:
+        """The session and every partition's next offset.
+
+        A record in the application's hands counts as consumed only if ``is_handed_out_enough``.
+        """
+        with self._lock:
+            offsets = {pair: stream.position(pair, is_handed_out_enough) for pair, stream in self._places.items()}
+            return self._session, offsets
+
+    def consuming(self) -> Pairs:
+        with self._lock:
+            return frozenset(self._places)
+
+    @property
+    def seconds_in_doubt(self) -> float:
+        """How long nothing may be handed out by now; 0 while all is certain."""
+        with self._lock:
+            return 0.0 if self._session is None else max(0.0, self.clock() - self.until)
+
+    def _set(self, zookeeper_until: float | None = None, kafka_until: float | None = None) -> None:
+        if zookeeper_until is not None:
+            self._zookeeper_until = zookeeper_until
+        if kafka_until is not None:
+            self._kafka_until = kafka_until
+        self.until = min(self._zookeeper_until, self._kafka_until)
+
+    def _is_open(self, licence: int | None) -> bool:
+        return self._session is not None and (licence is None or licence == self._licence)
+
+    def _place(self, pair: TopicAndPartition, thread: str, offset: int, licence: int | None) -> None:
+        if pair in self._places:
+            self._places[pair].remove([pair])
+        stream = self._stream(pair, thread)
+        stream.add(pair, offset, licence)
+        self._places[pair] = stream
+
+    def _move(self, pair: TopicAndPartition, thread: str, licence: int | None) -> None:
+        stream = self._stream(pair, thread)
+        if self._places[pair] is stream:
+            stream.set_licence(pair, licence)
+        else:
+            self._place(pair, thread, self._places[pair].remove([pair])[pair], licence)
+
+    def _stream(self, pair: TopicAndPartition, thread: str) -> Stream:
+        return self._streams.get((pair[0], thread)) or self._streams["", thread]
+
+    def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[Stream, dict[TopicAndPartition, int]]:
+        by_stream: dict[Stream, list[TopicAndPartition]] = {}
+        for pair in partitions:
+            by_stream.setdefault(self._places.pop(pair), []).append(pair)
+        return {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
+
+    def _finished(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> Offsets:
+        deadline = self.clock() + FINISH_SECONDS
+        for stream, offsets in stopped.items():
+            stream.await_finished(offsets, deadline)
+        return {pair: offset for offsets in stopped.values() for pair, offset in offsets.items()}

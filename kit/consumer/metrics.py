@@ -1,0 +1,104 @@
+"""What a member counts, under the old consumer's and KIP-125's names; as a dict and for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+PREFIX = "kafka_consumer"
+TYPE = "ZookeeperConsumerConnector"
+
+
+@dataclass
+class Metrics:
+    """Counts of one member; ``live`` gives, when asked, what is true now."""
+
+    group_id: str
+    client_id: str
+    live: Callable[[], dict[str, float]] = dict
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _counts: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, amount: float = 1) -> None:
+        with self._lock:
+            self._counts[name] = self._counts.get(name, 0) + amount
+
+    def committed(self, store: str, n_good: int, n_failed: int) -> None:
+        """``store`` is ``zookeeper``, ``kafka`` or ``both``."""
+        names = {"zookeeper": ("ZooKeeperCommits",), "kafka": ("KafkaCommits",)}
+        for name in names.get(store, ("ZooKeeperCommits", "KafkaCommits")) if n_good else ():
+            self.add(name)
+        if n_failed:
+            self.add("FailedOffsetCommits", n_failed)
+
+    def rebalanced(self, seconds: float) -> None:
+        self.add("Rebalances")
+        self.add("RebalanceSeconds", seconds)
+
+    def listener_failed(self) -> None:
+        self.add("ListenerFailures")
+
+    def snapshot(self) -> dict[str, float]:
+        """Every count and every gauge by name; counts are since the start."""
+        with self._lock:
+            counts = {name: self._counts.get(name, 0.0) for name in COUNTERS}
+        return {**counts, **self.live()}
+
+
+COUNTERS = {
+    "ZooKeeperCommits": "Commits to ZooKeeper (KafkaConsumer metric ZooKeeperCommitsPerSec).",
+    "KafkaCommits": "Commits to Kafka (KafkaCommitsPerSec).",
+    "FailedOffsetCommits": "Partitions whose offset could not be committed.",
+    "Rebalances": "Rounds that changed what this member owns (RebalanceRateAndTime).",
+    "RebalanceSeconds": "Time these took.",
+    "RebalanceRetries": "Rounds that had to be tried again.",
+    "RebalanceFailures": "Times rebalance.max.retries were used up; it goes on all the same.",
+    "SessionExpirations": "ZooKeeper sessions lost.",
+    "OffsetResets": "Partitions begun by auto.offset.reset because the committed offset is out of range.",
+    "ListenerFailures": "Exceptions of the rebalance listener.",
+}
+GAUGES = {
+    "ActiveKafkaCoordinationCount": "1 while Kafka's assignment is in force, else 0 (KIP-125).",
+    "KafkaOwnedPartitionsCount": "Partitions that Kafka's coordination gives this member (KIP-125).",
+    "OwnedPartitionsCount": "Partitions this member owns by ZooKeeper.",
+    "ConsumedPartitionsCount": "Partitions being handed out.",
+    "DeferredToggleCount": "1 while the toggle asks for ZooKeeper but plain Kafka consumers are members.",
+    "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member fences against old ones.",
+    "BlockedPartitionsCount": "Partitions that are this member's but still held by others.",
+    "SecondsInDoubt": "How long nothing may be handed out because a session is in doubt.",
+    "Messages": "Records handed out.",
+    "MaxLag": "Greatest lag of a partition, as its stream last knew the log's end.",
+}
+
+
+class PrometheusCollector(Collector):
+    """A member's numbers with the old MBeans' words as labels: type, name, clientId, groupId."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        values = self._metrics.snapshot()
+        labels = ["type", "name", "clientId", "groupId"]
+        for name, text in COUNTERS.items():
+            family = CounterMetricFamily(f"{PREFIX}_{_snake(name)}", text, labels=labels)
+            yield self._with_value(family, name, values)
+        for name, text in GAUGES.items():
+            if name in values:
+                gauge = GaugeMetricFamily(f"{PREFIX}_{_snake(name)}", text, labels=labels)
+                yield self._with_value(gauge, name, values)
+
+    def _with_value(self, family: Any, name: str, values: dict[str, float]) -> Metric:
+        family.add_metric([TYPE, name, self._metrics.client_id, self._metrics.group_id], values[name])
+        metric: Metric = family
+        return metric
+
+
+def _snake(name: str) -> str:
+    text = name.replace("ZooKeeper", "Zookeeper")
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in text).lstrip("_")

@@ -1,0 +1,262 @@
+"""A stream: an iterator of records of the partitions its thread owns.
+
+Each stream has a librdkafka handle of its own and fetches on the thread that iterates it, so a slow stream holds up no
+other. Fetched records wait in a queue. To hand one out is to take it from the front of the queue; to stop a partition
+is to empty the queue from the back and to put the other partitions' records back. Both take one record at a time, and
+a queue gives a record once: after :meth:`Stream.remove` none of the partition's records can be handed out any more,
+and those it emptied out are exactly those that were not.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import filterfalse
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from kit.consumer.assignors import TopicAndPartition
+from kit.errors import OfframpError
+
+if TYPE_CHECKING:
+    from kit.consumer.gate import Gate
+
+log = logging.getLogger("offramp.consumer")
+
+CHUNK = 1000
+FETCH_SECONDS = 0.1
+FINISH_LOOK_SECONDS = 0.002
+
+
+class ConsumerTimeout(Exception):
+    """No record came for ``consumer.timeout.ms``; the stream can be asked again."""
+
+
+@dataclass(eq=False)
+class _Place:
+    """One partition on this stream, from its start to its stop; another start is another place.
+
+    ``offset`` is the one after the last record that was fetched and not taken back.
+    """
+
+    offset: int
+    licence: int | None
+
+
+class Stream:
+    """Records of one thread's partitions, in each partition's order. To be iterated by one thread at a time.
+
+    Iterating ends with the consumer's shutdown. It raises :class:`ConsumerTimeout` when nothing came for
+    ``timeout_seconds``, and the error that ended the consumer, if one did.
+    """
+
+    def __init__(
+        self,
+        thread_id: str,
+        gate: Gate,
+        connect: Callable[[], Consumer],
+        reset: Callable[[TopicAndPartition, str], int],
+        timeout_seconds: float | None = None,
+    ) -> None:
+        self.thread_id = thread_id
+        self._gate = gate
+        self._connect = connect
+        self._reset = reset
+        self._timeout = timeout_seconds
+        self._pending: deque[Message] = deque()
+        # The record handed out last; the application has it in hand until it asks for the next one.
+        self._in_hand: Message | None = None
+        self._reader: int | None = None
+        self._n_fetched = 0
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._places: dict[TopicAndPartition, _Place] = {}
+        self._handle_lock = threading.Lock()
+        self._consumer: Consumer | None = None
+        self._fetching: dict[TopicAndPartition, _Place] = {}
+        self._is_closed = False
+        self._error: OfframpError | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        clock, gate, take = self._gate.clock, self._gate, self._pending.popleft
+        self._reader = threading.get_ident()
+        while True:
+            message = None
+            if clock() < gate.until:
+                try:
+                    message = take()
+                except IndexError:
+                    message = None
+            if message is None:
+                message = self._wait()
+                if message is None:
+                    return
+            self._in_hand = message
+            yield message
+
+    def __next__(self) -> Message:
+        """One record; for a loop over many, iterate."""
+        return next(iter(self))
+
+    @property
+    def n_records(self) -> int:
+        """Records handed out so far."""
+        return self._n_fetched - len(self._pending)
+
+    def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
+        """Consume ``pair`` from ``offset`` on."""
+        with self._lock:
+            self._places[pair] = _Place(offset, licence)
+            self._changed.notify_all()
+
+    def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
+        """Take partitions off; their next offsets, with what was handed out counted as consumed."""
+        with self._lock:
+            removed = {pair: self._places.pop(pair) for pair in pairs if pair in self._places}
+            waiting = self._emptied()
+            kept = [message for message in waiting if _pair(message) not in removed]
+            for message in reversed(waiting):
+                if (place := removed.get(_pair(message))) is not None:
+                    place.offset = _offset(message)
+            self._n_fetched -= len(waiting) - len(kept)
+            self._pending.extend(kept)
+            return {pair: place.offset for pair, place in removed.items()}
+
+    def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> None:
+        """Wait, until ``deadline`` at most, while the application has a record of ``pairs`` in hand."""
+        message = self._in_hand
+        if message is None or _pair(message) not in set(pairs) or self._reader == threading.get_ident():
+            return
+        while self._in_hand is message and self._gate.clock() < deadline:
+            time.sleep(FINISH_LOOK_SECONDS)
+
+    def licence(self, pair: TopicAndPartition) -> int | None:
+        return self._places[pair].licence
+
+    def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
+        self._places[pair].licence = licence
+
+    def position(self, pair: TopicAndPartition, is_handed_out_enough: bool) -> int:
+        """The next offset; a record still in the application's hands counts only if ``is_handed_out_enough``."""
+        with self._lock:
+            # In this order: a record handed out in between is then counted too few, not too many.
+            in_hand = self._in_hand
+            waiting = [_offset(each) for each in self._pending.copy() if _pair(each) == pair]
+            if not is_handed_out_enough and in_hand is not None and _pair(in_hand) == pair:
+                return _offset(in_hand)
+            return waiting[0] if waiting else self._places[pair].offset
+
+    def close(self, error: OfframpError | None = None) -> None:
+        """Iterating ends; ``error`` is raised there."""
+        with self._lock:
+            self._is_closed, self._error = True, error
+            self._n_fetched -= len(self._emptied())
+            self._changed.notify_all()
+        with self._handle_lock:
+            if self._consumer is not None:
+                self._consumer.close()
+                self._consumer = None
+
+    def _emptied(self) -> list[Message]:
+        """What waits, in order, taken from the back one by one: whatever is handed out meanwhile is not in it."""
+        taken: list[Message] = []
+        while True:
+            try:
+                taken.append(self._pending.pop())
+            except IndexError:
+                return taken[::-1]
+
+    def _wait(self) -> Message | None:
+        """The next record when there is one; None when this stream is closed."""
+        self._in_hand = None
+        deadline = None if self._timeout is None else self._gate.clock() + self._timeout
+        while True:
+            if self._is_closed:
+                if self._error is not None:
+                    raise self._error
+                return None
+            if self._gate.clock() < self._gate.until and self._pending:
+                try:
+                    return self._pending.popleft()
+                except IndexError:
+                    continue
+            if deadline is not None and self._gate.clock() >= deadline:
+                raise ConsumerTimeout(f"{self.thread_id}: no record for {self._timeout:g} s")
+            self._fetch()
+
+    def _fetch(self) -> None:
+        """Bring the handle in line with the partitions, and get more records."""
+        with self._handle_lock:
+            if not self._apply() or self._consumer is None:
+                return
+            messages = self._consumer.consume(CHUNK, FETCH_SECONDS)
+        good = list(filterfalse(Message.error, messages))
+        with self._lock:
+            self._take_in([each for each in good if self._is_current(_pair(each))] if self._is_changed() else good)
+        for message in messages if len(good) < len(messages) else ():
+            self._complain(message)
+
+    def _take_in(self, messages: list[Message]) -> None:
+        """Queue what was fetched; the places' offsets follow, from the back, so each partition is looked at once."""
+        left = set(self._fetching)
+        for message in reversed(messages):
+            pair = _pair(message)
+            if pair in left:
+                self._places[pair].offset = _offset(message) + 1
+                left.discard(pair)
+                if not left:
+                    break
+        self._n_fetched += len(messages)
+        self._pending.extend(messages)
+
+    def _apply(self) -> bool:
+        """False when there is nothing to fetch for now; waits a moment then."""
+        with self._lock:
+            if self._is_closed:
+                return False
+            if not self._places or self._pending:
+                self._changed.wait(FETCH_SECONDS)
+                return False
+            added = {pair: place for pair, place in self._places.items() if self._fetching.get(pair) is not place}
+            gone = [pair for pair, place in self._fetching.items() if self._places.get(pair) is not place]
+            starts = [TopicPartition(*pair, place.offset) for pair, place in added.items()]
+        if self._consumer is None:
+            self._consumer = self._connect()
+        if gone:
+            self._consumer.incremental_unassign([TopicPartition(*pair) for pair in gone])
+        if starts:
+            self._consumer.incremental_assign(starts)
+        self._fetching = {pair: place for pair, place in self._fetching.items() if pair not in gone} | added
+        return True
+
+    def _is_changed(self) -> bool:
+        return self._fetching != self._places
+
+    def _is_current(self, pair: TopicAndPartition) -> bool:
+        place = self._places.get(pair)
+        return place is not None and self._fetching.get(pair) is place
+
+    def _complain(self, message: Message) -> None:
+        error, pair = message.error(), _pair(message)
+        if error is None:
+            return
+        if error.code() != KafkaError._AUTO_OFFSET_RESET:
+            log.warning("%s: %s-%s can't be fetched: %s", self.thread_id, *pair, error.str())
+            return
+        offset = self._reset(pair, error.str())
+        with self._lock:
+            if self._is_current(pair):
+                self._places[pair] = _Place(offset, self._places[pair].licence)
+
+
+def _pair(message: Message) -> TopicAndPartition:
+    return message.topic(), message.partition()  # type: ignore[return-value]  # both are set on every fetched record
+
+
+def _offset(message: Message) -> int:
+    return message.offset()  # type: ignore[return-value]

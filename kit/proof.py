@@ -1,0 +1,90 @@
+"""Proof by history: everything the analyses say about one history of consumption, computed once.
+
+``prove`` is for tests, demos and the migration's verdict: all results as polars frames, whatever engine did the work.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from kit import analyze
+from kit.analyze.holdings import TOLERANCE_MS
+from kit.analyze.turns import EVICTION_MS
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One frame per analysis of ``kit.analyze``; ``unowned_hand_outs`` is None without an owner history."""
+
+    verdict: pl.DataFrame
+    summary: pl.DataFrame
+    sentences: pl.DataFrame
+    handing_out: pl.DataFrame
+    overlaps: pl.DataFrame
+    lost: pl.DataFrame
+    duplicates: pl.DataFrame
+    pauses: pl.DataFrame
+    handovers: pl.DataFrame
+    unowned_hand_outs: pl.DataFrame | None = None
+
+    def told(self) -> str:
+        """The sentences, one per line: what a failed check should say."""
+        return "\n".join(self.sentences["sentence"].sort())
+
+
+def prove(
+    consumption: Any,
+    production: Any,
+    owner_history: Any = None,
+    ends: Any = None,
+    eviction_ms: int = EVICTION_MS,
+    tolerance_ms: int = TOLERANCE_MS,
+    clock_skew_ms: int = 0,
+) -> Proof:
+    """Judge a history; frames of polars or of Spark, all of one engine. On Spark the turns are cached meanwhile.
+
+    Arguments and results: ``kit.analyze.overlaps``, ``lost``, ``duplicates``, ``pauses``, ``handovers``,
+    ``unowned_hand_outs``, ``verdict``.
+    """
+    consumption, production, owner_history, ends = map(_lazy, (consumption, production, owner_history, ends))
+    with ExitStack() as kept:
+        turned = _kept(kept, analyze.with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
+        records = _kept(kept, analyze.records_of(turned, production))
+        found = _found(turned, records, ends, clock_skew_ms)
+        if owner_history is not None:
+            found["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(turned, owner_history, tolerance_ms))
+    judged = analyze.verdict(**found)
+    return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **found)
+
+
+def _found(turned: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
+    return {
+        "handing_out": _collect(analyze.handing_out(turned)),
+        "overlaps": _collect(analyze.overlaps(turned, clock_skew_ms=clock_skew_ms)),
+        "duplicates": _collect(analyze.duplicates(turned, clock_skew_ms=clock_skew_ms)),
+        "lost": _collect(analyze.lost(turned, records, ends)),
+        "pauses": _collect(analyze.pauses(turned, records)),
+        "handovers": _collect(analyze.handovers(turned, records)),
+    }
+
+
+def _lazy(frame: Any) -> Any:
+    """polars plans better what it sees as a whole."""
+    return frame.lazy() if isinstance(frame, pl.DataFrame) else frame
+
+
+def _kept(kept: ExitStack, frame: Any) -> Any:
+    """A frame that several analyses start from, not computed by each of them again."""
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect().lazy()
+    frame = frame.persist()
+    kept.callback(frame.unpersist)
+    return frame
+
+
+def _collect(frame: Any) -> pl.DataFrame:
+    return frame.collect() if isinstance(frame, pl.LazyFrame) else pl.DataFrame(frame.toArrow())

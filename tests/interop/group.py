@@ -1,0 +1,214 @@
+"""A group under load in the lab: who owns what by ZooKeeper and by every member's word, and the proof by history."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from kit import tables
+from kit.consumer.assignors import Assignment, assign
+from kit.consumption import load_consumption, load_production
+from kit.errors import LabError
+from kit.lab import Lab
+from kit.lab.consumers import Consumer
+from kit.lab.old_consumers import OldMember
+from kit.lab.process import wait_until
+from kit.lab.python_members import PythonMember
+from kit.proof import Proof, prove
+from kit.read.owner_history import OwnerWatch
+from kit.read.registration import parse_registration
+
+SETTLE_SECONDS = 40.0
+
+
+class Group:
+    """``members`` are those alive; those that left stay in ``everyone``."""
+
+    def __init__(self, lab: Lab, name: str, topics: Mapping[str, int], rate: float) -> None:
+        self.lab, self.name, self.topics = lab, name, dict(topics)
+        self.members: list[Consumer] = []
+        self.everyone: list[Consumer] = []
+        lab.create_topics(self.topics)
+        self.zookeeper = KazooClient(lab.zookeeper_connect)
+        self.zookeeper.start(15)
+        self.watch = OwnerWatch(self.zookeeper, name).start()
+        self.producer = lab.start_producer(list(self.topics), rate)
+
+    @property
+    def partitions(self) -> set[tuple[str, int]]:
+        return {(topic, number) for topic, count in self.topics.items() for number in range(count)}
+
+    # Members
+
+    def add_old(self, count: int = 1, version: str = "1.1.1", threads: int = 1, **wishes: Any) -> list[Consumer]:
+        """Real JVM consumers, all in one process."""
+        names = wishes.pop("topics", ",".join(self.topics))
+        wanted = [OldMember(self.name, names, threads, **wishes) for _ in range(count)]
+        return self._joined(self.lab.start_old_consumers(wanted, version))
+
+    def add_python(self, flavour: str, count: int = 1, threads: int = 1, **wishes: Any) -> list[Consumer]:
+        """Members in Python, each in a process of its own."""
+        if not wishes.get("allow") and not wishes.get("deny"):
+            wishes["topics"] = list(self.topics)
+        wanted = [PythonMember(flavour, self.name, threads=threads, **wishes) for _ in range(count)]
+        started = [self.lab.start_python_members([each], wait=False)[0] for each in wanted]
+        for each in started:
+            each.await_ready()
+        return self._joined(started)
+
+    def add_console(self) -> Consumer:
+        """Java's console consumer of Kafka 3.9, of the first topic."""
+        return self._joined([self.lab.start_console_consumer(self.name, next(iter(self.topics)))])[0]
+
+    def _joined(self, started: Sequence[Consumer]) -> list[Consumer]:
+        self.members += started
+        self.everyone += started
+        return list(started)
+
+    def old_wish(self) -> list[OldMember]:
+        return [OldMember(self.name, ",".join(self.topics))]
+
+    def left(self, *gone: Consumer) -> None:
+        """These are members no more."""
+        self.members = [member for member in self.members if member not in gone]
+
+    # What ZooKeeper says
+
+    def owners(self) -> Assignment:
+        """(topic, partition) → owner znode's text."""
+        found = {}
+        for topic, number in self.partitions:
+            try:
+                found[topic, number] = self.zookeeper.get(self.path(f"owners/{topic}/{number}"))[0].decode()
+            except NoNodeError:
+                continue
+        return found
+
+    def path(self, below: str) -> str:
+        return f"/consumers/{self.name}/{below}"
+
+    def shares(self) -> Counter[str]:
+        """Consumer id → owned partitions."""
+        return Counter(thread.rpartition("-")[0] for thread in self.owners().values())
+
+    def predicted(self, strategy: str = "range", hash_form: str = "1.0") -> Assignment:
+        """What the assignor makes of the registrations that are there."""
+        ids = self.zookeeper.get_children(self.path("ids"))
+        registrations = {each: parse_registration(self.zookeeper.get(self.path(f"ids/{each}"))[0]) for each in ids}
+        members = {name: found.topics(self.topics) for name, found in registrations.items()}
+        return assign(strategy, members, {topic: range(count) for topic, count in self.topics.items()}, hash_form)
+
+    def toggle(self, mode: str) -> None:
+        self.zookeeper.ensure_path(self.path("migration"))
+        if self.zookeeper.exists(self.path("migration/mode")):
+            self.zookeeper.set(self.path("migration/mode"), mode.encode())
+        else:
+            self.zookeeper.create(self.path("migration/mode"), mode.encode())
+
+    def offset(self, topic: str, number: int) -> int | None:
+        """In ZooKeeper."""
+        try:
+            return int(self.zookeeper.get(self.path(f"offsets/{topic}/{number}"))[0])
+        except NoNodeError:
+            return None
+
+    # Waiting
+
+    def await_(self, condition: Callable[[], bool], what: str, seconds: float = SETTLE_SECONDS) -> None:
+        try:
+            wait_until(condition, f"{self.name}: {what}", seconds)
+        except LabError as error:
+            raise LabError(f"{error}\n{self.owners()}\n{self.logs()}") from None
+
+    def await_agreed(self, strategy: str = "range", hash_form: str = "1.0", seconds: float = SETTLE_SECONDS) -> None:
+        """Owner znodes are what the assignor says, and so does every member that can tell."""
+
+        def agreed() -> bool:
+            owners = self.owners()
+            told = [member.group_assignment() for member in self.members if member.kind == "old"]
+            return owners == self.predicted(strategy, hash_form) and all(each in (None, owners) for each in told)
+
+        self.await_(agreed, f"all agree on the {strategy} assignment", seconds)
+
+    def await_mode(self, kafka: bool, consumed: int, seconds: float = SETTLE_SECONDS) -> None:
+        """Every migration-enabled member follows that coordination, and they consume so many partitions in all."""
+
+        def settled() -> bool:
+            gauges = [gauges_of(member) for member in self.members if member.events("METRICS")]
+            return (
+                bool(gauges)
+                and all(each["ActiveKafkaCoordinationCount"] == kafka for each in gauges)
+                and sum(each["ConsumedPartitionsCount"] for each in gauges) == consumed
+            )
+
+        self.await_(settled, f"{'Kafka' if kafka else 'ZooKeeper'} mode with {consumed} partitions consumed", seconds)
+
+    def await_all_read(self) -> None:
+        """Stop the producer and wait until every acknowledged record was handed out."""
+        self.producer.stop()
+        wanted = {(r["topic"], r["partition"], r["offset"]) for r in self.producer.acknowledged()}
+        self.await_(lambda: wanted <= self.handed_out().keys(), f"all {len(wanted)} records handed out")
+
+    # Proof
+
+    def handed_out(self) -> Counter[tuple[str, int, int]]:
+        return Counter((r["topic"], r["partition"], r["offset"]) for each in self.everyone for r in each.records())
+
+    def seconds_silent(self) -> float:
+        """Since the last record was handed out."""
+        last = max(record["at_ms"] for each in self.everyone for record in each.records())
+        return time.time() - last / 1000
+
+    def proof(self) -> Proof:
+        """Everything the members wrote down, against what was produced and who owned what."""
+        self.producer.stop()
+        consumers = [member.consumer_id for member in self.everyone]
+        consumption = load_consumption(self.lab.consumption, self.name, consumers).records
+        produced = load_production(self.lab.production).records.filter(pl.col("topic").is_in(list(self.topics)))
+        history = pl.DataFrame(tables.OWNER_HISTORY.from_rows(self.watch.rows()))
+        return prove(consumption, produced, history)
+
+    def summary(self) -> dict[str, Any]:
+        """The proof's one row; what it says in sentences is shown when a test fails."""
+        proof = self.proof()
+        row = proof.summary.row(0, named=True)
+        print(json.dumps(row, default=str), proof.told(), sep="\n")
+        return row
+
+    def release_seconds(self) -> list[float]:
+        """Per JVM member: from its registration to its last first claim, by ZooKeeper's own times."""
+        lives = self.watch.rows()
+        joined = {life.member_id: life.from_ms for life in lives if life.kind == "member"}
+        claims: dict[str, list[int]] = {}
+        for life in sorted(lives, key=lambda life: life.from_ms):
+            if life.kind == "owner" and life.member_id in joined:
+                claims.setdefault(life.member_id, []).append(life.from_ms)
+        jvm = [member.consumer_id for member in self.everyone if not member.events("METRICS")]
+        return [(claims[name][0] - joined[name]) / 1000 for name in jvm if name in claims]
+
+    def logs(self) -> str:
+        """What the members' processes said last."""
+        return "\n".join(f"{each.process.name}:\n{each.process.last_lines()}" for each in self.everyone)
+
+    def close(self) -> None:
+        for member in self.everyone:
+            if member.process.running:
+                member.resume()
+                member.kill()
+        self.producer.stop()
+        self.watch.stop()
+        self.zookeeper.stop()
+        self.zookeeper.close()
+
+
+def gauges_of(member: Consumer) -> dict[str, float]:
+    """What a Python member last said of itself."""
+    gauges: dict[str, float] = member.events("METRICS")[-1].value()
+    return gauges

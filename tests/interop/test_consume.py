@@ -1,0 +1,151 @@
+"""``offramp consume``: a canary by hand, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from kit.lab import Lab
+from kit.lab.process import wait_until
+
+COMMAND = [str(Path(sys.executable).with_name("offramp")), "consume"]
+Consume = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def consume(lab: Lab, tmp_path: Path) -> Iterator[Consume]:
+    """Starts the command on the lab; what still runs after the test is ended."""
+    profile = tmp_path / "offramp.toml"
+    profile.write_text(lab.profile_toml())
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, toml: str = "") -> subprocess.Popen[str]:
+        if toml:
+            profile.write_text(toml)
+        command = [*COMMAND, "--profile-file", str(profile), *arguments]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def lines_of(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@pytest.mark.parametrize("flavour", ["ozkcc", "mezkcc", "kc"])
+def test_records_go_to_a_program_and_are_committed(lab: Lab, consume: Consume, tmp_path: Path, flavour: str) -> None:
+    topic, group = f"canary-{flavour}", f"canary-{flavour}-g"
+    lab.create_topic(topic, 4)
+    lab.produce(topic, 100)
+    got, handed = tmp_path / "got.jsonl", tmp_path / "handed.jsonl"
+    options = ["--flavour", flavour, "-g", group, "-t", topic, "--threads", "2", "--from-beginning", "--json"]
+    files = ["--consumption-file", str(handed), "--events-file", str(tmp_path / "events")]
+    running = consume(*options, *files, "--", "sh", "-c", f"cat > {got}")
+    wait_until(lambda: len(lines_of(handed)) == 100, "100 records", 40)
+    running.send_signal(signal.SIGTERM)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 0, said
+    records = lines_of(got)
+    assert sorted(int(each["value"]) for each in records) == list(range(100))
+    assert {(each["topic"], each["partition"], each["offset"]) for each in lines_of(handed)} == {
+        (each["topic"], each["partition"], each["offset"]) for each in records
+    }
+    again = consume(*options, "--max-messages", "1", "--", "cat")
+    lab.produce(topic, 1)
+    out, said = again.communicate(timeout=40)
+    assert again.returncode == 0, said
+    assert json.loads(out)["value"] == "100"
+
+
+def test_values_as_text_from_all_topics_of_a_pattern_with_metrics(lab: Lab, consume: Consume) -> None:
+    for name in ("metrics-a", "metrics-b"):
+        lab.create_topic(name, 2)
+        lab.produce(name, 5)
+    options = ["-g", "metrics-g", "--allow", "metrics-[ab]", "--from-beginning"]
+    running = consume(*options, "--metrics", "127.0.0.1:0", "-X", "auto.commit.interval.ms=100")
+    assert running.stdout is not None
+    values = [running.stdout.readline().strip() for _ in range(10)]
+    assert sorted(values) == sorted([*map(str, range(5))] * 2)
+    served = next(line for line in iter(running.stderr.readline, "") if "metrics" in line)  # type: ignore[union-attr]
+    with urllib.request.urlopen(served.split()[-1], timeout=10) as answer:
+        text = answer.read().decode()
+    assert 'name="OwnedPartitionsCount"' in text
+    assert 'groupId="metrics-g"' in text
+
+
+def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consume) -> None:
+    """The record it did not take stays uncommitted."""
+    lab.create_topic("brittle", 1)
+    lab.produce("brittle", 50)
+    running = consume("-g", "brittle-g", "-t", "brittle", "--from-beginning", "--", "sh", "-c", "read one; exit 3")
+    _, said = running.communicate(timeout=40)
+    assert running.returncode == 2
+    assert "sh" in said
+    assert "exit code 3" in said or "takes no more records" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["-t", "t"], 2, "group.id is ''"),
+        (["-g", "a b", "-t", "t"], 2, "group.id is 'a b'"),
+        (["-g", "g"], 2, "give topics, or one pattern"),
+        (["-g", "g", "-t", "t", "--allow", "x"], 2, "give topics, or one pattern"),
+        (["-g", "g", "--allow", "(x"], 2, "can't be parsed"),
+        (["-g", "g", "--allow", r"\p{Alpha}"], 2, "Java and Python read differently"),
+        (["-g", "g", "-t", "t", "--threads", "0"], 2, "0 threads"),
+        (["-g", "g", "-t", "t", "-X", "colour=red"], 2, "'colour' is not a key"),
+        (["-g", "g", "-t", "t", "-X", "colour"], 2, "it must be key=value"),
+        (["-g", "g", "--flavour", "kc", "--allow", "x"], 2, "takes topics"),
+        (["-g", "g", "-t", "t", "--metrics", "nowhere:x"], 2, "can't be served"),
+        (["-g", "g", "-t", "t", "--", "no-such-program"], 2, "can't be started"),
+        (["-g", "g", "-t", "t", "-p", "other"], 3, "no cluster 'other'"),
+    ],
+)
+def test_what_cannot_be_wished_for(consume: Consume, options: list[str], code: int, words: str) -> None:
+    running = consume(*options)
+    _, said = running.communicate(timeout=40)
+    assert running.returncode == code, said
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_more_threads_than_partitions_work_and_say_so(lab: Lab, consume: Consume) -> None:
+    lab.create_topic("narrow", 1)
+    lab.produce("narrow", 3)
+    running = consume("-g", "narrow-g", "-t", "narrow", "--threads", "3", "--from-beginning", "--max-messages", "3")
+    out, said = running.communicate(timeout=40)
+    assert running.returncode == 0, said
+    assert out.split() == ["0", "1", "2"]
+    assert "2 of its 3 threads get no partition of narrow" in said
+
+
+def test_a_zookeeper_that_no_broker_uses(lab: Lab, consume: Consume) -> None:
+    """A wrong chroot, or KRaft: told before anything is registered."""
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+    try:
+        client.ensure_path("/elsewhere")
+    finally:
+        client.stop()
+        client.close()
+    toml = lab.profile_toml().replace(lab.zookeeper_connect, f"{lab.zookeeper_connect}/elsewhere")
+    running = consume("-g", "g", "-t", "t", toml=toml)
+    _, said = running.communicate(timeout=40)
+    assert running.returncode == 6, said
+    assert "/cluster/id" in said

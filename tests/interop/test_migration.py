@@ -1,0 +1,132 @@
+"""KIP-125's path on real servers: canary, toggle, plain Kafka consumers, and back; proved by what was handed out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from kit.lab import faults
+from tests.interop.group import Group, gauges_of
+
+MakeGroup = Callable[..., Group]
+TOGGLES = int(os.environ.get("OFFRAMP_SOAK_TOGGLES", "8"))
+
+
+def assert_exclusive(shared: Group) -> dict[str, object]:
+    """Nothing lost, no record in two members' hands, nothing without an owner znode by a member that has one."""
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+    assert found["is_exclusive"], shared.proof().told()
+    return found
+
+
+def test_a_canary_carries_its_fair_share_and_all_are_replaced(group: MakeGroup) -> None:
+    shared = group(24)
+    old = [shared.add_old(1, version)[0] for version in ("1.1.1", "1.1.1", "0.10.2.2", "0.10.2.2", "0.8.2.2")]
+    shared.await_agreed()
+    (canary,) = shared.add_python("mezkcc")
+    shared.await_agreed()
+    assert abs(shared.shares()[canary.consumer_id] - 24 / 6) <= 1
+    shared.await_(lambda: len(canary.handed_out()) == shared.shares()[canary.consumer_id], "the canary reads its share")
+    for each in old:
+        shared.add_python("mezkcc")
+        each.stop()
+        shared.left(each)
+        shared.await_agreed()
+    found = assert_exclusive(shared)
+    assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
+
+
+def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
+    shared = group(24, rate=1000)
+    members = shared.add_python("mezkcc", 4, threads=2)
+    shared.await_agreed()
+    shared.await_(
+        lambda: all(gauges_of(m)["KafkaOwnedPartitionsCount"] == 6 for m in members), "all in the Kafka group"
+    )
+    for _ in range(TOGGLES):
+        shared.toggle("kafka")
+        shared.await_mode(kafka=True, consumed=24)
+        shared.toggle("zookeeper")
+        shared.await_mode(kafka=False, consumed=24)
+    found = assert_exclusive(shared)
+    assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    longest = shared.proof().handovers["pause_ms"].quantile(0.99)
+    assert longest is None or longest < 1000
+
+
+@pytest.mark.parametrize("plain", ["confluent", "java"])
+def test_plain_kafka_consumers_roll_in_and_out(group: MakeGroup, plain: str) -> None:
+    shared = group(12)
+    members = shared.add_python("mezkcc", 3)
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    joined = shared.add_console() if plain == "java" else shared.add_python("kc")[0]
+    shared.await_mode(kafka=True, consumed=9)
+    faults.stop(members[0])
+    shared.left(members[0])
+    shared.await_mode(kafka=True, consumed=8)
+    shared.await_(lambda: len(joined.handed_out()) >= 4, "the plain consumer reads its share")
+    shared.add_python("mezkcc")
+    shared.await_mode(kafka=True, consumed=9)
+    joined.stop()
+    shared.left(joined)
+    shared.await_mode(kafka=True, consumed=12)
+    assert_exclusive(shared)
+
+
+def test_an_old_consumer_that_joins_in_kafka_mode_brings_the_group_back(group: MakeGroup) -> None:
+    """R3: without plain Kafka consumers the group falls back at once, and shares."""
+    shared = group(12)
+    shared.add_python("mezkcc", 2)
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    (old,) = shared.add_old(1)
+    shared.await_mode(kafka=False, consumed=8)
+    shared.await_agreed()
+    assert shared.shares()[old.consumer_id] == 4
+    old.stop()
+    shared.left(old)
+    shared.await_mode(kafka=True, consumed=12)
+    assert_exclusive(shared)
+
+
+def test_an_old_consumer_beside_plain_kafka_consumers_is_fenced(group: MakeGroup) -> None:
+    """R5: it gets nothing, loudly, and nothing is read twice."""
+    shared = group(12)
+    shared.add_python("mezkcc", 2)
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    (plain,) = shared.add_python("kc")
+    shared.await_mode(kafka=True, consumed=8)
+    (old,) = shared.lab.start_old_consumers(shared.old_wish(), wait=False)
+    shared.everyone.append(old)
+    shared.await_(lambda: sum(gauges_of(m)["FencedPartitionsCount"] for m in shared.members[:2]) == 4, "fences")
+    shared.await_(
+        lambda: "conflict" in old.process.last_lines() or "attempt failed" in old.process.last_lines(), "fails"
+    )
+    assert old.records() == []
+    old.kill()
+    plain.stop()
+    shared.left(plain)
+    shared.await_mode(kafka=True, consumed=12)
+    assert_exclusive(shared)
+
+
+def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
+    """I4: no record while ZooKeeper can't be asked for longer than the lease; then all go on by themselves."""
+    shared = group(12)
+    shared.add_python("mezkcc", 2)
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    server = shared.lab.servers.zookeeper
+    server.process.pause()
+    try:
+        shared.await_(lambda: shared.seconds_silent() > 1, "no record is handed out for a second")
+    finally:
+        server.process.resume()
+    shared.await_mode(kafka=True, consumed=12)
+    assert_exclusive(shared)

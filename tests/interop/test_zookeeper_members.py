@@ -1,0 +1,123 @@
+"""Python members in one group with real JVM consumers: same assignment, nothing lost, nothing read twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kit.consumer.config import HASH_0_8_2, HASH_1_0
+from kit.lab import Lab, faults
+from kit.lab.python_members import PythonMember
+from tests.interop.group import Group
+
+MakeGroup = Callable[..., Group]
+HASHES = {"1.1.1": HASH_1_0, "0.10.2.2": HASH_0_8_2, "0.8.2.2": HASH_0_8_2}
+
+
+@pytest.mark.parametrize("version", HASHES)
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+def test_the_same_assignment_as_jvm_members(group: MakeGroup, version: str, strategy: str) -> None:
+    """Three members, so that the two orders of roundrobin differ for these names."""
+    form = HASHES[version]
+    shared = group({f"clickstream-{version}-{strategy}": 12, f"audit_log-{version}-{strategy}": 4}, rate=200)
+    shared.add_old(2, version, threads=1, assignor=strategy)
+    (member,) = shared.add_python("ozkcc", threads=3, assignor=strategy, settings={"roundrobin.hash": form})
+    shared.await_agreed(strategy, form)
+    shared.await_(lambda: len(member.handed_out()) == shared.shares()[member.consumer_id], "it reads what it owns")
+    member.stop()
+    shared.left(member)
+    shared.await_agreed(strategy, form)
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+    assert max(shared.handed_out().values()) == 1
+
+
+def test_members_of_three_releases_and_twelve_threads(group: MakeGroup) -> None:
+    """More threads than most have, ordered as text: -0, -1, -10, -11, -2 …"""
+    shared = group(48)
+    for version in HASHES:
+        shared.add_old(1, version, threads=2)
+    shared.add_python("ozkcc", threads=12)
+    shared.await_agreed()
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+
+
+def test_wildcards_follow_topics_that_come_and_grow(lab: Lab, group: MakeGroup) -> None:
+    shared = group({"wild-a": 4, "wild-b": 2}, name="wild-g")
+    shared.add_old(1, topics="~wild-.*", threads=2)
+    shared.add_python("ozkcc", allow="wild-.*", threads=2)
+    shared.await_agreed()
+    shared.topics["wild-c"] = 4
+    lab.create_topic("wild-c", 4)
+    shared.await_agreed()
+    lab.grow_topic("wild-a", 8)
+    shared.topics["wild-a"] = 8
+    shared.await_agreed()
+    assert len(shared.owners()) == 14
+
+
+def test_members_that_order_roundrobin_otherwise_are_refused_with_the_reason(lab: Lab, group: MakeGroup) -> None:
+    shared = group({"clickstream-mixed": 12, "audit_log-mixed": 4}, rate=50)
+    shared.add_old(2, "0.10.2.2", assignor="roundrobin")
+    shared.await_agreed("roundrobin", HASH_0_8_2)
+    owned = shared.owners()
+    wish = PythonMember("ozkcc", shared.name, list(shared.topics), assignor="roundrobin")
+    (wrong,) = lab.start_python_members([wish], wait=False)
+    shared.await_(lambda: bool(wrong.events("ERR")), "it is refused")
+    assert "Set roundrobin.hash=0.8.2" in wrong.events("ERR")[0].details
+    shared.await_(lambda: shared.owners() == owned, "the others have what they had")
+
+
+def test_a_killed_member_leaves_only_its_uncommitted_tail(group: MakeGroup) -> None:
+    shared = group(12)
+    shared.add_old(1)
+    (victim,) = shared.add_python("ozkcc")
+    (killed,) = shared.add_python("ozkcc")
+    shared.await_agreed()
+    shared.await_(lambda: len(killed.handed_out()) == 4, "it reads")
+    faults.kill(killed)
+    shared.left(killed)
+    shared.await_agreed()
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    assert victim.records()
+
+
+def test_a_stopped_member_hands_out_nothing_when_it_wakes(group: MakeGroup) -> None:
+    """SIGSTOP for longer than the session: a JVM member reads on for a while then, a Python one must not."""
+    shared = group(12)
+    shared.add_old(1)
+    (sleeper,) = shared.add_python("ozkcc", settings={"zookeeper.session.timeout.ms": "4000"})
+    shared.await_agreed()
+    shared.await_(lambda: len(sleeper.handed_out()) == 6, "it reads")
+    faults.pause(sleeper)
+    shared.left(sleeper)
+    shared.await_agreed()
+    faults.resume(sleeper)
+    shared.members.append(sleeper)
+    shared.await_agreed()
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+    assert found["duplicates_stale"] == 0
+
+
+def test_a_real_member_that_joins_is_served_within_one_of_its_tries(group: MakeGroup) -> None:
+    """From its registration until a Python member let go and it owns its share."""
+    shared = group(24)
+    shared.add_python("ozkcc", threads=2)
+    shared.await_agreed()
+    for _ in range(3):
+        (joiner,) = shared.add_old(1, threads=2)
+        shared.await_agreed()
+        joiner.stop()
+        shared.left(joiner)
+        shared.await_agreed()
+    slowest = max(shared.release_seconds())
+    assert slowest < 1.5, f"a release took {slowest:.2f} s"

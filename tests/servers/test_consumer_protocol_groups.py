@@ -1,0 +1,173 @@
+"""Groups of both protocols on a cluster that has no ZooKeeper: members, assignment and lag in the same tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kit import connect, observe, views
+from kit.cli import app
+from kit.consumer.kafka_consumer import KafkaConsumer
+from kit.lab import NewMember
+from kit.lab.process import wait_until
+from kit.lab.topics import QUIET
+from kit.profile import load_profile
+from kit.snapshot import verify_read
+
+NEW = {"group.protocol": "consumer"}
+TOPIC, OTHER = "both-protocols", "another-topic"
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def cluster(kraft_lab):
+    """Connected by a profile without ZooKeeper; its topics hold ten records per partition."""
+    kraft_lab.create_topics({TOPIC: PARTITIONS, OTHER: 2})
+    kraft_lab.produce(TOPIC, 10 * PARTITIONS)
+    path = kraft_lab.folder / "offramp.toml"
+    path.write_text(kraft_lab.profile_toml())
+    profile = load_profile(file=path)
+    assert profile.zookeeper_connect is None
+    with connect(profile) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def members(kraft_lab, cluster):
+    """Two members of each protocol; each group has read everything and committed."""
+    kinds = {"proto-classic": ("range", {}), "proto-consumer": ("", NEW)}
+    wanted = [
+        NewMember(group, [TOPIC], f"{group}-{name}", assignor, settings=settings)
+        for group, (assignor, settings) in kinds.items()
+        for name in ("first", "second")
+    ]
+    every = kraft_lab.start_new_consumers(wanted)
+    started = {group: [member for member in every if member.group == group] for group in kinds}
+    for group, mine in started.items():
+        wait_until(lambda mine=mine: sum(len(each.records()) for each in mine) >= 60, f"{group}: everything read", 30)
+        wait_until(lambda group=group: lags(cluster, group) == [0] * PARTITIONS, f"{group}: all committed", 30)
+        wait_until(lambda group=group: len(owners(cluster, group)) == 2, f"{group}: two owners", 30)
+    return started
+
+
+def lags(cluster, group: str) -> list[int | None]:
+    return views.lag(observe(cluster, group)).sort("partition")["lag"].to_list()
+
+
+def owners(cluster, group: str) -> dict[str, set[tuple[str, int]]]:
+    """Client id (of members that have one of their own) → what the coordinator says it owns."""
+    snapshot = observe(cluster, group)
+    client_ids = dict(zip(snapshot.members["member_id"], snapshot.members["client_id"]))
+    owned: dict[str, set[tuple[str, int]]] = {}
+    for row in snapshot.ownership.to_dicts():
+        owned.setdefault(client_ids[row["member_id"]], set()).add((row["topic"], row["partition"]))
+    return owned
+
+
+def held_now(member) -> set[tuple[str, int]]:
+    """A member's own word after its last callback, taken or given."""
+    told = [event for event in member.events() if event.name in ("ASSIGN", "REVOKE")]
+    return {(topic, partition) for topic, numbers in told[-1].value().items() for partition in numbers}
+
+
+@pytest.mark.parametrize(
+    ("group", "group_type", "protocol"),
+    [("proto-classic", "classic", "range"), ("proto-consumer", "consumer", "uniform")],
+)
+def test_both_kinds_of_groups_are_read_whole(cluster, members, group, group_type, protocol):
+    snapshot = observe(cluster, group)
+    verify_read(snapshot)
+    (row,) = snapshot.groups.to_dicts()
+    assert (row["state"], row["group_type"], row["protocol_type"]) == ("Stable", group_type, "consumer")
+    assert (row["protocol"], row["coordinator"], row["error"]) == (protocol, 1, None)
+    assert sorted(snapshot.members["client_id"]) == [f"{group}-first", f"{group}-second"]
+    assert set(snapshot.members["client_host"]) == {"127.0.0.1"}
+    assert set(snapshot.subscriptions["topic"]) == {TOPIC}
+    assert set(snapshot.subscriptions["member_id"]) == set(snapshot.members["member_id"])
+    assert owners(cluster, group) == {member.consumer_id: held_now(member) for member in members[group]}
+    assert set.union(*owners(cluster, group).values()) == {(TOPIC, partition) for partition in range(PARTITIONS)}
+
+
+def test_lag_of_both_groups(kraft_lab, cluster, members):
+    one_process = members["proto-classic"][0]
+    one_process.pause()
+    try:
+        kraft_lab.produce(TOPIC, 3 * PARTITIONS)
+        assert {group: lags(cluster, group) for group in members} == dict.fromkeys(members, [3] * PARTITIONS)
+    finally:
+        one_process.resume()
+
+
+def consumer(lab, group: str, **settings) -> KafkaConsumer:
+    return KafkaConsumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group, **NEW, **settings})
+
+
+def state(cluster, group: str) -> str:
+    return observe(cluster, group).groups["state"][0]
+
+
+def test_states_have_kafkas_spelling(kraft_lab, cluster):
+    """A member that is told to give partitions up and doesn't poll keeps its group ``Reconciling``."""
+    group = "proto-states"
+    with consumer(kraft_lab, group) as first, consumer(kraft_lab, group, **{"client.id": "second"}) as second:
+        first.subscribe([TOPIC])
+        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS)[1], "the first assignment", 30)
+        wait_until(lambda: (first.poll(0.02), state(cluster, group) == "Stable")[1], "a stable group", 30)
+        second.subscribe([TOPIC])
+        wait_until(lambda: (second.poll(0.02), state(cluster, group) == "Reconciling")[1], "a change under way", 30)
+        reconciling = observe(cluster, group)
+        assert len(reconciling.members) == 2
+        # What the first has not given up is still its own: nothing has two owners.
+        assert sorted(reconciling.ownership["partition"]) == list(range(PARTITIONS))
+        assert reconciling.ownership["member_id"].n_unique() == 1
+        verify_read(reconciling)
+        moved = lambda: (first.poll(0.02), second.poll(0.02), len(second.assignment()) == PARTITIONS // 2)[2]  # noqa: E731
+        wait_until(moved, "the change done", 30)
+        wait_until(lambda: (moved(), state(cluster, group) == "Stable")[1], "a stable group again", 30)
+        assert {len(each) for each in owners(cluster, group).values()} == {PARTITIONS // 2}
+    wait_until(lambda: state(cluster, group) == "Empty", "an empty group", 30)
+    assert len(observe(cluster, group).members) == 0
+
+
+def test_a_member_with_an_instance_id_two_topics_and_a_pattern(kraft_lab, cluster):
+    group = "proto-static"
+    static = {"group.instance.id": "instance-1", "client.id": "static-1"}
+    with consumer(kraft_lab, group, **static) as member, consumer(kraft_lab, group) as by_pattern:
+        member.subscribe([TOPIC, OTHER])
+        by_pattern.subscribe([f"^{OTHER}$"])
+        both = lambda: (member.poll(0.02), by_pattern.poll(0.02), member.assignment() and by_pattern.assignment())[2]  # noqa: E731
+        wait_until(lambda: bool(both()), "both assigned", 30)
+        snapshot = observe(cluster, group)
+    rows = {row["client_id"]: row for row in snapshot.members.to_dicts()}
+    first, second = rows["static-1"], rows["rdkafka"]
+    assert (first["group_instance_id"], first["pattern"]) == ("instance-1", None)
+    assert second["group_instance_id"] is None
+    assert f"^{OTHER}$" in second["pattern"]
+    topics = {row["member_id"]: set() for row in (first, second)}
+    for row in snapshot.subscriptions.to_dicts():
+        topics[row["member_id"]].add(row["topic"])
+    assert topics == {first["member_id"]: {TOPIC, OTHER}, second["member_id"]: {OTHER}}
+    verify_read(snapshot)
+
+
+def test_other_clients_say_the_same(kraft_lab, cluster, members):
+    """confluent-kafka's description of the group, member by member."""
+    found = kraft_lab.admin.describe_consumer_groups(["proto-consumer"])["proto-consumer"].result(30)
+    described = {
+        each.member_id: {(at.topic, at.partition) for at in each.assignment.topic_partitions} for each in found.members
+    }
+    snapshot = observe(cluster, "proto-consumer")
+    read: dict[str, set[tuple[str, int]]] = {member_id: set() for member_id in snapshot.members["member_id"]}
+    for row in snapshot.ownership.to_dicts():
+        read[row["member_id"]].add((row["topic"], row["partition"]))
+    assert read == described
+    assert len(read) == 2
+
+
+def test_the_command_line_shows_the_group(kraft_lab, cluster, members):
+    path = kraft_lab.folder / "offramp.toml"
+    result = CliRunner().invoke(app, ["ownership", "--group", "proto-consumer", "--json", "--profile-file", str(path)])
+    assert result.exit_code == 0, result.output
+    assert {row["partition"] for row in json.loads(result.stdout)} == set(range(PARTITIONS))

@@ -1,0 +1,248 @@
+"""What must hold after every step, and the few exemptions from it.
+
+- **I1** at every record a Python member hands out: it holds O(p), made in its session, and the server knows the
+  session. Exempt: O(p) was stolen (deleted by an old consumer that didn't make it) and the member could not know yet.
+- **I2** at every record handed out under a licence: p is this member's in the coordinator's current generation.
+- **I3** before a Python member deletes O(p) or answers a rebalance: it hands out nothing of p (of what the generation
+  licensed), and what it handed out is committed in ZooKeeper (in Kafka).
+- **I4** is I1 and I2 while sessions are cut off, stand still or end: the server decides, not what a client believes.
+- **I5** when a member turns to ZooKeeper's assignment no plain Kafka consumer was in the Kafka group as it looked; when it
+  turns to Kafka's every registered member was migration-enabled, or plain Kafka consumers are fenced or waited for.
+- **exclusive**: while a Kafka consumer can hand out records of p, no member of the ZooKeeper family hands one out, and
+  the other way round.
+- **twice**: no record is handed out twice. Exempt is the uncommitted tail of a member that was killed, whose session the
+  server ended, that was put out of the Kafka group, whose O(p) was stolen, or that left without ZooKeeper; what an
+  old consumer hands out without O(p) or without a session; what Kafka refused to commit while its coordinator could
+  not be reached, when a Kafka consumer, which reads only there, takes over.
+- **lost**: nothing is committed, and no record skipped, that was not handed out.
+- **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka.
+- **R15**: no Python member deletes an owner znode of another session.
+- **told**: the listener is told no assignment while the Kafka group has none (D11).
+
+Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5`` and ``twice``
+hold no more where a Kafka consumer or an old one is involved; they do among Python members.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kit.consumer import coordination as effects
+from kit.consumer.assignors import TopicAndPartition
+from kit.consumer.coordination import Effect, Offsets
+from kit.consumer.migration import Mode
+from tests.simulation.model_jvm import PlainConsumer
+from tests.simulation.model_member import PythonMember
+from tests.simulation.model_zookeeper import Path, Znode
+from tests.simulation.steps import Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Member, World
+
+
+class Judge:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.is_rule_broken = False
+        self.handed: dict[TopicAndPartition, int] = defaultdict(int)
+        self._by: dict[tuple[TopicAndPartition, int], Member] = {}
+        self._forgiven: dict[TopicAndPartition, set[int]] = defaultdict(set)
+        self._forgiven_to_kc: dict[TopicAndPartition, set[int]] = defaultdict(set)
+        self._thefts: set[tuple[str, TopicAndPartition]] = set()
+        self._positions: dict[tuple[str, TopicAndPartition], int] = {}
+        self._licensed: dict[str, set[TopicAndPartition]] = defaultdict(set)
+        self._plain_seen: dict[str, frozenset[str]] = {}
+        self._old_seen: dict[str, frozenset[tuple[str, int]]] = {}
+        self._modes: dict[str, Mode | None] = {}
+
+    # Records
+
+    def hands_out(self, member: Member, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
+        owns = isinstance(member, PlainConsumer) or self._owns(member, pair)
+        if licence is not None:
+            self._check_licence(member, pair)
+        if not owns:
+            self._forgiven[pair].add(offset)
+        elif not self.is_rule_broken:
+            self._check_exclusive(member, pair)
+        self._check_offset(member, pair, offset)
+        self.handed[pair] = max(self.handed[pair], offset + 1)
+        self._by[pair, offset] = member
+        self._positions[member.consumer_id, pair] = offset + 1
+
+    def _owns(self, member: Any, pair: TopicAndPartition) -> bool:
+        """Raises for a Python member that has no excuse."""
+        znode = self.world.zookeeper.znodes.get(("owners", pair))
+        if znode is not None and znode.session == member.client.session and member.client.is_alive:
+            self._thefts.discard((member.consumer_id, pair))
+            return True
+        if isinstance(member, PythonMember) and (member.consumer_id, pair) not in self._thefts:
+            owner = "nobody" if znode is None else znode.data
+            alive = "" if member.client.is_alive else ", its session is over"
+            raise Violation("I1", f"{member.consumer_id} hands out {_name(pair)}, which {owner} owns{alive}")
+        return False
+
+    def _check_licence(self, member: Any, pair: TopicAndPartition) -> None:
+        if pair not in self.world.group.licensed(member.embedded.client.member_id):
+            raise Violation("I2", f"{member.consumer_id} hands out {_name(pair)}: not its in this generation")
+        self._licensed[member.consumer_id].add(pair)
+
+    def _check_exclusive(self, member: Member, pair: TopicAndPartition) -> None:
+        is_plain = isinstance(member, PlainConsumer)
+        for other in self.world.members.values():
+            if isinstance(other, PlainConsumer) != is_plain and self._can_hand_out(other, pair):
+                raise Violation("exclusive", f"{member.consumer_id} and {other.consumer_id} both have {_name(pair)}")
+
+    def _can_hand_out(self, member: Member, pair: TopicAndPartition) -> bool:
+        if member.is_paused or pair not in member.consuming:
+            return False
+        if isinstance(member, PlainConsumer):
+            return not member.kafka.has_expired and not member.kafka.is_lost
+        if isinstance(member, PythonMember):
+            return self.world.now < member.gate.until and (member.consumer_id, pair) not in self._thefts
+        return self._owns(member, pair)
+
+    def _check_offset(self, member: Member, pair: TopicAndPartition, offset: int) -> None:
+        if offset > self.handed[pair]:
+            raise Violation("lost", f"{member.consumer_id} skips {_name(pair)} from {self.handed[pair]} to {offset}")
+        if offset == self.handed[pair]:
+            return
+        if isinstance(member, PlainConsumer) and offset in self._forgiven_to_kc[pair]:
+            return
+        if offset in self._forgiven[pair]:
+            self._forgiven[pair].discard(offset)
+            return
+        before = self._by[pair, offset]
+        if self.is_rule_broken and not (isinstance(member, PythonMember) and isinstance(before, PythonMember)):
+            return
+        raise Violation(
+            "twice", f"{_name(pair)} {offset} by {before.consumer_id} and again by {member.consumer_id}"
+        )
+
+    # Excuses
+
+    def tail_is_lost(self, member: Member, pairs: Iterable[TopicAndPartition]) -> None:
+        """What was handed out of these and is in no store may be handed out again."""
+        for pair in pairs:
+            self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
+
+    def _floor(self, member: Member, pair: TopicAndPartition) -> int:
+        """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
+        kafka = self.world.group.offsets.get(pair, 0)
+        if isinstance(member, PlainConsumer):
+            return kafka
+        zookeeper = self.world.zookeeper_offset(pair)
+        return min(zookeeper, kafka) if self.world.had_kc else zookeeper
+
+    def theft_noticed(self, member: PythonMember, pair: TopicAndPartition) -> None:
+        self._thefts.discard((member.consumer_id, pair))
+
+    def thefts_noticed(self, member: PythonMember) -> None:
+        """The member has looked what it holds, and a whole round has followed."""
+        self._thefts = {each for each in self._thefts if each[0] != member.consumer_id}
+
+    def leaves(self, member: PythonMember) -> None:
+        if not member.client.is_alive or member.client.current is None or member.has_failed_to_commit:
+            self.tail_is_lost(member, self.world.partitions)
+
+    def kafka_refused(self, offsets: Offsets) -> None:
+        """No coordinator: these are in ZooKeeper alone."""
+        for pair, offset in offsets.items():
+            self._forgiven_to_kc[pair] |= set(range(self.world.group.offsets.get(pair, 0), offset))
+
+    def put_out(self, member: Member) -> None:
+        """Of the Kafka group, which takes no commit of it any more; a Python member still commits to ZooKeeper."""
+        if isinstance(member, PythonMember):
+            self.kafka_refused({pair: self.handed[pair] for pair in self._licensed.pop(member.consumer_id, ())})
+        else:
+            self.tail_is_lost(member, member.consuming)
+
+    # Znodes and offsets
+
+    def deletes(self, session: int, path: Path, znode: Znode) -> None:
+        if path[0] != "owners":
+            return
+        pair: Any = path[1]
+        deleter, victim = self.world.by_session(session), self.world.by_session(znode.session)
+        if session == znode.session:
+            if isinstance(deleter, PythonMember):
+                self._check_release(deleter, pair)
+        elif isinstance(deleter, PythonMember):
+            raise Violation("R15", f"{deleter.consumer_id} deletes {_name(pair)} of {znode.data}")
+        elif victim is not None:
+            self._thefts.add((victim.consumer_id, pair))
+            self.tail_is_lost(victim, [pair])
+
+    def _check_release(self, member: PythonMember, pair: TopicAndPartition) -> None:
+        if pair in member.consuming:
+            raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} and still consumes it")
+        uncommitted = self._uncommitted(member, pair, self.world.zookeeper_offset(pair)) - self._forgiven[pair]
+        if uncommitted:
+            raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} with {uncommitted} not in ZooKeeper")
+
+    def _uncommitted(self, member: PythonMember, pair: TopicAndPartition, committed: int) -> set[int]:
+        return set(range(committed, self._positions.get((member.consumer_id, pair), 0)))
+
+    def started(self, member: PythonMember, offsets: Offsets) -> None:
+        for pair, offset in offsets.items():
+            self._positions[member.consumer_id, pair] = offset
+
+    def writes(self, session: int, path: Path, old: Any, new: Any) -> None:
+        if path[0] != "offsets":
+            return
+        pair: Any = path[1]
+        self._check_commit(self.world.by_session(session), pair, old, new, "ZooKeeper")
+
+    def commits_to_kafka(
+        self, member: Member, before: Mapping[TopicAndPartition, int | None], offsets: Offsets
+    ) -> None:
+        for pair, offset in offsets.items():
+            self._check_commit(member, pair, before[pair], offset, "Kafka")
+
+    def _check_commit(self, member: Member | None, pair: TopicAndPartition, old: int | None, new: int, to: str) -> None:
+        name = member.consumer_id if member is not None else "somebody"
+        if new > self.handed[pair]:
+            raise Violation("lost", f"{name} commits {_name(pair)} {new} to {to}, handed out {self.handed[pair]}")
+        if isinstance(member, PythonMember) and old is not None and new < old:
+            raise Violation("offsets", f"{name} lowers {_name(pair)} in {to} from {old} to {new}")
+
+    # The Kafka group and the mode
+
+    def joins(self, member: PythonMember) -> None:
+        """Its embedded consumer answers a rebalance."""
+        for stream in member.streams.values():
+            for pair, (_, licence) in stream.places.items():
+                if licence is not None:
+                    raise Violation("I3", f"{member.consumer_id} answers a rebalance and consumes {_name(pair)}")
+        for pair in self._licensed.pop(member.consumer_id, ()):
+            uncommitted = self._uncommitted(member, pair, self.world.group.offsets.get(pair, 0))
+            if uncommitted - self._forgiven[pair] - self._forgiven_to_kc[pair]:
+                raise Violation("I3", f"{member.consumer_id} rejoins with {_name(pair)} {uncommitted} not in Kafka")
+
+    def is_about_to(self, member: PythonMember, effect: Effect) -> None:
+        """Called between any two effects, so it sees every change of the mode."""
+        if isinstance(effect, effects.ReadGroup):
+            self._old_seen[member.consumer_id] = self.world.old_members()
+        if isinstance(effect, effects.ReadKafkaGroup):
+            self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
+        mode = member.mode
+        if self._modes.get(member.consumer_id) is mode:
+            return
+        self._modes[member.consumer_id] = mode
+        plain = self._plain_seen.get(member.consumer_id)
+        if mode is Mode.ZOOKEEPER and plain and not self.is_rule_broken:
+            raise Violation("I5", f"{member.consumer_id} turns to ZooKeeper's assignment with {sorted(plain)} in Kafka's")
+        old = self._old_seen.get(member.consumer_id, frozenset()) & self.world.old_members()
+        if mode is Mode.KAFKA and not plain and old:
+            raise Violation("I5", f"{member.consumer_id} turns to Kafka's assignment with {sorted(old)} registered")
+
+    def told(self, member: PythonMember, is_kafka: bool) -> None:
+        """That the map is complete in the end is looked at when all is settled."""
+        if is_kafka and self.world.group.is_rebalancing and self.world.group.is_available:
+            raise Violation("told", f"{member.consumer_id}'s listener is told an assignment while there is none")
+
+
+def _name(pair: TopicAndPartition) -> str:
+    return f"{pair[0]}-{pair[1]}"

@@ -1,0 +1,243 @@
+"""Proposed changes of ``kit.consumer``, as subclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from kit.consumer import coordination as effects
+from kit.consumer.assignors import Assignment, TopicAndPartition, split_over_threads
+from kit.consumer.coordination import (
+    FENCE_SUFFIX,
+    BeforeReleasing,
+    BeforeStarting,
+    ClaimEach,
+    CommitKafka,
+    CommitZookeeper,
+    Coordination,
+    Ended,
+    GroupView,
+    KafkaGroup,
+    Membership,
+    Offsets,
+    Outcome,
+    Pairs,
+    ReadFence,
+    ReadGroup,
+    ReadHeld,
+    ReadKafkaAssignment,
+    ReadKafkaGroup,
+    ReadToggle,
+    Release,
+    Stop,
+    StopLicensed,
+)
+from kit.consumer.gate import Gate
+from kit.consumer.migration import Decision, Mode, decide
+from tests.simulation.model_embedded import Embedded
+from tests.simulation.model_member import PythonMember
+from tests.simulation.model_zookeeper import GONE, ConnectionLost
+from tests.simulation.model_znodes import ZnodeSteps
+from tests.simulation.steps import Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Confine:
+    """Nothing but ``partitions`` is handed out any more, and the rest not committed: they are not this member's."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class StopAll:
+    """→ Offsets: as Stop, for everything; and the round under way starts nothing."""
+
+
+class RepairedGate(Gate):
+    _is_round_refused = False
+
+    def begin_round(self) -> None:
+        with self._lock:
+            self._is_round_refused = False
+
+    def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
+        with self._lock:
+            self._is_round_refused = True
+            self._remove([pair for pair in partitions if pair in self._places])
+
+    def confine(self, partitions: Pairs) -> None:
+        with self._lock:
+            self._remove([pair for pair in self._places if pair not in partitions])
+
+    def stop_all(self) -> Offsets:
+        with self._lock:
+            self._is_round_refused = True
+            stopped = self._remove(list(self._places))
+        return self._finished(stopped)
+
+    def _is_open(self, licence: int | None) -> bool:
+        return not self._is_round_refused and super()._is_open(licence)
+
+
+@dataclass
+class RepairedCoordination(Coordination):
+    owed: Offsets = field(default_factory=dict)
+    n_doubts: int = 0
+
+    def doubt(self) -> None:
+        """An owner znode vanished, or its watch did: the next round looks what is held."""
+        self.n_doubts += 1
+        self.is_sure = False
+
+    def reconcile(self) -> effects.Round:
+        n_doubts = self.n_doubts
+        view: GroupView = yield ReadGroup()
+        if not view.is_registered:
+            return Outcome(Ended.UNREGISTERED)
+        if view.unreadable:
+            return Outcome(Ended.UNREADABLE, unreadable=view.unreadable)
+        if not view.has_brokers:
+            return Outcome(Ended.SETTLED)
+        if not self.is_sure:
+            self.held = yield ReadHeld()
+            yield Confine(frozenset(self.held))
+        self.is_sure = False
+        yield from self._pay()
+        if self.owed:
+            return Outcome(Ended.INCOMPLETE)
+        decision, group = yield from self._decide(view)
+        self.mode = decision.mode
+        follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
+        outcome = yield from follow(view, decision, group)
+        self.is_sure = n_doubts == self.n_doubts
+        return outcome
+
+    def revoked(self) -> effects.Steps:
+        yield from self._commit((yield StopLicensed()))
+        if (yield ReadToggle()) == Mode.KAFKA.value:
+            yield from self._commit((yield StopAll()))
+
+    def lost(self) -> effects.Steps:
+        offsets = yield StopLicensed()
+        if offsets:
+            self._owe(offsets, (yield CommitZookeeper(offsets)))
+
+    def session_lost(self) -> None:
+        self.held, self.owed = {}, {}
+
+    def _decide(self, view: GroupView):  # type: ignore[no-untyped-def]
+        if not self.is_migration_enabled:
+            return Decision(Mode.ZOOKEEPER), KafkaGroup()
+        group: KafkaGroup = yield ReadKafkaGroup(frozenset(view.members))
+        is_fenced = bool(group.plain) and self.mode is None and (view.toggle == "kafka" or (yield ReadFence()))
+        decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
+        if decision.mode is Mode.KAFKA and group.plain:
+            decision = replace(decision, is_fencing=True)
+        return decision, group
+
+    def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> effects.Round:
+        kafka = yield ReadKafkaAssignment()
+        if kafka.membership is Membership.REBALANCING:
+            yield from self._stop(frozenset(self.held))
+            return Outcome(Ended.WAITING, decision)
+        mine = split_over_threads(self.consumer_id, view.members[self.consumer_id], kafka.partitions)
+        fences = self._fences(group, mine) if decision.is_fencing else {}
+        is_waiting = decision.is_fencing and not group.is_stable
+        if is_waiting:
+            yield from self._stop(frozenset(self.held) - mine.keys())
+        else:
+            yield from self._let_go(mine | fences)
+        yield from self._rename(effects._only(fences, self.held))
+        missing = effects._without(mine | fences, self.held)
+        taken: Pairs = (yield ClaimEach(missing)) if missing else frozenset()
+        self.held = self.held | effects._without(missing, taken)
+        outcome = Outcome(Ended.BLOCKED, decision, mine, taken & mine.keys())
+        telling = BeforeStarting(view, None)
+        outcome = yield from self._consume(effects._only(mine, self.held), kafka.epoch, outcome, telling)
+        return replace(outcome, ended=Ended.WAITING) if is_waiting and outcome.ended is Ended.SETTLED else outcome
+
+    def _let_go(self, mine: Assignment) -> effects.Steps:
+        leaving = frozenset(pair for pair in self.held if pair not in mine)
+        if not leaving:
+            return
+        yield BeforeReleasing(leaving)
+        yield from self._stop(leaving)
+        leaving -= self.owed.keys()
+        yield Release(leaving)
+        self.held = effects._without(self.held, leaving)
+
+    def _stop(self, partitions: Pairs) -> effects.Steps:
+        yield from self._commit((yield Stop(partitions)))
+
+    def _commit(self, offsets: Offsets) -> effects.Steps:
+        if offsets:
+            self._owe(offsets, (yield CommitZookeeper(offsets)))
+            if self.is_migration_enabled:
+                yield CommitKafka(offsets)
+
+    def _owe(self, offsets: Offsets, failed: Pairs) -> None:
+        self.owed = {**self.owed, **{pair: offsets[pair] for pair in failed}}
+
+    def _pay(self) -> effects.Steps:
+        owed, self.owed = self.owed, {}
+        if owed:
+            self._owe(owed, (yield CommitZookeeper(owed)))
+
+
+class RepairedZnodes(ZnodeSteps):
+    def _watch(self, owned: Iterable[TopicAndPartition]) -> Steps:
+        gone = yield from super()._watch(owned)
+        for pair in gone:
+            self._owner_gone(pair)
+            self._changed()
+        return gone
+
+    def claim_all(self, threads: Assignment) -> Steps:
+        gone_or_blocked = yield from super().claim_all(threads)
+        return gone_or_blocked
+
+    def owner_changed(self, pair: TopicAndPartition, serial: int, kind: str) -> None:
+        if kind == GONE and self._watched.get(pair) == serial:
+            self.doubt()
+        super().owner_changed(pair, serial, kind)
+
+    def doubt(self) -> None:
+        """Set by the member."""
+
+
+class RepairedEmbedded(Embedded):
+    """Queued commits end with the generation; a poll proves nothing once the thread stood still."""
+
+
+class RepairedMember(PythonMember):
+    coordination_class = RepairedCoordination
+    gate_class = RepairedGate
+    znodes_class = RepairedZnodes
+    embedded_class = RepairedEmbedded
+
+    def __init__(self, *arguments, **keywords) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(*arguments, **keywords)
+        self.znodes.doubt = self.coordination.doubt
+
+    def owner_gone(self, pair: TopicAndPartition) -> None:
+        super().owner_gone(pair)
+        self.coordination.doubt()
+
+    def do_ReadGroup(self, effect: ReadGroup) -> Steps:
+        self.gate.begin_round()
+        return super().do_ReadGroup(effect)
+
+    def do_ReadToggle(self, effect: ReadToggle) -> Steps:
+        try:
+            return (yield from super().do_ReadToggle(effect))
+        except ConnectionLost:
+            return Mode.KAFKA.value
+
+    def do_Confine(self, effect: Confine) -> None:
+        self.gate.confine(effect.partitions)
+
+    def do_StopAll(self, effect: StopAll) -> Offsets:
+        return self.gate.stop_all()
+
+
+assert FENCE_SUFFIX

@@ -1,0 +1,133 @@
+"""A stream's queue: what is stopped is not handed out, what is kept stays in order, offsets are exact."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kit.consumer.gate import Gate
+from kit.consumer.streams import ConsumerTimeout, Stream
+from kit.errors import InputError
+
+FOREVER = float("inf")
+
+
+class Record:
+    """A fetched message, as far as a stream looks at it."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        self._partition, self._offset = partition, offset
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._offset
+
+
+class Nothing:
+    """A handle that fetches nothing."""
+
+    def incremental_assign(self, partitions: object) -> None: ...
+
+    def incremental_unassign(self, partitions: object) -> None: ...
+
+    def consume(self, count: int, seconds: float) -> list[Record]:
+        return []
+
+    def close(self) -> None: ...
+
+
+def stream_of(gate: Gate, timeout: float | None = None) -> Stream:
+    return Stream("g_c-0", gate, Nothing, lambda pair, reason: 0, timeout)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def gate() -> Gate:
+    gate = Gate()
+    gate.until = FOREVER
+    return gate
+
+
+def filled(gate: Gate, count: int, timeout: float | None = None) -> Stream:
+    """Partitions 0 and 1, a record of each in turn, offsets from 0."""
+    stream = stream_of(gate, timeout)
+    for partition in (0, 1):
+        stream.add(("t", partition), 0, None)
+    stream._fetching = dict(stream._places)
+    stream._take_in([Record(number % 2, number // 2) for number in range(count)])  # type: ignore[misc]
+    return stream
+
+
+def taken(records: Iterator[object], count: int) -> list[tuple[int, int]]:
+    return [(record.partition(), record.offset()) for record, _ in zip(records, range(count))]  # type: ignore[attr-defined]
+
+
+def test_a_stopped_partition_is_not_handed_out_and_the_other_stays_in_order(gate: Gate) -> None:
+    stream = filled(gate, 10)
+    records = iter(stream)
+    assert [next(records).offset() for _ in range(3)] == [0, 0, 1]
+    assert stream.remove([("t", 1)]) == {("t", 1): 1}
+    assert [(next(records).partition(), offset) for offset in (2, 3, 4)] == [(0, 2), (0, 3), (0, 4)]
+    assert stream.position(("t", 0), True) == 5
+    assert stream.n_records == 6
+
+
+def test_the_record_in_hand_counts_for_a_release_but_not_for_the_timer(gate: Gate) -> None:
+    stream = filled(gate, 4)
+    records = iter(stream)
+    next(records)
+    assert stream.position(("t", 0), is_handed_out_enough=False) == 0
+    assert stream.position(("t", 0), is_handed_out_enough=True) == 1
+    next(records)
+    assert stream.position(("t", 0), is_handed_out_enough=False) == 1
+
+
+def test_nothing_is_handed_out_after_the_lease(gate: Gate) -> None:
+    stream = filled(gate, 4, timeout=0.05)
+    records = iter(stream)
+    next(records)
+    gate.until = gate.clock() - 1
+    with pytest.raises(ConsumerTimeout, match=r"no record for 0\.05 s"):
+        next(records)
+    gate.until = FOREVER
+    assert next(iter(stream)).partition() == 1
+
+
+def test_a_closed_stream_ends_or_says_why(gate: Gate) -> None:
+    stream = filled(gate, 4)
+    stream.close()
+    assert list(stream) == []
+    broken = filled(gate, 4)
+    broken.close(InputError("roundrobin.hash"))
+    with pytest.raises(InputError, match=r"roundrobin\.hash"):
+        list(broken)
+
+
+def test_each_record_is_handed_out_or_taken_back_never_both() -> None:
+    """One thread iterates, another stops and starts partitions at the offsets it is told: no gap, nothing twice."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            gate = Gate()
+            gate.until = FOREVER
+            stream = filled(gate, 2000)
+            handed: list[tuple[int, int]] = []
+            reader = threading.Thread(target=lambda: handed.extend(taken(iter(stream), 10_000)))  # noqa: B023
+            reader.start()
+            (stopped,) = stream.remove([("t", 1)]).values()
+            while stream._pending:
+                pass
+            stream.close()
+            reader.join(10)
+            assert [offset for partition, offset in handed if partition == 0] == list(range(1000))
+            assert [offset for partition, offset in handed if partition == 1] == list(range(stopped))
+    finally:
+        sys.setswitchinterval(before)
