@@ -66,6 +66,12 @@ def restart_broker(lab: Lab, broker_id: int) -> None:
     lab.servers.await_known(again)
 
 
+def restart_zookeeper(lab: Lab) -> None:
+    """kill -9 and start again on the same data: sessions outlive it if it is back in time."""
+    running(lab.servers.zookeeper).kill()
+    lab.servers.zookeeper.start()
+
+
 def expire_session(lab: Lab, consumer: Consumer) -> None:
     """Let the ZooKeeper session of an old consumer end (it stands still that long), then let the consumer go on."""
     consumer.pause()

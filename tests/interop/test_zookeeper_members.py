@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -121,3 +122,62 @@ def test_a_real_member_that_joins_is_served_within_one_of_its_tries(group: MakeG
         shared.await_agreed()
     slowest = max(shared.release_seconds())
     assert slowest < 1.5, f"a release took {slowest:.2f} s"
+
+
+def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:
+    """R15: an old consumer deletes owner znodes without looking whose they are; a JVM member reads on."""
+    shared = group(4)
+    shared.add_python("ozkcc")
+    shared.await_agreed()
+    shared.await_(lambda: len(shared.members[0].handed_out()) == 4, "it reads")
+    pair = min(shared.partitions)
+    thief = shared.zookeeper.transaction()
+    path = shared.path(f"owners/{pair[0]}/{pair[1]}")
+    thief.delete(path)
+    thief.create(path, b"thief-0", ephemeral=True)
+    thief.commit()
+    stolen_ms = time.time() * 1000
+
+    def stands_still() -> bool:
+        return time.time() * 1000 - last_ms(shared, pair) > 1000
+
+    shared.await_(stands_still, "it reads the partition no more")
+    assert last_ms(shared, pair) - stolen_ms < 500
+    shared.zookeeper.delete(path)
+    shared.await_agreed()
+    shared.await_all_read()
+    assert shared.proof().summary["lost"][0] == 0
+
+
+def last_ms(shared: Group, pair: tuple[str, int]) -> float:
+    """When a record of that partition was handed out last."""
+    return max(r["at_ms"] for m in shared.everyone for r in m.records() if (r["topic"], r["partition"]) == pair)
+
+
+def test_a_broker_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
+    shared = group(8)
+    shared.add_old(1)
+    shared.add_python("ozkcc")
+    shared.await_agreed()
+    faults.stop(faults.broker(lab, 1))
+    faults.restart_broker(lab, 1)
+    shared.await_(lambda: shared.seconds_silent() < 0.5, "records are handed out again")
+    shared.await_agreed()
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+
+
+def test_zookeeper_restarts_under_load(lab: Lab, group: MakeGroup) -> None:
+    """Sessions outlive a short absence of the server; Python members stand still while it is in doubt."""
+    shared = group(8)
+    shared.add_old(1)
+    shared.add_python("ozkcc")
+    shared.await_agreed()
+    faults.restart_zookeeper(lab)
+    shared.await_(lambda: shared.seconds_silent() < 0.5, "records are handed out again")
+    shared.await_agreed()
+    shared.await_all_read()
+    found = shared.summary()
+    assert found["lost"] == 0
+    assert found["overlaps"] == 0

@@ -12,7 +12,7 @@
   the other way round.
 - **twice**: no record is handed out twice. Exempt is the uncommitted tail of a member that was killed, whose session the
   server ended, that was put out of the Kafka group, whose O(p) was stolen, or that left without ZooKeeper; what an
-  old consumer hands out without O(p) or without a session; what Kafka refused to commit while its coordinator could
+  old consumer hands out without O(p) or without a session, or lowers by a late commit; what Kafka refused to commit while its coordinator could
   not be reached, when a Kafka consumer, which reads only there, takes over.
 - **lost**: nothing is committed, and no record skipped, that was not handed out.
 - **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka.
@@ -33,7 +33,7 @@ from kit.consumer import coordination as effects
 from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.coordination import Effect, Offsets
 from kit.consumer.migration import Mode
-from tests.simulation.model_jvm import PlainConsumer
+from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Path, Znode
 from tests.simulation.steps import Violation
@@ -61,6 +61,7 @@ class Judge:
 
     def hands_out(self, member: Member, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
         owns = isinstance(member, PlainConsumer) or self._owns(member, pair)
+        self._licensed[member.consumer_id].discard(pair)
         if licence is not None:
             self._check_licence(member, pair)
         if not owns:
@@ -127,6 +128,7 @@ class Judge:
         """What was handed out of these and is in no store may be handed out again."""
         for pair in pairs:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
+            self._licensed[member.consumer_id].discard(pair)
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
@@ -193,7 +195,10 @@ class Judge:
         if path[0] != "offsets":
             return
         pair: Any = path[1]
-        self._check_commit(self.world.by_session(session), pair, old, new, "ZooKeeper")
+        member = self.world.by_session(session)
+        self._check_commit(member, pair, old, new, "ZooKeeper")
+        if isinstance(member, OldConsumer) and old is not None and new < old:
+            self._forgiven[pair] |= set(range(new, self.handed[pair]))
 
     def commits_to_kafka(
         self, member: Member, before: Mapping[TopicAndPartition, int | None], offsets: Offsets
@@ -225,8 +230,6 @@ class Judge:
         """Called between any two effects, so it sees every change of the mode."""
         if isinstance(effect, effects.ReadGroup):
             self._old_seen[member.consumer_id] = self.world.old_members()
-        if isinstance(effect, effects.ReadKafkaGroup):
-            self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
         mode = member.mode
         if self._modes.get(member.consumer_id) is mode:
             return
@@ -237,6 +240,9 @@ class Judge:
         old = self._old_seen.get(member.consumer_id, frozenset()) & self.world.old_members()
         if mode is Mode.KAFKA and not plain and old:
             raise Violation("I5", f"{member.consumer_id} turns to Kafka's assignment with {sorted(old)} registered")
+
+    def looks_at_kafka(self, member: PythonMember) -> None:
+        self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
 
     def told(self, member: PythonMember, is_kafka: bool) -> None:
         """That the map is complete in the end is looked at when all is settled."""

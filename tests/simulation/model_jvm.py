@@ -66,7 +66,7 @@ class OldConsumer:
     def connection_changed(self) -> None:
         if self.client.current not in (None, self._seen_session):
             self._seen_session = self.client.session
-            self._has_new_session = True
+            self.registry, self._has_new_session = {}, True
 
     def _noted(self, path: Path, kind: str) -> None:
         """A watch fired: it is set again, and the watcher thread has work."""
@@ -87,7 +87,6 @@ class OldConsumer:
             self._is_triggered = False
             if self._has_new_session:
                 self._has_new_session = False
-                self.registry = {}
                 yield from self._register()
             yield from self._rebalance()
         yield from self._stop()
@@ -161,9 +160,9 @@ class OldConsumer:
     def _commit(self, offsets: Offsets) -> Steps:
         for pair, offset in sorted(offsets.items()):
             if self._checkpoints.get(pair) != offset:
-                problem = yield from self._change(Set(("offsets", pair), offset))
-                if problem == "missing":
-                    yield from self._change(Create(("offsets", pair), offset))
+                path = ("offsets", pair)
+                if (yield from self._change(Set(path, offset))) and (yield from self._change(Create(path, offset))):
+                    yield from self._change(Set(path, offset))
                 self._checkpoints[pair] = offset
 
     def _register(self) -> Steps:

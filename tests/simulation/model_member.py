@@ -94,7 +94,6 @@ class PythonMember:
         self._kafka_known: dict[TopicAndPartition, int] = {}
         self._last_handed: TopicAndPartition | None = None
         self._last_described = effects.KafkaGroup()
-        self._seen: set[str] = set()
         self._is_committing = self._has_looked = self.has_failed_to_commit = False
 
     def _threads(self) -> dict[str, Steps]:
@@ -252,7 +251,7 @@ class PythonMember:
         return self.embedded.assignment
 
     def do_ReadKafkaGroup(self, effect: effects.ReadKafkaGroup) -> effects.KafkaGroup:
-        self._seen |= effect.consumer_ids
+        self.world.judge.looks_at_kafka(self)
         return self.describe()
 
     def do_ReadFence(self, effect: effects.ReadFence) -> Steps:

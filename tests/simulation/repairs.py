@@ -105,7 +105,10 @@ class RepairedCoordination(Coordination):
         yield from self._pay()
         if self.owed:
             return Outcome(Ended.INCOMPLETE)
-        decision, group = yield from self._decide(view)
+        decided = yield from self._decide(view)
+        if decided is None:
+            return Outcome(Ended.WAITING)
+        decision, group = decided
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
         outcome = yield from follow(view, decision, group)
@@ -128,12 +131,21 @@ class RepairedCoordination(Coordination):
     def _decide(self, view: GroupView):  # type: ignore[no-untyped-def]
         if not self.is_migration_enabled:
             return Decision(Mode.ZOOKEEPER), KafkaGroup()
-        group: KafkaGroup = yield ReadKafkaGroup(frozenset(view.members))
+        group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members))
+        if group is None:
+            return self._decide_blindly(view)
         is_fenced = bool(group.plain) and self.mode is None and (view.toggle == "kafka" or (yield ReadFence()))
         decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
         if decision.mode is Mode.KAFKA and group.plain:
             decision = replace(decision, is_fencing=True)
         return decision, group
+
+    def _decide_blindly(self, view: GroupView):  # type: ignore[no-untyped-def]
+        """The Kafka group can't be described: nothing that depends on who is in it is changed."""
+        has_old = bool(view.members.keys() - view.migration_enabled)
+        if view.toggle == Mode.KAFKA.value and not has_old:
+            return Decision(Mode.KAFKA, is_fencing=True), KafkaGroup(is_stable=False)
+        return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> effects.Round:
         kafka = yield ReadKafkaAssignment()
@@ -226,6 +238,17 @@ class RepairedMember(PythonMember):
     def do_ReadGroup(self, effect: ReadGroup) -> Steps:
         self.gate.begin_round()
         return super().do_ReadGroup(effect)
+
+    _described_epoch = -1
+
+    def do_ReadKafkaGroup(self, effect: ReadKafkaGroup) -> KafkaGroup | None:
+        """None: not known. What is known holds as long as the embedded consumer went through no rebalance since."""
+        epoch = self.embedded.assignment.epoch
+        group = super().do_ReadKafkaGroup(effect)
+        if self.embedded.client.is_reachable:
+            self._described_epoch = epoch
+        is_in = self.embedded.assignment.membership is Membership.IN
+        return group if self.embedded.client.is_reachable or (is_in and epoch == self._described_epoch) else None
 
     def do_ReadToggle(self, effect: ReadToggle) -> Steps:
         try:

@@ -203,18 +203,21 @@ class World:
 
     def may_join_kc(self) -> bool:
         """Rules of operators: Kafka's assignment is in force at every member, and Kafka has the offsets."""
-        registered = self.zookeeper.children("ids")
-        members = {each.consumer_id: each for each in self.migrating()}
+        family = [each for each in self.members.values() if not isinstance(each, PlainConsumer)]
         return (
             self.toggle == Mode.KAFKA.value
-            and all(name in members and members[name].mode is Mode.KAFKA for name in registered)
+            and all(isinstance(each, PythonMember) and each.mode is Mode.KAFKA for each in family)
+            and not self.old_members()
             and all(self._is_in_kafka(pair) for pair in self.partitions)
         )
 
     def may_join_old(self) -> bool:
-        """Not while a Kafka consumer is there, but in Kafka's mode (R5); and ZooKeeper has the offsets (R18)."""
+        """Not while there are Kafka consumers, but with Kafka's assignment in force and every partition owned, fences
+        included (R5); and ZooKeeper has the offsets (R18)."""
+        has_kc = bool(self.plain_members()) or any(isinstance(each, PlainConsumer) for each in self.members.values())
         modes = {each.mode for each in self.migrating()}
-        return (not self.plain_members() or modes == {Mode.KAFKA}) and all(self._is_in_zookeeper(pair) for pair in self.partitions)
+        is_fenced = modes == {Mode.KAFKA} and all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
+        return (not has_kc or is_fenced) and all(self._is_in_zookeeper(pair) for pair in self.partitions)
 
     def _is_in_kafka(self, pair: TopicAndPartition) -> bool:
         is_consumed = any(pair in each.consuming for each in self.migrating())
