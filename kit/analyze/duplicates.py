@@ -60,13 +60,15 @@ def _repeated(rows: FrameT) -> FrameT:
 
 
 def _caused(rows: FrameT, clock_skew_ms: int) -> FrameT:
+    """A tail, if the one whose turn is the older handed the record out before the other's turn began."""
     again, first = nw.col("consumer"), nw.col("first_consumer")
-    is_tail = nw.col("first_at_ms") <= nw.col("turn_from_ms") + clock_skew_ms
     first_began, again_began = nw.col("first_turn_from_ms"), nw.col("turn_from_ms")
     first_is_older = (first_began < again_began) | ((first_began == again_began) & (first < again))
+    older_at = nw.when(first_is_older).then(nw.col("first_at_ms")).otherwise(nw.col("at_ms"))
+    is_tail = older_at <= nw.max_horizontal("first_turn_from_ms", "turn_from_ms") + clock_skew_ms
     cause = nw.when(again == first).then(nw.lit("rewind")).when(is_tail).then(nw.lit("tail")).otherwise(nw.lit("stale"))
     return rows.with_columns(
-        cause=cause, cause_consumer=nw.when(is_tail | first_is_older).then(first).otherwise(again), again="consumer"
+        cause=cause, cause_consumer=nw.when(first_is_older).then(first).otherwise(again), again="consumer"
     )
 
 

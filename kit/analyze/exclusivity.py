@@ -19,8 +19,9 @@ reads again; a stale owner is one from its first record in the next millisecond 
 
 Limits. Times are the members' own, in ms: within one millisecond there is no order, and members on several hosts need
 clocks closer together than a hand-over takes (``clock_skew_ms`` forgives so much, and hides what is shorter than that).
-Without a history a member that lets go without committing looks like a stale one, and a stale owner that never returns
-to its own sequence looks like one that took over. Nothing that left no line in a consumption file is seen.
+Without a history a member that lets go without committing looks like a stale one, a stale owner that never returns to
+its own sequence like one that took over, and a second system that reads only while the first one idles like a successor
+that reads a tail again (many ``duplicates``). Nothing that left no line in a consumption file is seen.
 """
 
 from __future__ import annotations

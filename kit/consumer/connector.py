@@ -495,7 +495,9 @@ class ZookeeperConsumer:
         embedded = self._driver.embedded if hasattr(self, "_driver") else None
         in_kafka = embedded is not None and embedded.assignment.membership is Membership.IN
         n_fences = sum(thread.endswith(FENCE_SUFFIX) for thread in held.values())
-        return {
+        lags = [lag for stream in self._streams.values() if (lag := stream.max_lag) is not None]
+        known = {"MaxLag": float(max(lags))} if lags else {}
+        return known | {
             "ActiveKafkaCoordinationCount": float(self._coordination.mode is Mode.KAFKA),
             "KafkaOwnedPartitionsCount": float(len(embedded.assignment.partitions)) if embedded and in_kafka else 0.0,
             "OwnedPartitionsCount": float(len(held) - n_fences),

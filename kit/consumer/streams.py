@@ -31,6 +31,7 @@ log = logging.getLogger("offramp.consumer")
 CHUNK = 1000
 FETCH_SECONDS = 0.1
 FINISH_LOOK_SECONDS = 0.002
+LOOK_SECONDS = 1.0
 
 
 class ConsumerTimeout(Exception):
@@ -79,6 +80,8 @@ class Stream:
         self._handle_lock = threading.Lock()
         self._consumer: Consumer | None = None
         self._fetching: dict[TopicAndPartition, _Place] = {}
+        self._ends: dict[TopicAndPartition, int] = {}
+        self._look_at = 0.0
         self._is_closed = False
         self._error: OfframpError | None = None
 
@@ -151,6 +154,14 @@ class Stream:
                 return _offset(in_hand)
             return waiting[0] if waiting else self._places[pair].offset
 
+    @property
+    def max_lag(self) -> int | None:
+        """The greatest lag of a partition, by the log's end as it was known a second ago; None: no end is known."""
+        ends = self._ends
+        with self._lock:
+            pairs = [pair for pair in self._places if pair in ends]
+        return max((max(0, ends[pair] - self.position(pair, True)) for pair in pairs), default=None)
+
     def close(self, error: OfframpError | None = None) -> None:
         """Iterating ends; ``error`` is raised there."""
         with self._lock:
@@ -195,11 +206,21 @@ class Stream:
             if not self._apply() or self._consumer is None:
                 return
             messages = self._consumer.consume(CHUNK, FETCH_SECONDS)
+            self._note_ends(self._consumer)
         good = list(filterfalse(Message.error, messages))
         with self._lock:
             self._take_in([each for each in good if self._is_current(_pair(each))] if self._is_changed() else good)
         for message in messages if len(good) < len(messages) else ():
             self._complain(message)
+
+    def _note_ends(self, consumer: Consumer) -> None:
+        """Where the logs end, as the last answers said: asked on this thread, another one would wait for a fetch."""
+        now = self._gate.clock()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_SECONDS
+        known = {pair: consumer.get_watermark_offsets(TopicPartition(*pair), cached=True) for pair in self._fetching}
+        self._ends = {pair: marks[1] for pair, marks in known.items() if marks is not None and marks[1] >= 0}
 
     def _take_in(self, messages: list[Message]) -> None:
         """Queue what was fetched; the places' offsets follow, from the back, so each partition is looked at once."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from subprocess import SubprocessError
 
 from kit.errors import OfframpError
-from tests.bench import groups, lag, memory, znodes
+from tests.bench import groups, lag, members, memory, streams, znodes
 from tests.bench.clock import WrongAnswer, say
 from tests.bench.rows import REPOSITORY, RESULTS, Row, table, write
 from tests.bench.site import Site, Sizes, filled
@@ -18,7 +18,11 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "znodes": znodes.compared,
     "memory": memory.compared,
     "lag": lag.compared,
+    "streams": streams.compared,
+    "members": members.compared,
 }
+UNFILLED = frozenset({"streams", "members"})
+"""Comparisons that need no groups to be there."""
 
 
 def main() -> int:
@@ -26,8 +30,10 @@ def main() -> int:
     options = _options()
     rows: list[Row] = []
     try:
-        with filled(Sizes().scaled(options.scale)) as site:
-            for name in options.only or COMPARISONS:
+        chosen = options.only or list(COMPARISONS)
+        sizes = Sizes(1, 1) if UNFILLED.issuperset(chosen) else Sizes().scaled(options.scale)
+        with filled(sizes) as site:
+            for name in chosen:
                 rows += COMPARISONS[name](site)
             say("stopping the lab")
     except (OfframpError, WrongAnswer, SubprocessError) as error:

@@ -34,6 +34,7 @@ from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.coordination import Effect, Offsets
 from kit.consumer.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
+from tests.simulation.model_kafka_group import GroupClient
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Path, Znode
 from tests.simulation.steps import Violation
@@ -64,11 +65,11 @@ class Judge:
         self._licensed[member.consumer_id].discard(pair)
         if licence is not None:
             self._check_licence(member, pair)
+        if owns and not self.is_rule_broken:
+            self._check_exclusive(member, pair)
+        self._check_offset(member, pair, offset, owns)
         if not owns:
             self._forgiven[pair].add(offset)
-        elif not self.is_rule_broken:
-            self._check_exclusive(member, pair)
-        self._check_offset(member, pair, offset)
         self.handed[pair] = max(self.handed[pair], offset + 1)
         self._by[pair, offset] = member
         self._positions[member.consumer_id, pair] = offset + 1
@@ -105,10 +106,10 @@ class Judge:
             return self.world.now < member.gate.until and (member.consumer_id, pair) not in self._thefts
         return self._owns(member, pair)
 
-    def _check_offset(self, member: Member, pair: TopicAndPartition, offset: int) -> None:
+    def _check_offset(self, member: Member, pair: TopicAndPartition, offset: int, owns: bool) -> None:
         if offset > self.handed[pair]:
             raise Violation("lost", f"{member.consumer_id} skips {_name(pair)} from {self.handed[pair]} to {offset}")
-        if offset == self.handed[pair]:
+        if offset == self.handed[pair] or not owns:
             return
         if isinstance(member, PlainConsumer) and offset in self._forgiven_to_kc[pair]:
             return
@@ -130,6 +131,11 @@ class Judge:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
             self._licensed[member.consumer_id].discard(pair)
 
+    def end_of(self, member: Member) -> None:
+        """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
+        last = {pair for pair, end in self.handed.items() if self._by.get((pair, end - 1)) is member}
+        self.tail_is_lost(member, last | member.consuming)
+
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
         kafka = self.world.group.offsets.get(pair, 0)
@@ -147,7 +153,7 @@ class Judge:
 
     def leaves(self, member: PythonMember) -> None:
         if not member.client.is_alive or member.client.current is None or member.has_failed_to_commit:
-            self.tail_is_lost(member, self.world.partitions)
+            self.end_of(member)
 
     def kafka_refused(self, offsets: Offsets) -> None:
         """No coordinator: these are in ZooKeeper alone."""
@@ -159,7 +165,7 @@ class Judge:
         if isinstance(member, PythonMember):
             self.kafka_refused({pair: self.handed[pair] for pair in self._licensed.pop(member.consumer_id, ())})
         else:
-            self.tail_is_lost(member, member.consuming)
+            self.end_of(member)
 
     # Znodes and offsets
 
@@ -192,6 +198,8 @@ class Judge:
             self._positions[member.consumer_id, pair] = offset
 
     def writes(self, session: int, path: Path, old: Any, new: Any) -> None:
+        if path[0] == "ids" and ("migration/ids", path[1]) not in self.world.zookeeper.znodes:
+            self.is_rule_broken |= not self.world.may_join_old()
         if path[0] != "offsets":
             return
         pair: Any = path[1]
@@ -214,6 +222,11 @@ class Judge:
             raise Violation("offsets", f"{name} lowers {_name(pair)} in {to} from {old} to {new}")
 
     # The Kafka group and the mode
+
+    def kc_joins(self, kafka: GroupClient) -> None:
+        """Not as one of the last generation: the rules are looked at when it is really there, not when it is started."""
+        if kafka.member_id not in self.world.group.members:
+            self.is_rule_broken |= not self.world.may_join_kc()
 
     def joins(self, member: PythonMember) -> None:
         """Its embedded consumer answers a rebalance."""
@@ -246,7 +259,8 @@ class Judge:
 
     def told(self, member: PythonMember, is_kafka: bool) -> None:
         """That the map is complete in the end is looked at when all is settled."""
-        if is_kafka and self.world.group.is_rebalancing and self.world.group.is_available:
+        is_reachable = member.embedded is not None and member.embedded.client.is_reachable
+        if is_kafka and is_reachable and self.world.group.is_rebalancing:
             raise Violation("told", f"{member.consumer_id}'s listener is told an assignment while there is none")
 
 

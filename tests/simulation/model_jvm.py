@@ -243,7 +243,7 @@ class PlainConsumer:
         self.consumer_id = name
         self.is_paused = self.is_leaving = self.has_left = False
         self.positions: dict[TopicAndPartition, int] = {}
-        self.kafka = GroupClient(world.group, name)
+        self.kafka = GroupClient(world.group, name, lambda: world.judge.kc_joins(self.kafka))
         self.kafka.subscribe(tuple(sorted(world.topics)))
         self._last_handed: TopicAndPartition | None = None
         steps = {"poll": self._polls(), "heartbeat": self._hear(), "stream": self._hand_out()}

@@ -143,8 +143,8 @@ class RepairedCoordination(Coordination):
     def _decide_blindly(self, view: GroupView):  # type: ignore[no-untyped-def]
         """The Kafka group can't be described: nothing that depends on who is in it is changed."""
         has_old = bool(view.members.keys() - view.migration_enabled)
-        if view.toggle == Mode.KAFKA.value and not has_old:
-            return Decision(Mode.KAFKA, is_fencing=True), KafkaGroup(is_stable=False)
+        if self.mode is Mode.KAFKA or (view.toggle == Mode.KAFKA.value and not has_old):
+            return Decision(Mode.KAFKA, is_deferred=has_old, is_fencing=True), KafkaGroup(is_stable=False)
         return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> effects.Round:
@@ -239,16 +239,10 @@ class RepairedMember(PythonMember):
         self.gate.begin_round()
         return super().do_ReadGroup(effect)
 
-    _described_epoch = -1
-
     def do_ReadKafkaGroup(self, effect: ReadKafkaGroup) -> KafkaGroup | None:
-        """None: not known. What is known holds as long as the embedded consumer went through no rebalance since."""
-        epoch = self.embedded.assignment.epoch
+        """None: not known."""
         group = super().do_ReadKafkaGroup(effect)
-        if self.embedded.client.is_reachable:
-            self._described_epoch = epoch
-        is_in = self.embedded.assignment.membership is Membership.IN
-        return group if self.embedded.client.is_reachable or (is_in and epoch == self._described_epoch) else None
+        return group if self.embedded.client.is_reachable else None
 
     def do_ReadToggle(self, effect: ReadToggle) -> Steps:
         try:

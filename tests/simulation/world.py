@@ -158,7 +158,7 @@ class World:
 
     def kill(self, name: str) -> None:
         member = self.members.pop(name)
-        self.judge.tail_is_lost(member, member.consuming)
+        self.judge.end_of(member)
         if not isinstance(member, PlainConsumer):
             member.client.forget()
             self._killed.append(member)
@@ -203,18 +203,18 @@ class World:
 
     def may_join_kc(self) -> bool:
         """Rules of operators: Kafka's assignment is in force at every member, and Kafka has the offsets."""
-        family = [each for each in self.members.values() if not isinstance(each, PlainConsumer)]
+        ids = self.zookeeper.children("ids")
         return (
             self.toggle == Mode.KAFKA.value
-            and all(isinstance(each, PythonMember) and each.mode is Mode.KAFKA for each in family)
             and not self.old_members()
+            and all(each.mode is Mode.KAFKA for each in self.migrating() if each.consumer_id in ids)
             and all(self._is_in_kafka(pair) for pair in self.partitions)
         )
 
     def may_join_old(self) -> bool:
         """Not while there are Kafka consumers, but with Kafka's assignment in force and every partition owned, fences
         included (R5); and ZooKeeper has the offsets (R18)."""
-        has_kc = bool(self.plain_members()) or any(isinstance(each, PlainConsumer) for each in self.members.values())
+        has_kc = bool(self.plain_members())
         modes = {each.mode for each in self.migrating()}
         is_fenced = modes == {Mode.KAFKA} and all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
         return (not has_kc or is_fenced) and all(self._is_in_zookeeper(pair) for pair in self.partitions)
@@ -265,7 +265,7 @@ class World:
     def _expire(self, session: int) -> None:
         member = self.by_session(session)
         if member is not None:
-            self.judge.tail_is_lost(member, member.consuming)
+            self.judge.end_of(member)
         self.zookeeper.close(session)
 
     def _put_out(self, member_ids: Iterable[str]) -> None:

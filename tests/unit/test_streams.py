@@ -41,6 +41,9 @@ class Nothing:
     def consume(self, count: int, seconds: float) -> list[Record]:
         return []
 
+    def get_watermark_offsets(self, partition: object, cached: bool) -> tuple[int, int]:
+        return 0, 1000
+
     def close(self) -> None: ...
 
 

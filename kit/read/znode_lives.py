@@ -1,0 +1,190 @@
+"""Lives of a group's znodes, put together from what a server said in the order in which it said it; their file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from kazoo.exceptions import KazooException
+
+from kit.errors import HistoryError
+from kit.model import ZnodeLife
+from kit.read.znode_stream import Answer, Event, Found, Standing
+from kit.read.zookeeper import CONSUMERS
+
+_Key: TypeAlias = tuple[str, str | None, int | None, str | None, int | None, int]
+
+
+class Lives:
+    """Lives by path, put together from events and answers in their order; one thread writes, any may read."""
+
+    def __init__(self, group_id: str, file: Path | None) -> None:
+        self.proven_ms = 0
+        self._root = f"{CONSUMERS}/{group_id}/"
+        self._group_id = group_id
+        self._file = file
+        self._lock = threading.Lock()
+        self._told: dict[_Key, ZnodeLife] = {}
+        self._open: dict[str, ZnodeLife] = {}
+        self._ended: dict[str, ZnodeLife] = {}
+        self._watch: ZnodeLife | None = None
+
+    def rows(self) -> list[ZnodeLife]:
+        """All lives; the time of watching ends where the last proof was asked for."""
+        with self._lock:
+            watch = [replace(self._watch, until_ms=self.proven_ms)] if self._watch else []
+            return [*self._told.values(), *(life for life in self._open.values() if life.error), *watch]
+
+    @property
+    def is_watching(self) -> bool:
+        return self._watch is not None
+
+    def standing_paths(self) -> list[str]:
+        return list(self._open)
+
+    def watch(self, at_ms: int) -> None:
+        """From now on nothing escapes."""
+        with self._lock:
+            self._watch = self._watch or ZnodeLife(
+                self._group_id, "watch", None, None, None, None, at_ms, False, None, None, None, None
+            )
+            self.proven_ms = max(self.proven_ms, at_ms)
+            self._write(self._watch)
+
+    def unwatch(self, why: str) -> None:
+        """Something may have escaped since the last proof."""
+        with self._lock:
+            if self._watch is not None:
+                self._keep(replace(self._watch, until_ms=self.proven_ms, ended_by=why))
+                self._watch = None
+
+    def take_event(self, event: Event) -> bool:
+        """Note a beginning or an end; True when the znode has to be looked at."""
+        begin = self._begin(event.path, event.at_ms)
+        if begin is None:
+            return False
+        with self._lock:
+            if event.type == "DELETED":
+                self._end(event.path, event.at_ms, "deleted")
+            elif event.type == "CREATED":
+                self._open[event.path] = begin
+        return event.type == "CREATED" or (event.type == "CHANGED" and begin.kind in ("owner", "mode"))
+
+    def take_answer(self, answer: Answer) -> None:
+        with self._lock:
+            for path, found in answer.found.items():
+                self._settle(path, found, answer.at_ms)
+
+    def _settle(self, path: str, found: Found, at_ms: int) -> None:
+        known, begin = self._open.get(path), self._begin(path, at_ms)
+        if begin is None:
+            return
+        if isinstance(found, KazooException):
+            self._open[path] = known or replace(begin, error=f"ZooKeeper refused the read: {type(found).__name__}")
+        elif found is None:
+            self._end(path, at_ms, "missed")
+        else:
+            self._stands(path, known, _known(begin, found), found)
+
+    def _stands(self, path: str, known: ZnodeLife | None, life: ZnodeLife, found: Standing) -> None:
+        """The znode that stands is the one known, or that one with another value, or another one."""
+        if known is not None and known.czxid == life.czxid and known.value == life.value:
+            return
+        if known is not None and known.czxid is not None:
+            is_same = known.czxid == life.czxid
+            life = replace(life, from_ms=found.modified_ms) if is_same else life
+            self._end(path, life.from_ms, "changed" if is_same else "replaced")
+        before = self._ended.pop(path, None)
+        if before is not None and before.until_ms is not None and before.until_ms > life.from_ms:
+            self._keep(replace(before, until_ms=max(life.from_ms, before.from_ms)))
+        self._open[path] = life
+        self._keep(life)
+
+    def _end(self, path: str, at_ms: int, how: str) -> None:
+        life = self._open.pop(path, None)
+        if life is not None:
+            ended = replace(life, until_ms=max(at_ms, life.from_ms), ended_by=how)
+            self._ended[path] = ended
+            self._keep(ended)
+
+    def _begin(self, path: str, at_ms: int) -> ZnodeLife | None:
+        """A life of which only the place and a bound of its beginning are known; None: a path of no interest."""
+        kind, topic, partition, member_id = _place(path.removeprefix(self._root))
+        if not kind:
+            return None
+        error = "gone before it could be read: its owner is not known" if kind == "owner" else None
+        return ZnodeLife(
+            self._group_id, kind, topic, partition, member_id, None, at_ms, True, None, None, None, None, error
+        )
+
+    def _keep(self, life: ZnodeLife) -> None:
+        self._told[_key(life)] = life
+        self._write(life)
+
+    def _write(self, life: ZnodeLife) -> None:
+        if self._file is not None:
+            with self._file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(life)) + "\n")
+
+
+def _place(path: str) -> tuple[str, str | None, int | None, str | None]:
+    """A path below the group → kind, topic, partition, member id; an empty kind for all others."""
+    match path.split("/"):
+        case ["owners", topic, partition] if partition.isdecimal():
+            return "owner", topic, int(partition), None
+        case ["ids", member_id]:
+            return "member", None, None, member_id
+        case ["migration", "ids", member_id]:
+            return "migration_member", None, None, member_id
+        case ["migration", "mode"]:
+            return "mode", None, None, None
+        case _:
+            return "", None, None, None
+
+
+def _known(begin: ZnodeLife, found: Standing) -> ZnodeLife:
+    """A life filled with what stands; a value that was changed has a life from the change on."""
+    value = found.data.decode(errors="replace") if begin.kind in ("owner", "mode") else None
+    member_id = (value or "").rpartition("-")[0] or None if begin.kind == "owner" else begin.member_id
+    is_changed = value is not None and found.mzxid != found.czxid
+    return replace(
+        begin,
+        member_id=member_id,
+        value=value,
+        from_ms=found.modified_ms if is_changed else found.created_ms,
+        is_seen_late=False,
+        czxid=found.czxid,
+        session_id=found.session_id,
+        error=None if member_id or begin.kind == "mode" else f"the znode holds {value!r}, not <consumer id>-<thread>",
+    )
+
+
+def _key(life: ZnodeLife) -> _Key:
+    named = life.member_id if life.kind in ("member", "migration_member") else None
+    return life.kind, life.topic, life.partition, named, life.czxid, life.from_ms
+
+
+def load_owner_history(file: Path) -> list[ZnodeLife]:
+    """The lives in a watcher's file; a last line that is still being written is left out.
+
+    A watcher that was killed has proven nothing after its last line: there its time of watching ends.
+
+    Raises:
+        HistoryError: a line is no ``ZnodeLife``, or the file can't be read.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+        lives = [ZnodeLife(**json.loads(line)) for line in text[: text.rfind("\n") + 1].splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise HistoryError(f"{file} is not a history of owner znodes: {error}") from error
+    merged = {_key(life): life for life in lives}
+    last_ms = max((life.until_ms or life.from_ms for life in lives), default=0)
+    return [_closed(life, last_ms) for life in merged.values()]
+
+
+def _closed(life: ZnodeLife, last_ms: int) -> ZnodeLife:
+    is_open = life.kind == "watch" and life.until_ms is None
+    return replace(life, until_ms=last_ms, ended_by="missed") if is_open else life
