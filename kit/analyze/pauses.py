@@ -13,15 +13,15 @@ from kit.analyze.turns import EVICTION_MS, handing_out
 
 @nw.narwhalify
 def pauses(consumption: FrameT, production: FrameT) -> FrameT:
-    """The longest pause of each partition, in ms: time between two hand-outs while there was a record to read.
+    """The longest pause of each partition, in ms: time without a new record handed out while there was one to read.
 
-    A pause ends with the first hand-out of a new record and begins with the hand-out before (by anyone, of anything) or
-    with that record's acknowledgement, whichever is later; records whose production isn't known end none. What is
-    before the first hand-out of a partition is start-up, not a pause.
+    A pause ends with the first hand-out of a record and begins with the first hand-out of the record before, or with
+    its own acknowledgement, whichever is later: to read a tail again is no progress. Records whose production isn't
+    known end none, and what is before the first hand-out of a partition is start-up, not a pause.
 
-    Columns: group_id, topic, partition; longest_ms, longest_from_ms, longest_until_ms (null: no two hand-outs);
-    open_ms: how long the records that nobody has handed out were waiting when the history ended, since the last
-    hand-out or, if later, the oldest one's acknowledgement (null: none waits); waiting (records).
+    Columns: group_id, topic, partition; longest_ms, longest_from_ms, longest_until_ms (null: no two records handed
+    out); open_ms: how long the records that nobody has handed out were waiting when the history ended, since the last
+    new record or, if later, the oldest one's acknowledgement (null: none waits); waiting (records).
     """
     records: FrameT = nw.from_native(records_of(consumption, production))
     rows = _waits(records)
@@ -30,7 +30,7 @@ def pauses(consumption: FrameT, production: FrameT) -> FrameT:
         longest_until_ms=nw.col("longest_until_ms").min(),
         waiting=nw.col("is_waiting").sum(),
         oldest_ms=nw.col("waiting_from_ms").min(),
-        last_ms=nw.col("last_at_ms").max(),
+        last_ms=nw.col("first_at_ms").max(),
         newest_ms=nw.col("produced_at_ms").max(),
     )
     end = nw.max_horizontal("last_ms", "newest_ms").max().over("group_id")
@@ -85,7 +85,7 @@ def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
     if production is None:
         return changes.with_columns(produced_at_ms=nw.lit(None, nw.Int64))
     wanted = changes.with_columns(offset="first_offset")
-    is_theirs = "before_ms" in production.collect_schema().names()
+    is_theirs = "first_at_ms" in production.collect_schema().names()
     produced = production if is_theirs else production.with_columns(produced_at_ms="at_ms")
     key = [*GROUP_PARTITION, "offset"] if is_theirs else ["topic", "partition", "offset"]
     # Inner first: then Spark may hold the few changes, not the many records, for the join.
@@ -95,11 +95,14 @@ def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
 
 def _waits(records: FrameT) -> FrameT:
     """Each record with the pause that its first hand-out ended, or whether it waits still."""
+    before = nw.col("first_at_ms").shift(1).over(*GROUP_PARTITION, order_by=["order_ms", "offset"])
+    rows = records.with_columns(order_ms=nw.coalesce(nw.col("first_at_ms"), nw.lit(-1, nw.Int64)))
+    rows = rows.with_columns(before_ms=before)
     since = nw.max_horizontal("before_ms", "produced_at_ms")
-    is_both = ~nw.col("produced_at_ms").is_null() & ~nw.col("first_at_ms").is_null()
-    reached = nw.when(~nw.col("first_at_ms").is_null()).then(nw.col("offset"))
-    rows = records.with_columns(
-        reached=reached, pause_ms=nw.when(is_both).then(_at_least_zero(nw.col("first_at_ms") - since))
+    ends_one = ~nw.any_horizontal(*map(_is_unknown, _PARTS), ignore_nulls=False)
+    handed_out = nw.when(~_is_unknown("first_at_ms")).then(nw.col("offset"))
+    rows = rows.with_columns(
+        reached=handed_out, pause_ms=nw.when(ends_one).then(_at_least_zero(nw.col("first_at_ms") - since))
     )
     rows = rows.with_columns(
         reached=nw.col("reached").max().over(*GROUP_PARTITION),
@@ -112,6 +115,13 @@ def _waits(records: FrameT) -> FrameT:
         is_waiting=is_waiting.cast(nw.Int64),
         waiting_from_ms=nw.when(is_waiting).then(nw.col("produced_at_ms")),
     )
+
+
+_PARTS = ["produced_at_ms", "first_at_ms", "before_ms"]
+
+
+def _is_unknown(name: str) -> nw.Expr:
+    return nw.col(name).is_null()
 
 
 def _at_least_zero(milliseconds: nw.Expr) -> nw.Expr:

@@ -20,7 +20,8 @@ from kit.read.multiread import Znode, fetch_children, fetch_data
 
 # Dead connections would otherwise be told on standard error, some 20 lines a second.
 QUIET = {"log_level": 0}
-DESCRIBE_SECONDS = 1.0
+DESCRIBE_SECONDS = 0.5
+"""Small: a member that must let go of a partition for an old consumer asks before it does."""
 _GENERATED_ID = re.compile(r"-\d{13}-[0-9a-f]{1,8}$")
 
 

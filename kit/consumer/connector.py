@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from kazoo.exceptions import KazooException
 
 from kit.consumer.assignors import TopicAndPartition
@@ -42,6 +42,8 @@ LOOK_EVERY_SECONDS = 5.0
 """A missed watch must not leave a member behind for longer than this (R8)."""
 KAFKA_RETRY_SECONDS = (0.05, 0.2)
 FIRST_ROUND_SECONDS = 60.0
+JOIN_SECONDS = 10.0
+"""What a shutdown gives a round that waits for ZooKeeper; the session's end undoes whatever it holds."""
 EXPLICIT_COMMIT_SECONDS = 30.0
 
 
@@ -155,7 +157,7 @@ class ZookeeperConsumer:
         self._stopping.set()
         self._note()
         for thread in self._threads:
-            thread.join()
+            thread.join(JOIN_SECONDS)
         if self._subscription is None:
             self._session.client.close()
             return
@@ -337,6 +339,10 @@ class ZookeeperConsumer:
                 self._guard.look()
                 self._is_known = True
             is_registered = self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000))
+            if not is_registered:
+                self._tell(
+                    "its id is registered by another session, a member's or its own last one: it waits for the end"
+                )
             return 0.0 if is_registered else backoff
         self.metrics.add("RebalanceRetries")
         if outcome.ended is Ended.UNREADABLE:
@@ -442,11 +448,24 @@ class ZookeeperConsumer:
         self._driver.drive(self._coordination.lost())
         self._note()
 
-    def _kafka_polled(self) -> None:
-        """A thread that stood still for long may have been put out of the Kafka group meanwhile (R13)."""
-        embedded = getattr(self, "_driver", None) and self._driver.embedded
-        if embedded:
-            self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
+    def _kafka_polled(self, seconds: float) -> None:
+        """A thread that stood still for long may have been put out of the Kafka group, and a plain Kafka consumer may
+        read its partitions (R13, R14). A commit as a member proves that it was not."""
+        embedded = self._driver.embedded if hasattr(self, "_driver") else None
+        if embedded is None:
+            return
+        if seconds > embedded.session_seconds / 2 and not self._is_kafka_member(embedded):
+            embedded.rejoin()
+            self._kafka_lost()
+        self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
+
+    def _is_kafka_member(self, embedded: EmbeddedConsumer) -> bool:
+        licensed = self._gate.licensed()
+        try:
+            errors = [each for each in embedded.commit(licensed, 0).values() if isinstance(each, KafkaError)]
+        except KafkaException:
+            return False
+        return not errors
 
     # Commits
 

@@ -285,10 +285,13 @@ class Coordination:
             self.held = yield ReadHeld()
         self.is_sure = False
         decision, group = yield from self._decide(view)
+        if decision is None:
+            return Outcome(Ended.STALE)
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
         outcome = yield from follow(view, decision, group)
-        self.is_sure = True
+        # A claim that was blocked may have been carried out in part: the next round looks.
+        self.is_sure = not outcome.blocked
         return outcome
 
     def revoked(self) -> Steps:
@@ -320,10 +323,13 @@ class Coordination:
         """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
         self.held = {}
 
-    def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision, KafkaGroup]]:
+    def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision | None, KafkaGroup]]:
+        """None: a member registered meanwhile, and its embedded consumer must not be taken for a plain one."""
         if not self.is_migration_enabled:
             return Decision(Mode.ZOOKEEPER), KafkaGroup()
         group: KafkaGroup = yield ReadKafkaGroup(frozenset(view.members))
+        if group.plain and (yield ReadGroup()).members.keys() != view.members.keys():
+            return None, group
         is_fenced = bool(group.plain) and self.mode is None and (yield ReadFence())
         decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
         return decision, group

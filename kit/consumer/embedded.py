@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
 from typing import Any
@@ -33,8 +34,9 @@ DEFAULTS = {
 
 
 class EmbeddedConsumer:
-    """``revoked`` and ``lost`` are called on its thread and must return soon; ``changed`` after each of both and after
-    a new assignment; ``polled`` after every poll."""
+    """All callbacks come on its thread and should return soon: ``assigned`` with the epoch of a new assignment,
+    ``revoked`` before a rebalance is answered, ``lost`` when the group went on without it, ``polled`` with the seconds
+    since the poll before."""
 
     def __init__(
         self,
@@ -43,7 +45,7 @@ class EmbeddedConsumer:
         assigned: Callable[[int], None],
         revoked: Callable[[], None],
         lost: Callable[[], None],
-        polled: Callable[[], None],
+        polled: Callable[[float], None],
     ) -> None:
         forced = {"enable.auto.commit": False, "on_commit": self._on_commit, "auto.offset.reset": "error"}
         effective = {**DEFAULTS, **settings, **forced}
@@ -92,15 +94,24 @@ class EmbeddedConsumer:
         self._thread.join()
 
     def _run(self) -> None:
+        polled_at = time.monotonic()
         while not self._is_stopping:
             self._do_work()
             message = self._consumer.poll(self._timeout)
             if message is not None and (error := message.error()) is not None:
                 log.warning("embedded consumer: %s", error.str())
-            self._polled()
+            before, polled_at = polled_at, time.monotonic()
+            self._polled(polled_at - before)
         self._do_work()
         self._consumer.close()
         self._set(Membership.OUT)
+
+    def rejoin(self) -> None:
+        """On its thread: the group may have gone on without it. Nothing of its assignment holds; it joins anew."""
+        topics = self._topics
+        self._set(Membership.OUT)
+        self._subscribe(())
+        self._subscribe(topics)
 
     def _do_work(self) -> None:
         while True:

@@ -65,7 +65,7 @@ class Gate:
                 self._set(zookeeper_until=until)
 
     def extend_kafka(self, until: float) -> None:
-        """The embedded consumer's membership is certain until then (R13); only asked for partitions it licensed."""
+        """The embedded consumer's thread runs, and its membership is certain until then (R13)."""
         with self._lock:
             self._set(kafka_until=until)
 
@@ -119,6 +119,12 @@ class Gate:
         with self._lock:
             offsets = {pair: stream.position(pair, is_handed_out_enough) for pair, stream in self._places.items()}
             return self._session, offsets
+
+    def licensed(self) -> Offsets:
+        """Next offsets of the partitions that need the Kafka group's licence."""
+        with self._lock:
+            licensed = [pair for pair, stream in self._places.items() if stream.licence(pair) is not None]
+            return {pair: self._places[pair].position(pair, True) for pair in licensed}
 
     def consuming(self) -> Pairs:
         with self._lock:

@@ -7,6 +7,7 @@ silently. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``Of
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,10 +78,12 @@ class ZookeeperOffsets:
         self._znodes = znodes
         self._known: dict[TopicAndPartition, tuple[int | None, int | None]] = {}
         self._may_lower: set[TopicAndPartition] = set()
+        self._lock = threading.Lock()
 
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
-        errors = self._look(partitions)
-        known = {pair: self._known[pair][0] for pair in partitions if pair not in errors}
+        with self._lock:
+            errors = self._look(partitions)
+            known = {pair: self._known[pair][0] for pair in partitions if pair not in errors}
         return Fetched({pair: offset for pair, offset in known.items() if offset is not None}, errors)
 
     def allow_lower(self, pair: TopicAndPartition) -> None:
@@ -88,6 +91,10 @@ class ZookeeperOffsets:
         self._may_lower.add(pair)
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
+        with self._lock:
+            return self._commit(offsets)
+
+    def _commit(self, offsets: Offsets) -> dict[TopicAndPartition, str]:
         errors: dict[TopicAndPartition, str] = self._look([pair for pair in offsets if pair not in self._known])
         wanted = {pair: offset for pair, offset in offsets.items() if pair not in errors}
         for start in range(0, len(wanted), BATCH):

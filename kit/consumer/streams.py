@@ -149,18 +149,22 @@ class Stream:
         with self._lock:
             # In this order: a record handed out in between is then counted too few, not too many.
             in_hand = self._in_hand
-            waiting = [_offset(each) for each in self._pending.copy() if _pair(each) == pair]
+            position = self._position(pair)
             if not is_handed_out_enough and in_hand is not None and _pair(in_hand) == pair:
                 return _offset(in_hand)
-            return waiting[0] if waiting else self._places[pair].offset
+            return position
+
+    def _position(self, pair: TopicAndPartition) -> int:
+        waiting = (_offset(each) for each in self._pending.copy() if _pair(each) == pair)
+        return next(waiting, self._places[pair].offset)
 
     @property
     def max_lag(self) -> int | None:
         """The greatest lag of a partition, by the log's end as it was known a second ago; None: no end is known."""
         ends = self._ends
         with self._lock:
-            pairs = [pair for pair in self._places if pair in ends]
-        return max((max(0, ends[pair] - self.position(pair, True)) for pair in pairs), default=None)
+            lags = [max(0, ends[pair] - self._position(pair)) for pair in self._places if pair in ends]
+        return max(lags, default=None)
 
     def close(self, error: OfframpError | None = None) -> None:
         """Iterating ends; ``error`` is raised there."""

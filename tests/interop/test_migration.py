@@ -130,3 +130,20 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
         server.process.resume()
     shared.await_mode(kafka=True, consumed=12)
     assert_exclusive(shared)
+
+
+def test_a_member_that_slept_out_of_the_kafka_group_hands_out_nothing(group: MakeGroup) -> None:
+    """R13: its ZooKeeper session lives, but plain Kafka consumers have its partitions when it wakes."""
+    shared = group(12)
+    (sleeper,) = shared.add_python("mezkcc", settings={"zookeeper.session.timeout.ms": "30000"})
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    (plain,) = shared.add_python("kc")
+    shared.await_mode(kafka=True, consumed=6)
+    faults.pause(sleeper)
+    shared.await_(lambda: len(plain.partitions()) == 12, "the plain consumer has all")
+    shared.await_(lambda: len(plain.handed_out()) == 12, "the plain consumer reads all")
+    faults.resume(sleeper)
+    shared.await_(lambda: len(plain.partitions()) == 6, "they share again")
+    shared.await_mode(kafka=True, consumed=6)
+    assert_exclusive(shared)

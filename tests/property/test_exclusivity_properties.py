@@ -172,11 +172,13 @@ def test_pauses_and_hand_overs_are_those_of_the_history(true_histories):
         found = told_of(proof.handovers, history.group_id)
         assert sorted(found["pause_ms"]) == sorted(new.at_ms - old.at_ms for old, new in changes)
         produced = {row.offset: row.at_ms for row in history.produced}
-        seen, longest = {rows[0].offset}, 0
-        for old, new in pairwise(rows):
-            if new.offset not in seen:
-                longest = max(longest, new.at_ms - max(old.at_ms, produced[new.offset]))
-            seen.add(new.offset)
+        first: dict[int, int] = {}
+        for row in rows:
+            first.setdefault(row.offset, row.at_ms)
+        ends = sorted((at_ms, offset) for offset, at_ms in first.items())
+        longest = max(
+            (at - max(before, produced[offset]) for (before, _), (at, offset) in pairwise(ends)), default=None
+        )
         pauses = told_of(proof.pauses, history.group_id)
         assert pauses.select("longest_ms", "waiting", "open_ms").rows() == [(longest, 0, None)]
 

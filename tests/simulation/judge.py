@@ -12,15 +12,16 @@
   the other way round.
 - **twice**: no record is handed out twice. Exempt is the uncommitted tail of a member that was killed, whose session the
   server ended, that was put out of the Kafka group, whose O(p) was stolen, or that left without ZooKeeper; what an
-  old consumer hands out without O(p) or without a session, or lowers by a late commit; what Kafka refused to commit while its coordinator could
+  old consumer hands out without O(p) or without a session, lowers by a late commit,
+  or begins with since it read the offset before it claimed; what Kafka refused to commit while its coordinator could
   not be reached, when a Kafka consumer, which reads only there, takes over.
 - **lost**: nothing is committed, and no record skipped, that was not handed out.
 - **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka.
 - **R15**: no Python member deletes an owner znode of another session.
 - **told**: the listener is told no assignment while the Kafka group has none (D11).
 
-Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5`` and ``twice``
-hold no more where a Kafka consumer or an old one is involved; they do among Python members.
+Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5``, ``twice`` and, of
+Kafka's, ``offsets`` hold no more where a Kafka consumer or an old one is involved; they do among Python members.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ class Judge:
         """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
         last = {pair for pair, end in self.handed.items() if self._by.get((pair, end - 1)) is member}
         self.tail_is_lost(member, last | member.consuming)
+        self._positions = {each: offset for each, offset in self._positions.items() if each[0] != member.consumer_id}
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
@@ -147,9 +149,18 @@ class Judge:
     def theft_noticed(self, member: PythonMember, pair: TopicAndPartition) -> None:
         self._thefts.discard((member.consumer_id, pair))
 
-    def thefts_noticed(self, member: PythonMember) -> None:
+    def starts_old(self, offsets: Offsets) -> None:
+        """An old consumer reads offsets before it claims: the last owner's last commit may be missing."""
+        for pair, offset in offsets.items():
+            self._forgiven[pair] |= set(range(offset, self.handed[pair]))
+
+    def thefts(self, member: PythonMember) -> set[tuple[str, TopicAndPartition]]:
+        """Of its owner znodes, as far as it had no chance to know."""
+        return {each for each in self._thefts if each[0] == member.consumer_id}
+
+    def thefts_noticed(self, thefts: set[tuple[str, TopicAndPartition]]) -> None:
         """The member has looked what it holds, and a whole round has followed."""
-        self._thefts = {each for each in self._thefts if each[0] != member.consumer_id}
+        self._thefts -= thefts
 
     def leaves(self, member: PythonMember) -> None:
         if not member.client.is_alive or member.client.current is None or member.has_failed_to_commit:
@@ -168,6 +179,11 @@ class Judge:
             self.end_of(member)
 
     # Znodes and offsets
+
+    def goes(self, path: Path, znode: Znode) -> None:
+        """Whatever the reason: with Kafka consumers and old ones in the group, whoever is fastest has it next (R5)."""
+        if path[0] == "owners":
+            self.is_rule_broken |= bool(self.world.plain_members()) and bool(self.world.old_members())
 
     def deletes(self, session: int, path: Path, znode: Znode) -> None:
         if path[0] != "owners":
@@ -193,13 +209,18 @@ class Judge:
     def _uncommitted(self, member: PythonMember, pair: TopicAndPartition, committed: int) -> set[int]:
         return set(range(committed, self._positions.get((member.consumer_id, pair), 0)))
 
+    def kept(self, member: PythonMember, pairs: Iterable[TopicAndPartition], licence: int | None) -> None:
+        if licence is None:
+            self._licensed[member.consumer_id].difference_update(pairs)
+
     def started(self, member: PythonMember, offsets: Offsets) -> None:
         for pair, offset in offsets.items():
             self._positions[member.consumer_id, pair] = offset
 
     def writes(self, session: int, path: Path, old: Any, new: Any) -> None:
-        if path[0] == "ids" and ("migration/ids", path[1]) not in self.world.zookeeper.znodes:
-            self.is_rule_broken |= not self.world.may_join_old()
+        if path[0] == "ids":
+            is_old = ("migration/ids", path[1]) not in self.world.zookeeper.znodes
+            self.is_rule_broken |= not (self.world.may_join_old() if is_old else self.world.may_join_migrating())
         if path[0] != "offsets":
             return
         pair: Any = path[1]
@@ -218,7 +239,8 @@ class Judge:
         name = member.consumer_id if member is not None else "somebody"
         if new > self.handed[pair]:
             raise Violation("lost", f"{name} commits {_name(pair)} {new} to {to}, handed out {self.handed[pair]}")
-        if isinstance(member, PythonMember) and old is not None and new < old:
+        is_excused = self.is_rule_broken and to == "Kafka"
+        if isinstance(member, PythonMember) and old is not None and new < old and not is_excused:
             raise Violation("offsets", f"{name} lowers {_name(pair)} in {to} from {old} to {new}")
 
     # The Kafka group and the mode

@@ -119,6 +119,7 @@ class OldConsumer:
             return False
         self.registry = mine
         yield None
+        self.world.judge.starts_old(offsets)
         self.fetching, self._checkpoints = dict(offsets), dict(offsets)
         return True
 

@@ -94,7 +94,8 @@ class PythonMember:
         self._kafka_known: dict[TopicAndPartition, int] = {}
         self._last_handed: TopicAndPartition | None = None
         self._last_described = effects.KafkaGroup()
-        self._is_committing = self._has_looked = self.has_failed_to_commit = False
+        self._looked: set[tuple[str, TopicAndPartition]] = set()
+        self._is_committing = self.has_failed_to_commit = False
 
     def _threads(self) -> dict[str, Steps]:
         threads = {
@@ -165,10 +166,9 @@ class PythonMember:
             if not (yield from self._has_session()):
                 self.changed = False
                 return BACKOFF
-            self._has_looked = False
+            self._looked = set()
             outcome = yield from self.drive("rounds", self.coordination.reconcile())
-            if self._has_looked:
-                self.world.judge.thefts_noticed(self)
+            self.world.judge.thefts_noticed(self._looked)
             return (yield from self._after(outcome))
         except (ConnectionLost, NotNow):
             yield None
@@ -258,7 +258,7 @@ class PythonMember:
         return self.znodes.is_fenced()
 
     def do_ReadHeld(self, effect: effects.ReadHeld) -> Steps:
-        self._has_looked = True
+        self._looked = self.world.judge.thefts(self)
         return self.znodes.read_held()
 
     def do_ReadToggle(self, effect: effects.ReadToggle) -> Steps:
@@ -334,7 +334,9 @@ class PythonMember:
         return {pair: max(offset, kafka.get(pair, 0)) for pair, offset in offsets.items()}
 
     def do_Keep(self, effect: effects.Keep) -> Pairs:
-        return self.gate.keep(effect.threads, effect.licence)
+        kept = self.gate.keep(effect.threads, effect.licence)
+        self.world.judge.kept(self, kept, effect.licence)
+        return kept
 
     def do_Start(self, effect: effects.Start) -> Pairs:
         started = self.gate.start(effect.threads, effect.offsets, effect.licence)

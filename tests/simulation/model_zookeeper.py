@@ -73,7 +73,9 @@ Operation: TypeAlias = Check | Create | Set | Delete
 
 
 class Observer(Protocol):
-    """Told before a znode goes or is written, and by which session."""
+    """Told before a znode is deleted or written, and by which session; and when one goes, also with its session."""
+
+    def goes(self, path: Path, znode: Znode) -> None: ...
 
     def deletes(self, session: int, path: Path, znode: Znode) -> None: ...
 
@@ -162,7 +164,7 @@ class Zookeeper:
             self._remove(operation.path)
 
     def _remove(self, path: Path) -> None:
-        del self.znodes[path]
+        self._observer.goes(path, self.znodes.pop(path))
         self._fire(path, "deleted")
         self._fire((path[0], CHILDREN), "children")
 

@@ -35,6 +35,7 @@ from kit.consumer.coordination import (
 from kit.consumer.gate import Gate
 from kit.consumer.migration import Decision, Mode, decide
 from tests.simulation.model_embedded import Embedded
+from tests.simulation.model_kafka_group import GROUP_SESSION_SECONDS, Rejected, Unavailable
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import GONE, ConnectionLost
 from tests.simulation.model_znodes import ZnodeSteps
@@ -134,8 +135,11 @@ class RepairedCoordination(Coordination):
         group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members))
         if group is None:
             return self._decide_blindly(view)
-        is_fenced = bool(group.plain) and self.mode is None and (view.toggle == "kafka" or (yield ReadFence()))
-        decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
+        current = self.mode
+        if group.plain and current is not Mode.KAFKA:
+            is_young = current is None and view.toggle == Mode.KAFKA.value
+            current = Mode.KAFKA if is_young or (yield ReadFence()) else current
+        decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, current, False)
         if decision.mode is Mode.KAFKA and group.plain:
             decision = replace(decision, is_fencing=True)
         return decision, group
@@ -158,6 +162,7 @@ class RepairedCoordination(Coordination):
         if is_waiting:
             yield from self._stop(frozenset(self.held) - mine.keys())
         else:
+            yield from self._stop(frozenset(pair for pair in fences if self.held.get(pair, fences[pair]) != fences[pair]))
             yield from self._let_go(mine | fences)
         yield from self._rename(effects._only(fences, self.held))
         missing = effects._without(mine | fences, self.held)
@@ -179,7 +184,8 @@ class RepairedCoordination(Coordination):
         self.held = effects._without(self.held, leaving)
 
     def _stop(self, partitions: Pairs) -> effects.Steps:
-        yield from self._commit((yield Stop(partitions)))
+        if partitions:
+            yield from self._commit((yield Stop(partitions)))
 
     def _commit(self, offsets: Offsets) -> effects.Steps:
         if offsets:
@@ -219,6 +225,22 @@ class RepairedZnodes(ZnodeSteps):
 
 class RepairedEmbedded(Embedded):
     """Queued commits end with the generation; a poll proves nothing once the thread stood still."""
+
+    def polled(self) -> None:
+        """A commit proves the membership: the coordinator looks at member and generation."""
+        stood_still = self._world.now - self._last_polled >= GROUP_SESSION_SECONDS / 2
+        self._last_polled = self._world.now
+        self._must_prove |= stood_still
+        if self._must_prove and self.client.member_id is not None and self.assignment.membership is Membership.IN:
+            try:
+                self.client.commit({})
+            except (Unavailable, Rejected):
+                return
+        self._must_prove = False
+        super().polled()
+
+    _last_polled = 0.0
+    _must_prove = False
 
 
 class RepairedMember(PythonMember):

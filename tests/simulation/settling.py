@@ -37,10 +37,10 @@ def settle(world: World, most_ticks: int = MOST_TICKS) -> int:
         Violation: it never was so, or some record was not handed out.
     """
     heal(world)
-    if world.judge.is_rule_broken:
-        _stop_kafka_consumers(world)
     calm = 0
     for tick in range(most_ticks):
+        if world.judge.is_rule_broken:
+            _stop_kafka_consumers(world)
         world.run_fairly(1)
         problems = list_problems(world)
         calm = 0 if problems else calm + 1

@@ -219,6 +219,11 @@ class World:
         is_fenced = modes == {Mode.KAFKA} and all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
         return (not has_kc or is_fenced) and all(self._is_in_zookeeper(pair) for pair in self.partitions)
 
+    def may_join_migrating(self) -> bool:
+        """Not among old and Kafka consumers, unless one is there that knows better than to follow ZooKeeper."""
+        is_mixed = bool(self.plain_members()) and bool(self.old_members())
+        return not is_mixed or any(each.mode is Mode.KAFKA for each in self.migrating())
+
     def _is_in_kafka(self, pair: TopicAndPartition) -> bool:
         is_consumed = any(pair in each.consuming for each in self.migrating())
         return is_consumed or self.group.offsets.get(pair, 0) >= self.zookeeper_offset(pair)

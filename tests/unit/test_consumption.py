@@ -11,8 +11,8 @@ from kit.consumption import load_consumption, load_production, verify_loaded
 from kit.errors import HistoryError, PartialRead
 
 
-def line(offset: int, consumer: str = "a", **fields) -> str:
-    record = {"at_ms": 1000 + offset, "consumer": consumer, "topic": "t", "partition": 0, "offset": offset, **fields}
+def line(number: int, consumer: str = "a", **fields) -> str:
+    record = {"at_ms": 1000 + number, "consumer": consumer, "topic": "t", "partition": 0, "offset": number, **fields}
     return json.dumps(record) + "\n"
 
 
