@@ -9,7 +9,7 @@ JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab down test check bench format lock clean
+.PHONY: help setup demo lab down test check soak bench format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m pytest tests/servers tests/interop tests/notebooks tests/browser
+
+soak: setup ## The long form of the consumers' tests: 50 toggles, 100 joins, long simulations (half an hour)
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property -s --timeout=1800
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

@@ -40,7 +40,9 @@ app = typer.Typer(
 )
 app.add_typer(lab_app, name="lab", help="Real servers and consumers on this machine, to try things on.")
 
-ProfileName = Annotated[str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml [its only one].")]
+ProfileName = Annotated[
+    str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
+]
 ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
@@ -178,7 +180,9 @@ def main() -> None:
 def consume(
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="After `--`: a program to hand the records to, on its standard input [standard output]."),
+        typer.Argument(
+            help="After `--`: a program to hand the records to on its standard input; by default standard output."
+        ),
     ] = None,
     flavour: Annotated[
         Flavour,
@@ -208,7 +212,9 @@ def consume(
         Path | None,
         typer.Option(help="Append a JSON line per record handed over: at_ms, consumer, topic, partition, offset."),
     ] = None,
-    events_file: Annotated[Path | None, typer.Option(help="Append rebalances here [standard error].")] = None,
+    events_file: Annotated[
+        Path | None, typer.Option(help="Append rebalances here; by default they go to standard error.")
+    ] = None,
     metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,

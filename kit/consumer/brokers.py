@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
@@ -125,7 +126,7 @@ class GroupBrokers:
         try:
             described = future.result()
         except KafkaException:
-            return self._last
+            return replace(self._last, is_stable=False)
         plain, embedded = {}, {}
         for member in described.members:
             assigned = member.assignment.topic_partitions if member.assignment else ()

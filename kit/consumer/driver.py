@@ -12,7 +12,15 @@ from kazoo.exceptions import KazooException
 from kit.consumer import coordination as effects
 from kit.consumer.assignors import Assignment, TopicAndPartition
 from kit.consumer.brokers import GroupBrokers
-from kit.consumer.coordination import Effect, GroupView, KafkaAssignment, Membership, Offsets, whole_assignment
+from kit.consumer.coordination import (
+    Effect,
+    GroupView,
+    KafkaAssignment,
+    KafkaGroup,
+    Membership,
+    Offsets,
+    whole_assignment,
+)
 from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
 from kit.consumer.gate import Gate
 from kit.consumer.metrics import Metrics
@@ -78,6 +86,7 @@ class Driver:
         self._commits = commits
         self._viewed = viewed
         self._seen: frozenset[str] = frozenset()
+        self._described: tuple[tuple[int, frozenset[str]], KafkaGroup] | None = None
 
     def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
         """Carry out a round, or a few steps; what an effect raises ends it."""
@@ -97,8 +106,7 @@ class Driver:
             case effects.ReadKafkaAssignment():
                 return self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
             case effects.ReadKafkaGroup(consumer_ids):
-                self._seen |= consumer_ids
-                return self._brokers.describe(self._seen)
+                return self._kafka_group(consumer_ids)
             case effects.ReadFence():
                 return self._znodes.is_fenced()
             case effects.ReadHeld():
@@ -147,6 +155,18 @@ class Driver:
             log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
         return {**fetched.offsets, **started}
 
+    def _kafka_group(self, consumer_ids: frozenset[str]) -> KafkaGroup:
+        """Asked once per generation: nobody can join without the embedded consumer taking part in a rebalance."""
+        self._seen |= consumer_ids
+        assignment = self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
+        asked = (assignment.epoch, self._seen)
+        if self._described is None or self._described[0] != asked or assignment.membership is not Membership.IN:
+            self._described = asked, self._brokers.describe(self._seen)
+        group = self._described[1]
+        if not group.is_stable:
+            self._described = None
+        return group
+
     def _read_group(self) -> GroupView:
         """What comes from now on is not in the view: notes of changes before are settled with it."""
         self.changed.clear()
@@ -190,7 +210,7 @@ class Driver:
 
     def _stable_assignment(self, view: GroupView) -> Assignment:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
-        group = self._brokers.describe(self._seen)
+        group = self._kafka_group(frozenset(view.members))
         if not group.is_stable:
             raise OfframpError("the Kafka group rebalances: the whole assignment can't be told yet")
         return whole_assignment(view, group)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("offramp.consumer")
 
 CHUNK = 1000
-FETCH_SECONDS = 0.1
+FETCH_SECONDS = 0.05
 FINISH_LOOK_SECONDS = 0.002
 LOOK_SECONDS = 1.0
 
@@ -209,7 +209,10 @@ class Stream:
         with self._handle_lock:
             if not self._apply() or self._consumer is None:
                 return
-            messages = self._consumer.consume(CHUNK, FETCH_SECONDS)
+            # Wait for one record, then take what is there: waiting for a whole chunk would delay every record.
+            messages = self._consumer.consume(1, FETCH_SECONDS)
+            if messages:
+                messages += self._consumer.consume(CHUNK, 0)
             self._note_ends(self._consumer)
         good = list(filterfalse(Message.error, messages))
         with self._lock:

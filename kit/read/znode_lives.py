@@ -36,7 +36,11 @@ class Lives:
         """All lives; the time of watching ends where the last proof was asked for."""
         with self._lock:
             watch = [replace(self._watch, until_ms=self.proven_ms)] if self._watch else []
-            return [*self._told.values(), *(life for life in self._open.values() if life.czxid is None and life.error), *watch]
+            return [
+                *self._told.values(),
+                *(life for life in self._open.values() if life.czxid is None and life.error),
+                *watch,
+            ]
 
     @property
     def is_watching(self) -> bool:

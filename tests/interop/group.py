@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from kit.read.owner_history import OwnerWatch
 from kit.read.registration import parse_registration
 
 SETTLE_SECONDS = 40.0
+IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
+"""``make soak``: as often as the claims say, instead of as often as a commit can wait for."""
 
 
 class Group:
@@ -209,6 +212,6 @@ class Group:
 
 
 def gauges_of(member: Consumer) -> dict[str, float]:
-    """What a Python member last said of itself."""
-    gauges: dict[str, float] = member.events("METRICS")[-1].value()
-    return gauges
+    """What a Python member last said of itself; -1 for what it has not said yet."""
+    said = member.events("METRICS")
+    return defaultdict(lambda: -1.0, said[-1].value() if said else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 
@@ -10,9 +11,10 @@ import pytest
 from kit.consumer.config import HASH_0_8_2, HASH_1_0
 from kit.lab import Lab, faults
 from kit.lab.python_members import PythonMember
-from tests.interop.group import Group
+from tests.interop.group import IS_SOAK, Group
 
 MakeGroup = Callable[..., Group]
+JOINS = 100 if IS_SOAK else 3
 HASHES = {"1.1.1": HASH_1_0, "0.10.2.2": HASH_0_8_2, "0.8.2.2": HASH_0_8_2}
 
 
@@ -114,14 +116,16 @@ def test_a_real_member_that_joins_is_served_within_one_of_its_tries(group: MakeG
     shared = group(24)
     shared.add_python("ozkcc", threads=2)
     shared.await_agreed()
-    for _ in range(3):
+    for _ in range(JOINS):
         (joiner,) = shared.add_old(1, threads=2)
         shared.await_agreed()
         joiner.stop()
         shared.left(joiner)
         shared.await_agreed()
-    slowest = max(shared.release_seconds())
-    assert slowest < 1.5, f"a release took {slowest:.2f} s"
+    seconds = sorted(shared.release_seconds())
+    print(f"{len(seconds)} releases; median {statistics.median(seconds):.3f} s, longest {seconds[-1]:.3f} s")
+    assert len(seconds) == JOINS
+    assert seconds[-1] < 1.5
 
 
 def test_a_stolen_owner_znode_is_noticed_at_once(group: MakeGroup) -> None:

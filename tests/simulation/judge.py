@@ -131,12 +131,12 @@ class Judge:
         for pair in pairs:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
             self._licensed[member.consumer_id].discard(pair)
+            self._positions.pop((member.consumer_id, pair), None)
 
     def end_of(self, member: Member) -> None:
         """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
-        last = {pair for pair, end in self.handed.items() if self._by.get((pair, end - 1)) is member}
-        self.tail_is_lost(member, last | member.consuming)
-        self._positions = {each: offset for each, offset in self._positions.items() if each[0] != member.consumer_id}
+        mine = {pair for name, pair in self._positions if name == member.consumer_id}
+        self.tail_is_lost(member, mine | member.consuming)
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""

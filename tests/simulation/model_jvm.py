@@ -271,7 +271,8 @@ class PlainConsumer:
 
     def _assigned(self, pairs: Pairs) -> Steps:
         yield lambda: self.kafka.is_reachable or self.kafka.is_lost
-        self.positions = {pair: self.world.group.offsets.get(pair, 0) for pair in pairs}
+        if self.kafka.is_reachable and not self.kafka.is_lost:
+            self.positions = {pair: self.world.group.offsets.get(pair, 0) for pair in pairs}
 
     def _revoked(self) -> Steps:
         yield None
@@ -280,9 +281,9 @@ class PlainConsumer:
         self._commit(offsets)
 
     def _lost(self) -> Steps:
-        yield None
         self.world.judge.put_out(self)
         self.positions = {}
+        yield None
 
     def _commit(self, offsets: Offsets) -> None:
         try:

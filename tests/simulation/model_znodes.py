@@ -88,7 +88,7 @@ class ZnodeSteps:
         return any(znode.data.endswith(FENCE_SUFFIX) for znode in owners.values())
 
     def read_held(self) -> Steps:
-        session = self.client.current
+        session = self.session()
         owners = yield from self._read_owners()
         held = {pair: znode.data for pair, znode in owners.items() if znode.session == session}
         gone = yield from self._watch(held)
@@ -122,7 +122,7 @@ class ZnodeSteps:
         yield from self._watch(threads)
 
     def release(self, partitions: Iterable[TopicAndPartition]) -> Steps:
-        session = self.client.current
+        session = self.session()
         pairs = sorted(partitions)
         found = yield from self._read_all([("owners", pair) for pair in pairs])
         mine = {pair: znode for pair, znode in zip(pairs, found) if znode is not None and znode.session == session}
@@ -148,6 +148,10 @@ class ZnodeSteps:
             return server.transact(self.client.session, changes)
 
         return (yield from self.client.ask(request)) is None
+
+    def session(self) -> int | None:
+        """As it is when a request is made ready; None while there is no connection."""
+        return self.client.current
 
     def own_registration(self) -> Check:
         return Check(("ids", self.consumer_id), 0)
@@ -176,7 +180,7 @@ class ZnodeSteps:
         return (yield from self.client.ask(request)) if paths else []
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> Steps:
-        session = self.client.current
+        session = self.session()
         pairs = sorted(threads)
         found = yield from self._read_all([("owners", pair) for pair in pairs])
         owners = {pair: znode for pair, znode in zip(pairs, found) if znode is not None}
@@ -201,7 +205,7 @@ class ZnodeSteps:
             self._changed()
 
     def _watch(self, owned: Iterable[TopicAndPartition]) -> Steps:
-        session, pairs = self.client.current, sorted(owned)
+        session, pairs = self.session(), sorted(owned)
 
         def request() -> frozenset[TopicAndPartition]:
             found = self.client.server.znodes

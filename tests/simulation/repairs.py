@@ -203,6 +203,11 @@ class RepairedCoordination(Coordination):
 
 
 class RepairedZnodes(ZnodeSteps):
+    def session(self) -> int | None:
+        if self.client.current is None:
+            raise ConnectionLost("not connected")
+        return self.client.current
+
     def _watch(self, owned: Iterable[TopicAndPartition]) -> Steps:
         gone = yield from super()._watch(owned)
         for pair in gone:
