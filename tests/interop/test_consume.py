@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
+from kit.consumer.connector import ZookeeperConsumer
+from kit.errors import ConnectError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until
 
@@ -149,3 +151,45 @@ def test_a_zookeeper_that_no_broker_uses(lab: Lab, consume: Consume) -> None:
     _, said = running.communicate(timeout=40)
     assert running.returncode == 6, said
     assert "/cluster/id" in said
+
+
+def test_brokers_without_a_plaintext_listener(lab: Lab) -> None:
+    """An old consumer speaks neither TLS nor SASL; what a migration-enabled one needs is said."""
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+    registered = b'{"endpoints":["SASL_SSL://kafka-1:9093"],"host":null,"port":-1,"version":5,"timestamp":"1"}'
+    try:
+        client.create("/protected/brokers/ids/1", registered, makepath=True)
+    finally:
+        client.stop()
+        client.close()
+    consumer = ZookeeperConsumer({"group.id": "g", "zookeeper.connect": f"{lab.zookeeper_connect}/protected"})
+    with pytest.raises(ConnectError, match=r"SASL_SSL://kafka-1:9093.*coordination\.migration\.bootstrap\.servers"):
+        consumer.create_message_streams({"t": 1})
+    consumer.shutdown()
+
+
+def test_a_chroot_where_no_broker_ever_was(lab: Lab) -> None:
+    consumer = ZookeeperConsumer({"group.id": "g", "zookeeper.connect": f"{lab.zookeeper_connect}/nobody"})
+    with pytest.raises(NotFound, match=r"/nobody has no /brokers/ids: .* \(KRaft\)"):
+        consumer.create_message_streams({"t": 1})
+    consumer.shutdown()
+
+
+def test_a_canary_on_a_secured_cluster(consume: Consume, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SASL_SSL to the brokers, for records, offsets and the group; a digest to ZooKeeper; no secret in what it says."""
+    with Lab(secured=True) as secured:
+        for name, value in secured.secrets.items():
+            monkeypatch.setenv(name, value)
+        secured.create_topic("canary-secured", 2)
+        secured.produce("canary-secured", 10)
+        handed = tmp_path / "handed.jsonl"
+        options = ["--flavour", "mezkcc", "-g", "canary-secured-g", "-t", "canary-secured", "--from-beginning"]
+        running = consume(*options, "--consumption-file", str(handed), toml=secured.profile_toml())
+        wait_until(lambda: len(lines_of(handed)) == 10, "10 records", 40)
+        running.send_signal(signal.SIGTERM)
+        out, said = running.communicate(timeout=30)
+        assert running.returncode == 0, said
+        assert sorted(map(int, out.split())) == list(range(10))
+        for secret in secured.secrets.values():
+            assert secret not in out + said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -55,11 +56,36 @@ def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
         shared.await_mode(kafka=False, consumed=24)
     found = assert_exclusive(shared)
     assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
-    pauses = shared.proof().handovers["pause_ms"].drop_nulls()
-    told = {f"p{part}": pauses.quantile(part / 100) for part in (50, 90, 99, 100)}
-    print(f"{len(pauses)} partitions changed hands in {2 * TOGGLES} toggles; pauses in ms: {told}")
-    assert len(pauses) > 24
+    n_pauses, told = pauses_of(shared)
+    print(f"{n_pauses} partitions changed hands in {2 * TOGGLES} toggles; pauses in ms: {told}")
+    assert n_pauses > 24
     assert told["p99"] < 1000
+
+
+def test_stopping_everything_takes_longer_than_a_toggle(group: MakeGroup) -> None:
+    """The migration people do without KIP-125: all old consumers down, all new ones up."""
+    shared = group(24, rate=1000)
+    members = shared.add_python("mezkcc", 4, threads=2)
+    shared.await_(
+        lambda: all(gauges_of(m)["KafkaOwnedPartitionsCount"] == 6 for m in members), "all in the Kafka group"
+    )
+    shared.await_(lambda: len({pair for m in members for pair in m.handed_out()}) == 24, "all partitions are read")
+    for each in members:
+        each.process.signal(signal.SIGTERM)
+    for each in members:
+        each.stop()
+        shared.left(each)
+    shared.add_python("kc", 4)
+    assert_exclusive(shared)
+    n_pauses, told = pauses_of(shared)
+    print(f"{n_pauses} partitions changed hands by a restart of everything; pauses in ms: {told}")
+    assert told["p90"] > 1000
+
+
+def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
+    """How many partitions changed hands, and how long nobody handed out meanwhile."""
+    pauses = shared.proof().handovers["pause_ms"].drop_nulls()
+    return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 
 
 @pytest.mark.parametrize("plain", ["confluent", "java"])

@@ -49,8 +49,8 @@ class Embedded:
         if is_own_thread:
             yield None
             return self.commit_now(offsets)
-        answer, asked = Answer(), self._world.now
-        self._work.append(lambda: self._commit_later(offsets, answer))
+        answer, asked, epoch = Answer(), self._world.now, self.assignment.epoch
+        self._work.append(lambda: self._commit_later(offsets, answer, epoch))
         yield lambda: answer.is_there or self._world.now > asked
         return answer.failed if answer.is_there else frozenset(offsets)
 
@@ -112,6 +112,6 @@ class Embedded:
         for pair in pairs:
             self._sent.pop(pair, None)
 
-    def _commit_later(self, offsets: Offsets, answer: Answer) -> None:
+    def _commit_later(self, offsets: Offsets, answer: Answer, epoch: int) -> None:
         answer.failed = self.commit_now(offsets)
         answer.is_there = True

@@ -34,7 +34,7 @@ from kit.consumer.coordination import (
 )
 from kit.consumer.gate import Gate
 from kit.consumer.migration import Decision, Mode, decide
-from tests.simulation.model_embedded import Embedded
+from tests.simulation.model_embedded import Answer, Embedded
 from tests.simulation.model_kafka_group import GROUP_SESSION_SECONDS, Rejected, Unavailable
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import GONE, ConnectionLost
@@ -54,27 +54,77 @@ class StopAll:
     """→ Offsets: as Stop, for everything; and the round under way starts nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The rebalance is about to be answered: what was stopped and is not in Kafka by now never will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchKafka:
+    """→ Offsets: what the group has committed to Kafka."""
+
+    partitions: Pairs
+
+
 class RepairedGate(Gate):
+    """``_unsaved``: stopped, and not in Kafka yet, whichever thread is on its way there with it. ``_last``: where what is
+    still owned was stopped; the commit of that may still be under way, so what is fetched may be less."""
+
     _is_round_refused = False
 
+    def __init__(self, *arguments, **keywords) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(*arguments, **keywords)
+        self._unsaved: dict[TopicAndPartition, int] = {}
+        self._last: dict[TopicAndPartition, int] = {}
+
+    def session_ended(self) -> None:
+        super().session_ended()
+        self._unsaved, self._last = {}, {}
+
     def begin_round(self) -> None:
-        with self._lock:
-            self._is_round_refused = False
+        self._is_round_refused = False
 
-    def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
-        with self._lock:
-            self._is_round_refused = True
-            self._remove([pair for pair in partitions if pair in self._places])
+    def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
+        offsets = {pair: max(offset, self._last.get(pair, 0)) for pair, offset in offsets.items()}
+        return super().start(threads, offsets, licence)
 
-    def confine(self, partitions: Pairs) -> None:
-        with self._lock:
-            self._remove([pair for pair in self._places if pair not in partitions])
+    def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
+        return self._stopped(super().stop(partitions))
+
+    def end_licence(self) -> Offsets:
+        self._stopped(super().end_licence())
+        return dict(self._unsaved)
 
     def stop_all(self) -> Offsets:
-        with self._lock:
-            self._is_round_refused = True
-            stopped = self._remove(list(self._places))
-        return self._finished(stopped)
+        self._is_round_refused = True
+        self._stopped(super().stop(list(self._places)))
+        return dict(self._unsaved)
+
+    def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
+        self._is_round_refused = True
+        super().drop(partitions)
+        self.released(frozenset(partitions))
+
+    def confine(self, partitions: Pairs) -> None:
+        super().drop([pair for pair in self._places if pair not in partitions])
+        self.released(self._last.keys() - partitions)
+
+    def released(self, partitions: Iterable[TopicAndPartition]) -> None:
+        """Others may commit these from now on: nothing older may follow."""
+        for pair in list(partitions):
+            self._unsaved.pop(pair, None)
+            self._last.pop(pair, None)
+
+    def saved(self, offsets: Offsets) -> None:
+        self._unsaved = {pair: offset for pair, offset in self._unsaved.items() if offset != offsets.get(pair)}
+
+    def forget(self) -> None:
+        self._unsaved = {}
+
+    def _stopped(self, stopped: Offsets) -> Offsets:
+        self._unsaved |= stopped
+        self._last |= stopped
+        return stopped
 
     def _is_open(self, licence: int | None) -> bool:
         return not self._is_round_refused and super()._is_open(licence)
@@ -120,11 +170,13 @@ class RepairedCoordination(Coordination):
         yield from self._commit((yield StopLicensed()))
         if (yield ReadToggle()) == Mode.KAFKA.value:
             yield from self._commit((yield StopAll()))
+        yield Forget()
 
     def lost(self) -> effects.Steps:
         offsets = yield StopLicensed()
         if offsets:
             self._owe(offsets, (yield CommitZookeeper(offsets)))
+        yield Forget()
 
     def session_lost(self) -> None:
         self.held, self.owed = {}, {}
@@ -179,9 +231,17 @@ class RepairedCoordination(Coordination):
             return
         yield BeforeReleasing(leaving)
         yield from self._stop(leaving)
+        yield from self._hand_over(frozenset(pair for pair in leaving if self.held[pair].endswith(FENCE_SUFFIX)))
         leaving -= self.owed.keys()
         yield Release(leaving)
         self.held = effects._without(self.held, leaving)
+
+    def _hand_over(self, fences: Pairs) -> effects.Steps:
+        """Whoever is next may read ZooKeeper alone, and a Kafka consumer wrote to Kafka alone (R18)."""
+        if fences:
+            offsets = yield FetchKafka(fences)
+            self._owe(dict.fromkeys(fences, 0), fences - offsets.keys())
+            self._owe(offsets, (yield CommitZookeeper(offsets)))
 
     def _stop(self, partitions: Pairs) -> effects.Steps:
         if partitions:
@@ -231,6 +291,12 @@ class RepairedZnodes(ZnodeSteps):
 class RepairedEmbedded(Embedded):
     """Queued commits end with the generation; a poll proves nothing once the thread stood still."""
 
+    def _commit_later(self, offsets: Offsets, answer: Answer, epoch: int) -> None:
+        if epoch == self.assignment.epoch:
+            super()._commit_later(offsets, answer, epoch)
+        else:
+            answer.failed, answer.is_there = frozenset(offsets), True
+
     def polled(self) -> None:
         """A commit proves the membership: the coordinator looks at member and generation."""
         stood_still = self._world.now - self._last_polled >= GROUP_SESSION_SECONDS / 2
@@ -279,6 +345,23 @@ class RepairedMember(PythonMember):
 
     def do_Confine(self, effect: Confine) -> None:
         self.gate.confine(effect.partitions)
+
+    def do_Forget(self, effect: Forget) -> None:
+        self.gate.forget()
+
+    def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
+        failed = yield from super().commit_kafka(offsets, is_own_thread)
+        self.gate.saved({pair: offset for pair, offset in offsets.items() if pair not in failed})
+        return failed
+
+    def do_Release(self, effect: Release) -> Steps:
+        self.gate.released(effect.partitions)
+        return super().do_Release(effect)
+
+    def do_FetchKafka(self, effect: FetchKafka) -> Offsets:
+        if not self.embedded.client.is_reachable:
+            return {}
+        return {pair: self.world.group.offsets.get(pair, 0) for pair in effect.partitions}
 
     def do_StopAll(self, effect: StopAll) -> Offsets:
         return self.gate.stop_all()
