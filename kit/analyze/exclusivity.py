@@ -61,13 +61,14 @@ def overlaps(
             result of ``with_turns``, whose arguments then count instead of these.
         owner_history: lives of owner znodes (``tables.OWNER_HISTORY``). It decides for registered members at watched
             times; for all others the offsets do.
+        eviction_ms: the least time after which a silent member is given up.
         tolerance_ms: how much later than a hand-out its owner znode may have been created, by the clocks involved.
+        clock_skew_ms: how far the members' clocks may be apart.
 
-    Columns: group_id, topic, partition; consumer (began first and went on), turn (its turn
-    that did, see ``handing_out``), successor; began_at_ms (the successor's
-    first hand-out), last_at_ms (the consumer's last one); records (of that turn,
-    handed out since the first other member had begun);
-    is_certain: false where the consumer may have taken over again after its successor was given up.
+    Columns: group_id, topic, partition; consumer (began first and went on), turn (the one of its turns that did, see
+    ``handing_out``), successor; began_at_ms (the successor's first hand-out), last_at_ms (the consumer's last one in
+    that turn); records (of that turn, since the first other member had begun); is_certain: false where the consumer may
+    have taken over again after its successor was given up.
     """
     rows: FrameT = nw.from_native(with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
     turns = turns_of(rows)

@@ -13,7 +13,7 @@ FATES = ("lost", "unread")
 
 @nw.narwhalify
 def lost(consumption: FrameT, production: FrameT, ends: FrameT | None = None) -> FrameT:
-    """Produced records that no member of the group handed out, as ranges.
+    """Produced records that no member of the group handed out, as ranges of successive records.
 
     ``fate``: ``lost`` – below the highest offset that anyone handed out of that partition, or below the given end;
     ``unread`` – above: still to come while the group lives. Considered are all partitions of every topic of which the
@@ -48,8 +48,8 @@ def _with_fate(missing: FrameT, consumption: FrameT, ends: FrameT | None) -> Fra
 
 def _ranges(rows: FrameT) -> FrameT:
     key = [*GROUP_PARTITION, "fate"]
-    step = nw.col("offset") - nw.col("offset").shift(1).over(*key, order_by="offset")
-    rows = rows.with_columns(is_apart=(step > 1).cast(nw.Int64).fill_null(0))
+    is_apart = nw.col("previous_offset") != nw.col("offset").shift(1).over(*key, order_by="offset")
+    rows = rows.with_columns(is_apart=is_apart.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_apart").cum_sum().over(*key, order_by="offset"))
     found = rows.group_by(*key, "stretch").agg(
         first_offset=nw.col("offset").min(),

@@ -38,10 +38,10 @@ def with_turns(
     analyses in place of the consumption to compute it only once.
 
     Columns: group_id, topic, partition, consumer, at_ms, offset; rank (of the offset among those that anyone handed
-    out); turn (numbered from 0 per member and partition); turn_from_ms (its first hand-out); is_late (another
-    member had begun since the turn did); is_doubtful (this hand-out
-    begins a turn that could also be a stale owner's going on); interrupted_by, interrupted_at_ms (who handed out last
-    before a member came back, and when the first other one began; else null).
+    out); turn (numbered from 0 per member and partition); turn_from_ms (its first hand-out); is_late (another member
+    had begun since the turn did); is_doubtful (this hand-out begins a turn that could also be a stale owner's going
+    on); interrupted_by, interrupted_at_ms (who handed out last before a member came back, and when the first other one
+    began; else null).
     """
     if "turn" in consumption.collect_schema().names():
         return consumption
@@ -50,6 +50,7 @@ def with_turns(
         rows = rows.with_columns(**_fates(*_by_offsets(eviction_ms)))
     else:
         rows = _beside_neighbours(with_holdings(consumption, owner_history, tolerance_ms), SEEN)
+        rows = rows.with_columns(other_is_registered=_before("is_registered", GROUP_PARTITION, _IN_TIME))
         rows = rows.with_columns(**_fates(*_by_history(eviction_ms)))
     # Times only rise within a series: the latest beginning is that of the turn.
     rows = rows.with_columns(
@@ -124,8 +125,13 @@ def _by_offsets(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
 
 
 def _by_history(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
-    """The same by the owner history where it saw everything, by the offsets elsewhere."""
-    has_acquired, was_watched = acquired_since("previous_"), watched_since("previous_")
+    """The same by the owner history where it saw everything, by the offsets elsewhere.
+
+    A plain Kafka consumer needs no owner znode, so a migration-enabled member that takes over from it after it kept its
+    own (KIP-125) makes none anew: there too the offsets tell.
+    """
+    has_acquired = acquired_since("previous_")
+    was_watched = nw.all_horizontal(watched_since("previous_"), nw.col("other_is_registered"), ignore_nulls=False)
     took_over, is_doubtful = _by_offsets(eviction_ms)
     return has_acquired | (~was_watched & took_over), ~has_acquired & ~was_watched & is_doubtful
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
@@ -85,7 +84,6 @@ class GroupBrokers:
         self._servers = bootstrap_servers
         self._admin = AdminClient(connection_settings(config, bootstrap_servers))
         self._nobody: Consumer | None = None
-        self._last = KafkaGroup()
 
     def connect(self) -> Consumer:
         """A handle for a stream."""
@@ -115,8 +113,8 @@ class GroupBrokers:
         partitions = [TopicPartition(*pair, offset) for pair, offset in wanted.items()]
         return _answers(self._as_nobody().commit(offsets=partitions, asynchronous=False) or [])
 
-    def describe(self, consumer_ids: Collection[str]) -> KafkaGroup:
-        """The Kafka group; as last known when its coordinator doesn't answer in time.
+    def describe(self, consumer_ids: Collection[str]) -> KafkaGroup | None:
+        """The Kafka group; None when its coordinator doesn't answer in time.
 
         An embedded consumer's client id is its member's consumer id (KIP-125). One that is registered no more, since
         its session ended first, is known by the ids given before, or by the form of a generated one.
@@ -126,7 +124,7 @@ class GroupBrokers:
         try:
             described = future.result()
         except KafkaException:
-            return replace(self._last, is_stable=False)
+            return None
         plain, embedded = {}, {}
         for member in described.members:
             assigned = member.assignment.topic_partitions if member.assignment else ()
@@ -135,8 +133,7 @@ class GroupBrokers:
                 embedded[member.client_id] = pairs
             else:
                 plain[member.member_id] = pairs
-        self._last = KafkaGroup(plain, embedded, described.state == ConsumerGroupState.STABLE)
-        return self._last
+        return KafkaGroup(plain, embedded, described.state == ConsumerGroupState.STABLE)
 
     def close(self) -> None:
         if self._nobody is not None:

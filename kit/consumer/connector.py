@@ -17,7 +17,7 @@ from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.brokers import GroupBrokers, connection_settings, plaintext_brokers
 from kit.consumer.config import MIGRATION_PREFIX, ZOOKEEPER_STORE, ConsumerConfig
 from kit.consumer.coordination import FENCE_SUFFIX, Coordination, Ended, GroupView, Membership, Outcome
-from kit.consumer.driver import ConsumerRebalanceListener, Driver, by_reason
+from kit.consumer.driver import ConsumerRebalanceListener, Driver, Rebalancing, by_reason
 from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
 from kit.consumer.gate import Gate
 from kit.consumer.hash_forms import SILENCED_SECONDS, RoundrobinGuard
@@ -86,6 +86,7 @@ class ZookeeperConsumer:
             self.consumer_id,
             lambda word: self._note(),
             self._owner_gone,
+            lambda: self._coordination.doubt(),
             self.config["exclude.internal.topics"],
             self.config.is_migration_enabled,
             self.config.seconds("zookeeper.session.timeout.ms"),
@@ -292,6 +293,8 @@ class ZookeeperConsumer:
             if self._coordination.held != before:
                 self.metrics.rebalanced(time.monotonic() - began)
             return self._after(outcome)
+        except Rebalancing:
+            return KAFKA_RETRY_SECONDS[1]
         except InputError as error:
             self._give_up(error)
             return LOOK_EVERY_SECONDS
@@ -308,7 +311,6 @@ class ZookeeperConsumer:
             return False
         if session != self._session_id:
             self._coordination.session_lost()
-            self._coordination.is_sure = False
             self._gate.session_began(session)
             self._session.prove_now()
             self._session_id = session
@@ -414,7 +416,8 @@ class ZookeeperConsumer:
         """Once until things are settled again."""
         if text not in self._said:
             self._said.add(text)
-            log.warning("%s: %s", self.consumer_id, text, exc_info=error)
+            is_known = error is None or isinstance(error, (OfframpError, KazooException, KafkaException))
+            log.warning("%s: %s", self.consumer_id, text, exc_info=None if is_known else error)
 
     # What kazoo's and the embedded consumer's threads say
 
@@ -428,8 +431,8 @@ class ZookeeperConsumer:
 
     def _owner_gone(self, pair: TopicAndPartition) -> None:
         """Somebody deleted an owner znode that this member held (R15): stop at once, then see what is true."""
+        self._coordination.doubt()
         self._gate.drop([pair])
-        self._coordination.is_sure = False
         log.warning("%s: somebody deleted the owner znode of %s-%d", self.consumer_id, *pair)
 
     def _kafka_assigned(self, licence: int) -> None:
@@ -437,11 +440,7 @@ class ZookeeperConsumer:
         self._note()
 
     def _kafka_revoked(self) -> None:
-        try:
-            self._driver.drive(self._coordination.revoked())
-        except (OfframpError, KazooException) as error:
-            log.warning("%s: the toggle can't be read while the Kafka group rebalances: %s", self.consumer_id, error)
-            self._gate.stop(self._gate.consuming())
+        self._driver.drive(self._coordination.revoked())
         self._note()
 
     def _kafka_lost(self) -> None:
@@ -454,18 +453,18 @@ class ZookeeperConsumer:
         embedded = self._driver.embedded if hasattr(self, "_driver") else None
         if embedded is None:
             return
-        if seconds > embedded.session_seconds / 2 and not self._is_kafka_member(embedded):
+        stood_still = seconds > embedded.session_seconds / 2 and embedded.assignment.membership is Membership.IN
+        if stood_still and not self._is_kafka_member(embedded):
             embedded.rejoin()
             self._kafka_lost()
         self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
 
     def _is_kafka_member(self, embedded: EmbeddedConsumer) -> bool:
-        licensed = self._gate.licensed()
         try:
-            errors = [each for each in embedded.commit(licensed, 0).values() if isinstance(each, KafkaError)]
+            answers = embedded.commit(self._gate.licensed(), 0)
         except KafkaException:
             return False
-        return not errors
+        return bool(answers) and not any(isinstance(each, KafkaError) for each in answers.values())
 
     # Commits
 

@@ -88,7 +88,7 @@ class ReadKafkaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ReadKafkaGroup:
-    """→ KafkaGroup; ``consumer_ids`` tell embedded members from plain ones."""
+    """→ KafkaGroup, or None when nobody says; ``consumer_ids`` tell embedded members from plain ones."""
 
     consumer_ids: frozenset[str]
 
@@ -141,15 +141,41 @@ class StopLicensed:
 
 
 @dataclass(frozen=True, slots=True)
+class StopAll:
+    """→ Offsets: as Stop, for everything; and the round that is under way starts nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confine:
+    """Nothing but ``partitions`` is handed out, and nothing of the rest committed: it is not this member's."""
+
+    partitions: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The rebalance is about to be answered: what was stopped and is not in Kafka by now must not come there later."""
+
+
+@dataclass(frozen=True, slots=True)
 class CommitZookeeper:
+    """→ partitions whose offset ZooKeeper may not have, since it could not be asked."""
+
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class CommitKafka:
-    """Best effort within a short time: it must not keep an owner znode (R3)."""
+    """Of these what is not in Kafka yet; within a short time, as it must not keep an owner znode (R3)."""
 
     offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class FetchKafka:
+    """→ (topic, partition) → next offset, as the group has it in Kafka; what could not be fetched is left out."""
+
+    partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +242,9 @@ Effect: TypeAlias = (
     | BeforeStarting
     | Stop
     | StopLicensed
+    | StopAll
+    | Confine
+    | Forget
     | CommitZookeeper
     | CommitKafka
     | Release
@@ -223,6 +252,7 @@ Effect: TypeAlias = (
     | ClaimEach
     | Rename
     | FetchOffsets
+    | FetchKafka
     | Keep
     | Start
 )
@@ -259,8 +289,8 @@ Steps: TypeAlias = Generator[Effect, Any, None]
 class Coordination:
     """One member's protocol state. One thread drives rounds; see :meth:`revoked` for the exception.
 
-    ``held`` is what it knows to hold in the current session: (topic, partition) → text of the owner znode. Unless it
-    ``is_sure``, because a round was abandoned or a znode vanished, the next round first reads what is true.
+    ``held`` is what it knows to hold in the current session: (topic, partition) → text of the owner znode. After a
+    :meth:`doubt`, or a round that was abandoned, the next round first reads what is true.
     """
 
     consumer_id: str
@@ -270,10 +300,17 @@ class Coordination:
     held: Assignment = field(default_factory=dict)
     mode: Mode | None = None
     is_sure: bool = True
+    n_doubts: int = 0
     _told: object = None
+
+    def doubt(self) -> None:
+        """An owner znode vanished, or the session did. May be called by any thread."""
+        self.n_doubts += 1
+        self.is_sure = False
 
     def reconcile(self) -> Round:
         """One round: from what is to what should be. Safe to repeat, and to abandon at any effect."""
+        n_doubts = self.n_doubts
         view: GroupView = yield ReadGroup()
         if not view.is_registered:
             return Outcome(Ended.UNREGISTERED)
@@ -283,15 +320,17 @@ class Coordination:
             return Outcome(Ended.SETTLED)
         if not self.is_sure:
             self.held = yield ReadHeld()
+            yield Confine(frozenset(self.held))
         self.is_sure = False
-        decision, group = yield from self._decide(view)
-        if decision is None:
-            return Outcome(Ended.STALE)
+        decided = yield from self._decide(view)
+        if decided is None:
+            return Outcome(Ended.WAITING)
+        decision, group = decided
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
         outcome = yield from follow(view, decision, group)
         # A claim that was blocked may have been carried out in part: the next round looks.
-        self.is_sure = not outcome.blocked
+        self.is_sure = n_doubts == self.n_doubts and not outcome.blocked
         return outcome
 
     def revoked(self) -> Steps:
@@ -302,18 +341,17 @@ class Coordination:
         consumer's thread, also while a round is under way: the gate orders the two. The owner znodes stay until it is
         known who gets the partitions.
         """
-        offsets = yield StopLicensed()
+        yield from self._commit((yield StopLicensed()))
         if (yield ReadToggle()) == Mode.KAFKA.value:
-            offsets = {**offsets, **(yield Stop(frozenset(self.held)))}
-        if offsets:
-            yield CommitZookeeper(offsets)
-            yield CommitKafka(offsets)
+            yield from self._commit((yield StopAll()))
+        yield Forget()
 
     def lost(self) -> Steps:
         """The Kafka group went on without this member: stop; Kafka takes no commit of it any more (R4)."""
         offsets = yield StopLicensed()
         if offsets:
             yield CommitZookeeper(offsets)
+        yield Forget()
 
     def leave(self) -> Steps:
         """Stop and commit everything; closing the session then removes the znodes at once."""
@@ -322,17 +360,27 @@ class Coordination:
     def session_lost(self) -> None:
         """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
         self.held = {}
+        self.doubt()
 
-    def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision | None, KafkaGroup]]:
-        """None: a member registered meanwhile, and its embedded consumer must not be taken for a plain one."""
+    def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision, KafkaGroup] | None]:
+        """None: nothing can be decided yet."""
         if not self.is_migration_enabled:
             return Decision(Mode.ZOOKEEPER), KafkaGroup()
-        group: KafkaGroup = yield ReadKafkaGroup(frozenset(view.members))
+        group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members))
+        if group is None:
+            return self._decide_blindly(view)
         if group.plain and (yield ReadGroup()).members.keys() != view.members.keys():
-            return None, group
-        is_fenced = bool(group.plain) and self.mode is None and (yield ReadFence())
-        decision = decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced)
-        return decision, group
+            # A member registered meanwhile, whose embedded consumer must not be taken for a plain one.
+            return None
+        is_fenced = bool(group.plain) and self.mode is not Mode.KAFKA and (yield ReadFence())
+        return decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced), group
+
+    def _decide_blindly(self, view: GroupView) -> tuple[Decision, KafkaGroup] | None:
+        """Who is in the Kafka group can't be told: nothing that depends on it is changed."""
+        has_old = bool(view.members.keys() - view.migration_enabled)
+        if self.mode is Mode.KAFKA or (view.toggle == Mode.KAFKA.value and not has_old):
+            return Decision(Mode.KAFKA, is_deferred=has_old, is_fencing=True), KafkaGroup(is_stable=False)
+        return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
         """The old consumer's round, but what stays this member's goes on, and offsets are read after the claim."""
@@ -351,34 +399,61 @@ class Coordination:
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
         """The embedded consumer's assignment, partition by partition as their owners let go (R1)."""
         kafka: KafkaAssignment = yield ReadKafkaAssignment()
-        if kafka.membership is Membership.REBALANCING or (decision.is_fencing and not group.is_stable):
+        if kafka.membership is Membership.REBALANCING:
+            yield from self._stop(frozenset(self.held))
             return Outcome(Ended.WAITING, decision)
         mine = split_over_threads(self.consumer_id, view.members[self.consumer_id], kafka.partitions)
         fences = self._fences(group, mine) if decision.is_fencing else {}
-        yield from self._let_go(mine | fences)
+        is_waiting = decision.is_fencing and not group.is_stable
+        if is_waiting:
+            yield from self._stop(frozenset(self.held) - mine.keys())
+        else:
+            yield from self._stop(
+                frozenset(pair for pair in fences if self.held.get(pair, fences[pair]) != fences[pair])
+            )
+            yield from self._let_go(mine | fences)
         yield from self._rename(_only(fences, self.held))
         missing = _without(mine | fences, self.held)
-        blocked: Pairs = (yield ClaimEach(missing)) if missing else frozenset()
-        self.held = self.held | _without(missing, blocked)
-        outcome = Outcome(Ended.BLOCKED, decision, mine, blocked)
-        return (yield from self._consume(_only(mine, self.held), kafka.epoch, outcome, BeforeStarting(view, None)))
+        taken: Pairs = (yield ClaimEach(missing)) if missing else frozenset()
+        self.held = self.held | _without(missing, taken)
+        outcome = Outcome(Ended.BLOCKED, decision, mine, taken & mine.keys())
+        telling = BeforeStarting(view, None)
+        outcome = yield from self._consume(_only(mine, self.held), kafka.epoch, outcome, telling)
+        return replace(outcome, ended=Ended.WAITING) if is_waiting and outcome.ended is Ended.SETTLED else outcome
 
     def _let_go(self, mine: Assignment) -> Steps:
-        """Stop, commit, delete – in this order (I3) – what is not this member's any more."""
+        """Stop, commit, delete – in this order (I3) – what is not this member's any more.
+
+        What ZooKeeper may not have the offset of stays until it has.
+        """
         leaving = frozenset(pair for pair in self.held if pair not in mine)
         if not leaving:
             return
         yield BeforeReleasing(leaving)
-        yield from self._stop(leaving)
+        leaving -= yield from self._stop(leaving)
+        leaving -= yield from self._hand_over(frozenset(pair for pair in leaving if self._is_fence(pair)))
         yield Release(leaving)
         self.held = _without(self.held, leaving)
 
-    def _stop(self, partitions: Pairs) -> Steps:
-        offsets = yield Stop(partitions)
-        if offsets:
-            yield CommitZookeeper(offsets)
-            if self.is_migration_enabled:
-                yield CommitKafka(offsets)
+    def _hand_over(self, fences: Pairs) -> Generator[Effect, Any, Pairs]:
+        """→ those that failed. Who is next may read ZooKeeper alone; plain consumers wrote to Kafka alone (R18)."""
+        if not fences:
+            return frozenset()
+        offsets: Offsets = yield FetchKafka(fences)
+        failed: Pairs = yield CommitZookeeper(offsets)
+        return (fences - offsets.keys()) | failed
+
+    def _stop(self, partitions: Pairs) -> Generator[Effect, Any, Pairs]:
+        return (yield from self._commit((yield Stop(partitions)))) if partitions else frozenset()
+
+    def _commit(self, offsets: Offsets) -> Generator[Effect, Any, Pairs]:
+        """→ those that ZooKeeper may not have."""
+        if not offsets:
+            return frozenset()
+        failed: Pairs = yield CommitZookeeper(offsets)
+        if self.is_migration_enabled:
+            yield CommitKafka(offsets)
+        return failed
 
     def _rename(self, mine: Assignment) -> Steps:
         moved = {pair: thread for pair, thread in mine.items() if self.held[pair] != thread}
@@ -414,6 +489,9 @@ class Coordination:
 
     def _own(self, whole: Assignment) -> Assignment:
         return {pair: thread for pair, thread in whole.items() if thread.rpartition("-")[0] == self.consumer_id}
+
+    def _is_fence(self, pair: TopicAndPartition) -> bool:
+        return self.held[pair].endswith(FENCE_SUFFIX)
 
     def _fences(self, group: KafkaGroup, mine: Assignment) -> Assignment:
         """Owner znodes for what plain Kafka consumers have, so that an old one can't claim it (R5)."""

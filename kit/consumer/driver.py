@@ -24,6 +24,7 @@ from kit.consumer.coordination import (
 from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
 from kit.consumer.gate import Gate
 from kit.consumer.metrics import Metrics
+from kit.consumer.migration import Mode
 from kit.consumer.offsets import OffsetStore, ZookeeperOffsets
 from kit.consumer.znodes import GroupZnodes
 from kit.errors import OfframpError
@@ -51,6 +52,10 @@ class ConsumerRebalanceListener(Protocol):
     def before_starting_fetchers(self, consumer_id: str, assignment: Mapping[str, Mapping[int, str]]) -> None:
         """Before partitions are consumed: the whole group's assignment, topic → partition → thread id."""
         ...
+
+
+class Rebalancing(OfframpError):
+    """The Kafka group rebalances: what needs its whole assignment must wait for the next round."""
 
 
 class Driver:
@@ -112,7 +117,7 @@ class Driver:
             case effects.ReadHeld():
                 return self._znodes.read_held()
             case effects.ReadToggle():
-                return self._znodes.read_toggle()
+                return self._read_toggle()
             case effects.IsStale():
                 return self.changed.is_set()
             case effects.BeforeReleasing(partitions):
@@ -123,11 +128,18 @@ class Driver:
                 return self._gate.stop(partitions)
             case effects.StopLicensed():
                 return self._gate.end_licence()
+            case effects.StopAll():
+                return self._gate.stop_all()
+            case effects.Confine(partitions):
+                return self._gate.confine(partitions)
+            case effects.Forget():
+                return self._gate.forget_unsaved()
             case effects.CommitZookeeper(offsets):
-                return self._commit(self._zookeeper_offsets, offsets)
+                return self._commit_zookeeper(offsets)
             case effects.CommitKafka(offsets):
-                return self._commit(self._kafka_offsets, offsets)
+                return self._commit_kafka(self._gate.unsaved(offsets))
             case effects.Release(partitions):
+                self._gate.released(partitions)
                 return self._znodes.release(partitions)
             case effects.ClaimAll(threads):
                 return self._znodes.claim_all(threads)
@@ -137,6 +149,8 @@ class Driver:
                 return self._znodes.rename(threads)
             case effects.FetchOffsets(partitions):
                 return self.fetch_offsets(partitions)
+            case effects.FetchKafka(partitions):
+                return self._fetch_kafka(partitions)
             case effects.Keep(threads, licence):
                 return self._gate.keep(threads, licence)
             case effects.Start(threads, offsets, licence):
@@ -155,37 +169,65 @@ class Driver:
             log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
         return {**fetched.offsets, **started}
 
-    def _kafka_group(self, consumer_ids: frozenset[str]) -> KafkaGroup:
+    def _kafka_group(self, consumer_ids: frozenset[str]) -> KafkaGroup | None:
         """Asked once per generation: nobody can join without the embedded consumer taking part in a rebalance."""
         self._seen |= consumer_ids
         assignment = self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
         asked = (assignment.epoch, self._seen)
         if self._described is None or self._described[0] != asked or assignment.membership is not Membership.IN:
-            self._described = asked, self._brokers.describe(self._seen)
-        group = self._described[1]
-        if not group.is_stable:
-            self._described = None
-        return group
+            group = self._brokers.describe(self._seen)
+            self._described = (asked, group) if group is not None and group.is_stable else None
+            return group
+        return self._described[1]
+
+    def _read_toggle(self) -> str | None:
+        """As ``kafka`` when it can't be read: everything is stopped then."""
+        try:
+            return self._znodes.read_toggle()
+        except (OfframpError, KazooException) as error:
+            log.warning("%s: the toggle can't be read while the Kafka group rebalances: %s", self._consumer_id, error)
+            return Mode.KAFKA.value
+
+    def _fetch_kafka(self, partitions: effects.Pairs) -> Offsets:
+        if self._kafka_offsets is None:
+            return {}
+        fetched = self._kafka_offsets.fetch(sorted(partitions))
+        return {pair: fetched.offsets.get(pair, 0) for pair in partitions if pair not in fetched.errors}
 
     def _read_group(self) -> GroupView:
         """What comes from now on is not in the view: notes of changes before are settled with it."""
+        self._gate.begin_round()
         self.changed.clear()
         view = self._znodes.read_group()
         self._viewed(view)
         return view
 
-    def _commit(self, store: OffsetStore | None, offsets: Offsets) -> None:
-        """Best effort: told, counted, and never a reason to keep what must be released."""
+    def _commit_zookeeper(self, offsets: Offsets) -> effects.Pairs:
+        """Told and counted. What ZooKeeper refuses is no reason to keep a partition; that it can't be asked is one."""
+        store = self._zookeeper_offsets
         if store is None or not self._commits:
-            return
+            return frozenset()
         try:
-            errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+            self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
         except (OfframpError, KazooException) as error:
-            errors = dict.fromkeys(offsets, str(error) or type(error).__name__)
-        self._metrics.committed(store.name, len(offsets) - len(errors), len(errors))
+            self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
+            return frozenset(offsets)
+        return frozenset()
+
+    def _commit_kafka(self, offsets: Offsets) -> None:
+        """Best effort: told, counted, and never a reason to keep a partition."""
+        store = self._kafka_offsets
+        if store is None or not self._commits or not offsets:
+            return
+        errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+        self._gate.saved({pair: offset for pair, offset in offsets.items() if pair not in errors})
+        self._tell_commit(store.name, offsets, errors)
+
+    def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
+        self._metrics.committed(name, len(offsets) - len(errors), len(errors))
         for reason, pairs in by_reason(errors).items():
             level = logging.INFO if NO_MEMBER in reason else logging.WARNING
-            log.log(level, "%s: stopped without a commit to %s: %s: %s", self._consumer_id, store.name, pairs, reason)
+            log.log(level, "%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
 
     def _tell_releasing(self, partitions: effects.Pairs) -> None:
         if self.listener is None:
@@ -211,8 +253,8 @@ class Driver:
     def _stable_assignment(self, view: GroupView) -> Assignment:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
         group = self._kafka_group(frozenset(view.members))
-        if not group.is_stable:
-            raise OfframpError("the Kafka group rebalances: the whole assignment can't be told yet")
+        if group is None or not group.is_stable:
+            raise Rebalancing("the Kafka group rebalances: the whole assignment can't be told yet")
         return whole_assignment(view, group)
 
 

@@ -56,6 +56,7 @@ class EmbeddedConsumer:
         self._work: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._commits: dict[frozenset[tuple[str, int, int]], Future[Mapping[TopicAndPartition, int | KafkaError]]] = {}
         self._sent: dict[TopicAndPartition, int] = {}
+        self._turns: dict[TopicAndPartition, int] = {}
         self._topics: tuple[str, ...] = ()
         self._is_stopping = False
         self.assignment = KafkaAssignment(Membership.OUT)
@@ -78,15 +79,18 @@ class EmbeddedConsumer:
         if self.assignment.membership is not Membership.IN:
             raise KafkaException(KafkaError(KafkaError._STATE, NO_MEMBER))
         future: Future[Mapping[TopicAndPartition, int | KafkaError]] = Future()
-        self._work.put(lambda: self._commit_later(offsets, future))
+        stamp = self.assignment.epoch, {pair: self._turns.get(pair, 0) for pair in offsets}
+        self._work.put(lambda: self._commit_later(offsets, stamp, future))
         try:
             return future.result(seconds)
         except TimeoutError:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
     def forget(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """These begin anew, at whatever offset."""
-        self._work.put(lambda: [self._sent.pop(pair, None) for pair in partitions])
+        """These begin anew, at whatever offset: commits of them that are still waiting are out of date."""
+        for pair in partitions:
+            self._turns[pair] = self._turns.get(pair, 0) + 1
+            self._sent.pop(pair, None)
 
     def close(self) -> None:
         """Leave the group; ``revoked`` is called once more. Waits for the thread."""
@@ -155,8 +159,19 @@ class EmbeddedConsumer:
         pairs = frozenset((each.topic, each.partition) for each in partitions)
         self.assignment = KafkaAssignment(membership, self.assignment.epoch + 1, pairs)
 
-    def _commit_later(self, offsets: Offsets, future: Future[Mapping[TopicAndPartition, int | KafkaError]]) -> None:
-        partitions = self._newest(offsets)
+    def _commit_later(
+        self,
+        offsets: Offsets,
+        stamp: tuple[int, dict[TopicAndPartition, int]],
+        future: Future[Mapping[TopicAndPartition, int | KafkaError]],
+    ) -> None:
+        """What was asked for in another generation, or before a partition began anew, may not be this member's now."""
+        epoch, turns = stamp
+        current = {pair: offset for pair, offset in offsets.items() if self._turns.get(pair, 0) == turns[pair]}
+        if epoch != self.assignment.epoch:
+            future.set_exception(KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION, NO_MEMBER)))
+            return
+        partitions = self._newest(current)
         if not partitions:
             future.set_result({})
             return

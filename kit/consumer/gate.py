@@ -40,6 +40,11 @@ class Gate:
         self._licence: int | None = None
         self._streams: Mapping[tuple[str, str], Stream] = {}
         self._places: dict[TopicAndPartition, Stream] = {}
+        # Stopped, and not in Kafka yet, whichever thread is on its way there with it.
+        self._unsaved: dict[TopicAndPartition, int] = {}
+        # Where what is still owned was stopped: its commit may be under way, so what is fetched may be less.
+        self._last: dict[TopicAndPartition, int] = {}
+        self._is_round_refused = False
 
     def open(self, streams: Mapping[tuple[str, str], Stream]) -> None:
         """``streams`` by (topic, thread id); a wildcard's by ("", thread id)."""
@@ -57,6 +62,7 @@ class Gate:
             self._session = None
             self._set(zookeeper_until=NEVER)
             self._remove(list(self._places))
+            self._unsaved, self._last = {}, {}
 
     def extend(self, session: int, until: float) -> None:
         """``session`` is certain until then."""
@@ -75,19 +81,36 @@ class Gate:
             self._licence = licence
 
     def end_licence(self) -> Offsets:
-        """The generation ended: stop every partition it licensed; their next offsets."""
+        """The generation ended: stop every partition it licensed; next offsets of all that Kafka may not have yet."""
         with self._lock:
             self._licence = None
             stopped = self._remove([pair for pair, stream in self._places.items() if stream.licence(pair) is not None])
-        return self._finished(stopped)
+            unsaved = self._noted(stopped)
+        self._await_finished(stopped)
+        return unsaved
+
+    def stop_all(self) -> Offsets:
+        """As :meth:`end_licence`, for everything; until :meth:`begin_round` nothing is started or kept."""
+        with self._lock:
+            self._is_round_refused = True
+            stopped = self._remove(list(self._places))
+            unsaved = self._noted(stopped)
+        self._await_finished(stopped)
+        return unsaved
+
+    def begin_round(self) -> None:
+        """What is decided from now on is decided in the light of what stopped everything."""
+        with self._lock:
+            self._is_round_refused = False
 
     def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
-        """Start partitions at ``offsets``; none when there is no session, or ``licence`` isn't the current one."""
+        """Start partitions at ``offsets``, not below where they were stopped; none when there is no session, the round
+        is over, or ``licence`` isn't the current one."""
         with self._lock:
             if not self._is_open(licence):
                 return frozenset()
             for pair, thread in threads.items():
-                self._place(pair, thread, offsets[pair], licence)
+                self._place(pair, thread, max(offsets[pair], self._last.pop(pair, 0)), licence)
             return frozenset(threads)
 
     def keep(self, threads: Assignment, licence: int | None) -> Pairs:
@@ -101,15 +124,48 @@ class Gate:
             return frozenset(kept)
 
     def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
-        """Nothing of ``partitions`` is handed out after this; their next offsets, what was handed out counted."""
+        """Nothing of ``partitions`` is handed out after this; their next offsets, what was handed out counted.
+
+        Those of partitions stopped before are told again, until :meth:`released`.
+        """
+        pairs = list(partitions)
         with self._lock:
-            stopped = self._remove([pair for pair in partitions if pair in self._places])
-        return self._finished(stopped)
+            stopped = self._remove([pair for pair in pairs if pair in self._places])
+            self._noted(stopped)
+            offsets = {pair: self._last[pair] for pair in pairs if pair in self._last}
+        self._await_finished(stopped)
+        return offsets
 
     def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
         """As :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this member's."""
         with self._lock:
-            self._remove([pair for pair in partitions if pair in self._places])
+            self._is_round_refused = True
+            self._drop(list(partitions))
+
+    def confine(self, partitions: Pairs) -> None:
+        """Drop all but these."""
+        with self._lock:
+            self._drop([pair for pair in {**self._places, **self._last} if pair not in partitions])
+
+    def released(self, partitions: Iterable[TopicAndPartition]) -> None:
+        """Others may commit these from now on: nothing older may follow."""
+        with self._lock:
+            self._forget(partitions)
+
+    def unsaved(self, offsets: Offsets) -> Offsets:
+        """Of these what Kafka may not have yet."""
+        with self._lock:
+            return {pair: offset for pair, offset in offsets.items() if pair in self._unsaved}
+
+    def saved(self, offsets: Offsets) -> None:
+        """Kafka has these."""
+        with self._lock:
+            self._unsaved = {pair: offset for pair, offset in self._unsaved.items() if offset != offsets.get(pair)}
+
+    def forget_unsaved(self) -> None:
+        """Others may commit to Kafka from now on: what it has not by now must not come there later."""
+        with self._lock:
+            self._unsaved = {}
 
     def consumed(self, is_handed_out_enough: bool) -> tuple[int | None, Offsets]:
         """The session and every partition's next offset.
@@ -144,7 +200,8 @@ class Gate:
         self.until = min(self._zookeeper_until, self._kafka_until)
 
     def _is_open(self, licence: int | None) -> bool:
-        return self._session is not None and (licence is None or licence == self._licence)
+        has_licence = licence is None or licence == self._licence
+        return self._session is not None and has_licence and not self._is_round_refused
 
     def _place(self, pair: TopicAndPartition, thread: str, offset: int, licence: int | None) -> None:
         if pair in self._places:
@@ -169,8 +226,22 @@ class Gate:
             by_stream.setdefault(self._places.pop(pair), []).append(pair)
         return {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
 
-    def _finished(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> Offsets:
+    def _drop(self, partitions: Sequence[TopicAndPartition]) -> None:
+        self._remove([pair for pair in partitions if pair in self._places])
+        self._forget(partitions)
+
+    def _forget(self, partitions: Iterable[TopicAndPartition]) -> None:
+        for pair in list(partitions):
+            self._unsaved.pop(pair, None)
+            self._last.pop(pair, None)
+
+    def _noted(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> Offsets:
+        offsets = {pair: offset for each in stopped.values() for pair, offset in each.items()}
+        self._unsaved |= offsets
+        self._last |= offsets
+        return dict(self._unsaved)
+
+    def _await_finished(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> None:
         deadline = self.clock() + FINISH_SECONDS
         for stream, offsets in stopped.items():
             stream.await_finished(offsets, deadline)
-        return {pair: offset for offsets in stopped.values() for pair, offset in offsets.items()}

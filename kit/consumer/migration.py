@@ -18,8 +18,8 @@ class Mode(Enum):
 class Decision:
     """``is_deferred``: the toggle asks for ZooKeeper, but plain Kafka consumers are in the group (races R5, R6).
 
-    ``is_fencing``: hold the owner znodes of their partitions too, so that an old consumer can't read them a second
-    time (R5). ``alarm`` is a sentence for the operator.
+    ``is_fencing``: hold the owner znodes of their partitions too, before an old consumer can come and read them a
+    second time (R5). ``alarm`` is a sentence for the operator.
     """
 
     mode: Mode
@@ -40,16 +40,17 @@ def decide(
 
     ``toggle`` is the text of ``migration/mode``; ``members`` and ``migration_enabled`` are the children of ``ids`` and
     ``migration/ids``; ``plain_members`` the Kafka members that are no embedded consumers (KC); ``is_fenced`` says that
-    another member already fences.
+    another member fences.
 
     Kafka's assignment: the toggle says exactly ``kafka`` and every member is migration-enabled. Otherwise ZooKeeper's,
     but never while a KC is a member: it can't be told to stop. Then migration-enabled members stay with Kafka's
-    assignment, and fence against an old consumer that joins. Old consumers and a KC that came while ZooKeeper's
-    assignment was in force read twice whatever a migration-enabled member does: it stays, and says so.
+    assignment; one that is new does as the others do, which is told by a fence or the toggle. Old consumers and a KC
+    that came while ZooKeeper's assignment was in force read twice whatever a migration-enabled member does: it stays,
+    and says so.
     """
     old = sorted(set(members) - set(migration_enabled))
     if toggle == Mode.KAFKA.value and not old:
-        return Decision(Mode.KAFKA)
+        return Decision(Mode.KAFKA, is_fencing=bool(plain_members))
     if not plain_members:
         return Decision(Mode.ZOOKEEPER)
     plain = ", ".join(sorted(plain_members))
@@ -57,9 +58,10 @@ def decide(
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
+            is_fencing=True,
             alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers left: {plain}",
         )
-    if current is Mode.KAFKA or (current is None and is_fenced):
+    if current is Mode.KAFKA or is_fenced or (current is None and toggle == Mode.KAFKA.value):
         return Decision(
             Mode.KAFKA,
             is_deferred=True,

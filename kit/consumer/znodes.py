@@ -53,7 +53,8 @@ class GroupZnodes:
     """The znodes of ``group_id`` for the member ``consumer_id``.
 
     ``changed`` is called with a word for what changed, on kazoo's callback thread: it must only take a note.
-    ``owner_gone`` is called there too, with the (topic, partition) of an owner znode that somebody else deleted.
+    ``owner_gone`` is called there too, with the (topic, partition) of an owner znode that somebody else deleted, and
+    ``watch_lost`` when the watch on one ended with the connection.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class GroupZnodes:
         consumer_id: str,
         changed: Changed,
         owner_gone: Callable[[TopicAndPartition], None],
+        watch_lost: Callable[[], None],
         excludes_internal: bool,
         is_migration_enabled: bool,
         timeout_seconds: float,
@@ -72,6 +74,7 @@ class GroupZnodes:
         self._consumer_id = consumer_id
         self._changed = changed
         self._owner_gone = owner_gone
+        self._watch_lost = watch_lost
         self._excludes_internal = excludes_internal
         self._is_migration_enabled = is_migration_enabled
         self._timeout = timeout_seconds
@@ -91,11 +94,12 @@ class GroupZnodes:
         return f"{self._base}/offsets/{pair[0]}/{pair[1]}"
 
     @property
-    def session(self) -> int | None:
-        """The current session's id; None while there is none or the connection is lost."""
-        return (
-            self._client.client_id[0] if self._client.state == KazooState.CONNECTED and self._client.client_id else None
-        )
+    def session(self) -> int:
+        """The current session's id; raises ConnectError while there is no connection: nothing is anybody's then."""
+        client_id = self._client.client_id
+        if not client_id or self._client.state != KazooState.CONNECTED:
+            raise ConnectError(f"ZooKeeper {self._hosts}: no connection")
+        return int(client_id[0])
 
     # Registering
 
@@ -369,12 +373,18 @@ class GroupZnodes:
             watch = _OwnerWatch(self, pair, self._watched[pair])
             asked[pair] = self._client.exists_async(self.owner_path(pair), watch=watch)
         stats = {pair: self._ask(result) for pair, result in asked.items()}
-        return frozenset(pair for pair, stat in stats.items() if stat is None or stat.ephemeralOwner != session)
+        gone = frozenset(pair for pair, stat in stats.items() if stat is None or stat.ephemeralOwner != session)
+        for pair in gone:
+            self._owner_gone(pair)
+            self._changed("owners")
+        return gone
 
     def owner_changed(self, pair: TopicAndPartition, serial: int, kind: str) -> None:
         """A watch fired. An event of an earlier claim, or of this member's own deletion, is none."""
         if self._watched.get(pair) != serial:
             return
-        if kind != EventType.NONE:
+        if kind == EventType.NONE:
+            self._watch_lost()
+        else:
             self._owner_gone(pair)
         self._changed("owners")

@@ -74,7 +74,7 @@ class OwnerWatch:
 
     def stop(self) -> None:
         """Stop watching; lives that go on stay open, the time of watching ends here."""
-        if self._ready.is_set():
+        if self._ready.is_set() and self._problem is None:
             self._prove(PROOF_S)
         self._stopping.set()
         self._stream.put(Answer(now_ms(), {}, None))  # wakes it
@@ -172,16 +172,24 @@ class OwnerWatch:
 
     def _look_again_and_again(self) -> None:
         while not self._stopping.is_set():
-            asked = [self._asked.get() for _ in range(self._asked.qsize())]
-            paths = self._everything()
-            znodes = fetch_data(self._client, paths)
-            at_ms = now_ms()
-            found = {path: _as_standing(at_ms, znode) for path, znode in zip(paths, znodes)}
-            self._lives.take_answer(Answer(at_ms, found, None))
-            for proof in asked:
-                proof.heard.set()
-            self._ready.set()
+            try:
+                self._look()
+            except AuthenticationFailed:
+                raise
+            except ConnectError:
+                pass  # Nothing is claimed of this time; the next look comes soon.
             self._stopping.wait(LOOK_S)
+
+    def _look(self) -> None:
+        asked = [self._asked.get() for _ in range(self._asked.qsize())]
+        paths = self._everything()
+        znodes = fetch_data(self._client, paths)
+        at_ms = now_ms()
+        found = {path: _as_standing(at_ms, znode) for path, znode in zip(paths, znodes)}
+        self._lives.take_answer(Answer(at_ms, found, None))
+        for proof in asked:
+            proof.heard.set()
+        self._ready.set()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

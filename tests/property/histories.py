@@ -98,7 +98,6 @@ class Simulation:
     owner: str | None = None
     owned_from_ms: int = 0
     last_hand_out_ms: int = 0
-    uncommitted: int = 0
     tails: int = 0
     reached: int = 0
 

@@ -18,7 +18,7 @@
 - **lost**: nothing is committed, and no record skipped, that was not handed out.
 - **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka.
 - **R15**: no Python member deletes an owner znode of another session.
-- **told**: the listener is told no assignment while the Kafka group has none (D11).
+- **told**: the listener is never told an assignment with parts of the Kafka group's missing (D11).
 
 Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5``, ``twice`` and, of
 Kafka's, ``offsets`` hold no more where a Kafka consumer or an old one is involved; they do among Python members.
@@ -31,8 +31,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kit.consumer import coordination as effects
-from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.coordination import Effect, Offsets
+from kit.consumer.assignors import Assignment, TopicAndPartition
+from kit.consumer.coordination import Effect, GroupView, Offsets
 from kit.consumer.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_kafka_group import GroupClient
@@ -120,9 +120,7 @@ class Judge:
         before = self._by[pair, offset]
         if self.is_rule_broken and not (isinstance(member, PythonMember) and isinstance(before, PythonMember)):
             return
-        raise Violation(
-            "twice", f"{_name(pair)} {offset} by {before.consumer_id} and again by {member.consumer_id}"
-        )
+        raise Violation("twice", f"{_name(pair)} {offset} by {before.consumer_id} and again by {member.consumer_id}")
 
     # Excuses
 
@@ -133,10 +131,17 @@ class Judge:
             self._licensed[member.consumer_id].discard(pair)
             self._positions.pop((member.consumer_id, pair), None)
 
+    def begins(self, member: Member) -> None:
+        """A new process, whatever one of the same name did before."""
+        self._licensed.pop(member.consumer_id, None)
+        self._modes.pop(member.consumer_id, None)
+        self._positions = {each: end for each, end in self._positions.items() if each[0] != member.consumer_id}
+
     def end_of(self, member: Member) -> None:
         """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
         mine = {pair for name, pair in self._positions if name == member.consumer_id}
         self.tail_is_lost(member, mine | member.consuming)
+        self._licensed.pop(member.consumer_id, None)
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
@@ -202,6 +207,8 @@ class Judge:
     def _check_release(self, member: PythonMember, pair: TopicAndPartition) -> None:
         if pair in member.consuming:
             raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} and still consumes it")
+        # Who claims it next reads ZooKeeper too; a Kafka consumer's partitions are fenced, not released.
+        self._licensed[member.consumer_id].discard(pair)
         uncommitted = self._uncommitted(member, pair, self.world.zookeeper_offset(pair)) - self._forgiven[pair]
         if uncommitted:
             raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} with {uncommitted} not in ZooKeeper")
@@ -266,12 +273,14 @@ class Judge:
         if isinstance(effect, effects.ReadGroup):
             self._old_seen[member.consumer_id] = self.world.old_members()
         mode = member.mode
-        if self._modes.get(member.consumer_id) is mode:
+        if self._modes.get(member.consumer_id) is mode or not member.is_migration_enabled:
             return
         self._modes[member.consumer_id] = mode
         plain = self._plain_seen.get(member.consumer_id)
         if mode is Mode.ZOOKEEPER and plain and not self.is_rule_broken:
-            raise Violation("I5", f"{member.consumer_id} turns to ZooKeeper's assignment with {sorted(plain)} in Kafka's")
+            raise Violation(
+                "I5", f"{member.consumer_id} turns to ZooKeeper's assignment with {sorted(plain)} in Kafka's"
+            )
         old = self._old_seen.get(member.consumer_id, frozenset()) & self.world.old_members()
         if mode is Mode.KAFKA and not plain and old:
             raise Violation("I5", f"{member.consumer_id} turns to Kafka's assignment with {sorted(old)} registered")
@@ -279,11 +288,14 @@ class Judge:
     def looks_at_kafka(self, member: PythonMember) -> None:
         self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
 
-    def told(self, member: PythonMember, is_kafka: bool) -> None:
-        """That the map is complete in the end is looked at when all is settled."""
-        is_reachable = member.embedded is not None and member.embedded.client.is_reachable
-        if is_kafka and is_reachable and self.world.group.is_rebalancing:
-            raise Violation("told", f"{member.consumer_id}'s listener is told an assignment while there is none")
+    def told(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
+        """Of Kafka's assignment: everything that members of the view, and Kafka consumers, have in its generation."""
+        clients = {name: each.client_id for name, each in self.world.group.members.items()}
+        known = {name for name, client in clients.items() if client in view.members or not client.startswith("g_")}
+        missing = {pair for name in known for pair in self.world.group.assignments.get(name, ())} - whole.keys()
+        assert member.embedded is not None
+        if missing and member.embedded.client.generation == self.world.group.generation:
+            raise Violation("told", f"{member.consumer_id}'s listener is not told of {sorted(missing)}")
 
 
 def _name(pair: TopicAndPartition) -> str:

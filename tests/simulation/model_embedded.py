@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Answer:
-    """Of a commit that another thread asked for."""
+class Waiting:
+    """A commit that another thread asked for, as it was when it asked."""
 
-    is_there: bool = False
+    offsets: Offsets
+    epoch: int
+    turns: dict[TopicAndPartition, int]
+    is_answered: bool = False
     failed: Pairs = frozenset()
 
 
@@ -35,24 +38,29 @@ class Embedded:
         self.is_stopping = False
         self._work: deque[Callable[[], None]] = deque()
         self._sent: dict[TopicAndPartition, int] = {}
-        self._polled_at = -1.0
+        self._turns: dict[TopicAndPartition, int] = {}
+        self._polled_at = member.world.now
 
     def subscribe(self, topics: Sequence[str]) -> None:
         self._work.append(lambda: self._subscribe(tuple(sorted(topics))))
 
     def forget(self, partitions: Iterable[TopicAndPartition]) -> None:
-        pairs = list(partitions)
-        self._work.append(lambda: self._forget(pairs))
+        for pair in partitions:
+            self._turns[pair] = self._turns.get(pair, 0) + 1
+            self._sent.pop(pair, None)
 
     def commit(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """→ partitions that were not committed; gives up when time passes (0.3 s are less than a tick)."""
         if is_own_thread:
             yield None
             return self.commit_now(offsets)
-        answer, asked, epoch = Answer(), self._world.now, self.assignment.epoch
-        self._work.append(lambda: self._commit_later(offsets, answer, epoch))
-        yield lambda: answer.is_there or self._world.now > asked
-        return answer.failed if answer.is_there else frozenset(offsets)
+        if self.assignment.membership is not Membership.IN:
+            return frozenset(offsets)
+        turns = {pair: self._turns.get(pair, 0) for pair in offsets}
+        waiting, asked = Waiting(offsets, self.assignment.epoch, turns), self._world.now
+        self._work.append(lambda: self.commit_waiting(waiting))
+        yield lambda: waiting.is_answered or self._world.now > asked
+        return waiting.failed if waiting.is_answered else frozenset(offsets)
 
     def commit_now(self, offsets: Offsets) -> Pairs:
         newest = {pair: offset for pair, offset in offsets.items() if offset >= self._sent.get(pair, 0)}
@@ -63,6 +71,13 @@ class Embedded:
             return frozenset(newest)
         return frozenset()
 
+    def commit_waiting(self, waiting: Waiting) -> None:
+        turns = waiting.turns
+        current = {pair: offset for pair, offset in waiting.offsets.items() if self._turns.get(pair, 0) == turns[pair]}
+        is_late = waiting.epoch != self.assignment.epoch
+        waiting.failed = frozenset(waiting.offsets) if is_late else self.commit_now(current)
+        waiting.is_answered = True
+
     def run(self) -> Steps:
         """The thread."""
         while not self.is_stopping:
@@ -71,6 +86,10 @@ class Embedded:
                 self._work.popleft()()
                 continue
             yield from self._poll()
+            before, self._polled_at = self._polled_at, self._world.now
+            yield from self.polled(self._polled_at - before)
+        while self._work:
+            self._work.popleft()()
         self.client.subscribe(())
         while self.client.has_news:
             yield from self._poll()
@@ -81,11 +100,21 @@ class Embedded:
 
     def _poll(self) -> Steps:
         yield from self.client.poll(self.on_assign, self.on_revoke, self.on_lost)
-        self._polled_at = self._world.now
-        self.polled()
 
-    def polled(self) -> None:
+    def polled(self, seconds: float) -> Steps:
+        """As the connector: whoever stood still proves by a commit that it is still a member."""
+        is_in = self.assignment.membership is Membership.IN
+        if seconds >= GROUP_SESSION_SECONDS / 2 and is_in and self._is_put_out():
+            self.rejoin()
+            yield from self._member.lost()
+        yield None
         self._member.gate.extend_kafka(self._world.now + GROUP_SESSION_SECONDS / 2)
+
+    def rejoin(self) -> None:
+        topics = self.client.topics
+        self._set(Membership.OUT)
+        self._subscribe(())
+        self._subscribe(topics)
 
     def on_assign(self, pairs: Pairs) -> Steps:
         self._set(Membership.IN, pairs)
@@ -101,17 +130,13 @@ class Embedded:
         self._set(Membership.OUT)
         yield from self._member.lost()
 
+    def _is_put_out(self) -> bool:
+        licensed = self._member.gate.licensed()
+        return not licensed or bool(self.commit_now(licensed))
+
     def _set(self, membership: Membership, pairs: Pairs = frozenset()) -> None:
         self.assignment = KafkaAssignment(membership, self.assignment.epoch + 1, pairs)
 
     def _subscribe(self, topics: tuple[str, ...]) -> None:
         if topics != self.client.topics:
             self.client.subscribe(topics)
-
-    def _forget(self, pairs: Iterable[TopicAndPartition]) -> None:
-        for pair in pairs:
-            self._sent.pop(pair, None)
-
-    def _commit_later(self, offsets: Offsets, answer: Answer, epoch: int) -> None:
-        answer.failed = self.commit_now(offsets)
-        answer.is_there = True

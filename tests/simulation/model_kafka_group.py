@@ -135,6 +135,7 @@ class GroupClient:
         self.assigned: Pairs | None = None
         self.generation = -1
         self.is_cut = False
+        self.is_losing = False
         self._heard = 0.0
         self._is_waiting = False
         self._is_lost = False
@@ -223,7 +224,9 @@ class GroupClient:
         self.member_id, self.assigned = None, None
         self._is_lost = self._must_rejoin = self._is_waiting = self._must_leave = False
         if had:
+            self.is_losing = True
             yield from lose()
+            self.is_losing = False
 
     def _leave(self) -> None:
         if self.member_id is not None and self.is_reachable:

@@ -81,11 +81,13 @@ class PythonMember:
         self.gate = self.gate_class(lambda: world.now)
         self.coordination = self.coordination_class(self.consumer_id, is_migration_enabled=is_migration_enabled)
         self.znodes = self.znodes_class(
-            self.client, self.consumer_id, is_migration_enabled, self.note, self.owner_gone
+            self.client, self.consumer_id, is_migration_enabled, self.note, self.owner_gone, self.watch_lost
         )
         self.offsets = ZookeeperOffsetSteps(self.znodes)
         self.streams = {
-            (topic, thread): ModelStream() for topic in world.topics for thread in thread_ids(self.consumer_id, n_streams)
+            (topic, thread): ModelStream()
+            for topic in world.topics
+            for thread in thread_ids(self.consumer_id, n_streams)
         }
         self.gate.open(self.streams)  # type: ignore[arg-type]
         self.embedded = self.embedded_class(self) if is_migration_enabled else None
@@ -93,7 +95,8 @@ class PythonMember:
         self._session: int | None = None
         self._kafka_known: dict[TopicAndPartition, int] = {}
         self._last_handed: TopicAndPartition | None = None
-        self._last_described = effects.KafkaGroup()
+        self._described: tuple[object, effects.KafkaGroup] | None = None
+        self._seen: frozenset[str] = frozenset()
         self._looked: set[tuple[str, TopicAndPartition]] = set()
         self._is_committing = self.has_failed_to_commit = False
 
@@ -134,16 +137,16 @@ class PythonMember:
         self.note()
 
     def owner_gone(self, pair: TopicAndPartition) -> None:
+        self.coordination.doubt()
         self.gate.drop([pair])
-        self.coordination.is_sure = False
         self.world.judge.theft_noticed(self, pair)
+
+    def watch_lost(self) -> None:
+        self.coordination.doubt()
 
     def revoked(self) -> Steps:
         """On the embedded consumer's thread."""
-        try:
-            yield from self.drive("embedded", self.coordination.revoked())
-        except ConnectionLost:
-            self.gate.stop(self.gate.consuming())
+        yield from self.drive("embedded", self.coordination.revoked())
         self.note()
 
     def lost(self) -> Steps:
@@ -181,7 +184,6 @@ class PythonMember:
         yield None
         if session != self._session:
             self.coordination.session_lost()
-            self.coordination.is_sure = False
             self.gate.session_began(session)
             yield from self._prove_once()
             self._session = session
@@ -234,11 +236,13 @@ class PythonMember:
     def perform(self, thread: str, effect: Effect) -> Steps:
         method: Callable[[Any], Any] = getattr(self, "do_" + type(effect).__name__)
         if isinstance(effect, effects.CommitKafka):
-            return (yield from self.commit_kafka(effect.offsets, thread == "embedded"))
+            return (yield from self._commit_kafka(effect.offsets, thread == "embedded"))
         answer = method(effect)
         return (yield from answer) if isinstance(answer, Generator) else answer
 
     def do_ReadGroup(self, effect: effects.ReadGroup) -> Steps:
+        self.gate.begin_round()
+        yield None
         self.changed = False
         view: GroupView = yield from self.znodes.read_group()
         if self.embedded is not None:
@@ -250,9 +254,26 @@ class PythonMember:
         assert self.embedded is not None
         return self.embedded.assignment
 
-    def do_ReadKafkaGroup(self, effect: effects.ReadKafkaGroup) -> effects.KafkaGroup:
+    def do_ReadKafkaGroup(self, effect: effects.ReadKafkaGroup) -> effects.KafkaGroup | None:
         self.world.judge.looks_at_kafka(self)
-        return self.describe()
+        return self.kafka_group(effect.consumer_ids)
+
+    def kafka_group(self, consumer_ids: frozenset[str]) -> effects.KafkaGroup | None:
+        """Asked once per generation; None when the coordinator doesn't answer."""
+        assert self.embedded is not None
+        self._seen |= consumer_ids
+        assignment = self.embedded.assignment
+        asked = (assignment.epoch, self._seen)
+        is_in = assignment.membership is effects.Membership.IN
+        if self._described is not None and self._described[0] == asked and is_in:
+            return self._described[1]
+        is_reachable = self.embedded.client.is_reachable
+        group = self.world.group.describe(self._is_embedded) if is_reachable else None
+        self._described = (asked, group) if group is not None and group.is_stable else None
+        return group
+
+    def _is_embedded(self, client_id: str) -> bool:
+        return client_id in self._seen or (self.world.has_generated_ids and self.world.is_embedded(client_id))
 
     def do_ReadFence(self, effect: effects.ReadFence) -> Steps:
         return self.znodes.is_fenced()
@@ -262,7 +283,10 @@ class PythonMember:
         return self.znodes.read_held()
 
     def do_ReadToggle(self, effect: effects.ReadToggle) -> Steps:
-        return self.znodes.read_toggle()
+        try:
+            return (yield from self.znodes.read_toggle())
+        except ConnectionLost:
+            return Mode.KAFKA.value
 
     def do_IsStale(self, effect: effects.IsStale) -> bool:
         return self.changed
@@ -273,12 +297,13 @@ class PythonMember:
     def do_BeforeStarting(self, effect: effects.BeforeStarting) -> None:
         whole = effect.assignment
         if whole is None:
-            group = self.describe()
-            if not group.is_stable:
+            group = self.kafka_group(frozenset(effect.view.members))
+            if group is None or not group.is_stable:
                 raise NotNow
             whole = whole_assignment(effect.view, group)
         self.told = whole
-        self.world.judge.told(self, effect.assignment is None)
+        if effect.assignment is None:
+            self.world.judge.told(self, effect.view, whole)
 
     def do_Stop(self, effect: effects.Stop) -> Offsets:
         return self.gate.stop(effect.partitions)
@@ -286,13 +311,29 @@ class PythonMember:
     def do_StopLicensed(self, effect: effects.StopLicensed) -> Offsets:
         return self.gate.end_licence()
 
+    def do_StopAll(self, effect: effects.StopAll) -> Offsets:
+        return self.gate.stop_all()
+
+    def do_Confine(self, effect: effects.Confine) -> None:
+        self.gate.confine(effect.partitions)
+
+    def do_Forget(self, effect: effects.Forget) -> None:
+        self.gate.forget_unsaved()
+
     def do_CommitZookeeper(self, effect: effects.CommitZookeeper) -> Steps:
-        """Best effort, as the driver's."""
+        """→ what ZooKeeper could not be asked to write."""
         try:
-            return (yield from self.offsets.commit(effect.offsets))
+            self.has_failed_to_commit |= not (yield from self.offsets.commit(effect.offsets))
         except ConnectionLost:
             self.has_failed_to_commit = True
             return frozenset(effect.offsets)
+        return frozenset()
+
+    def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
+        """What is not in Kafka yet, best effort."""
+        unsaved = self.gate.unsaved(offsets)
+        failed = yield from self.commit_kafka(unsaved, is_own_thread)
+        self.gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in failed})
 
     def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """As :class:`kit.consumer.offsets.KafkaOffsets`: what is known to be there is not sent again."""
@@ -306,7 +347,16 @@ class PythonMember:
     def do_CommitKafka(self, effect: effects.CommitKafka) -> None:
         raise AssertionError("see perform")
 
+    def do_FetchKafka(self, effect: effects.FetchKafka) -> Offsets:
+        assert self.embedded is not None
+        if not self.embedded.client.is_reachable:
+            return {}
+        for pair in effect.partitions:
+            self._kafka_known.pop(pair, None)
+        return {pair: self.world.group.offsets.get(pair, 0) for pair in effect.partitions}
+
     def do_Release(self, effect: effects.Release) -> Steps:
+        self.gate.released(effect.partitions)
         return self.znodes.release(effect.partitions)
 
     def do_ClaimAll(self, effect: effects.ClaimAll) -> Steps:
@@ -343,13 +393,6 @@ class PythonMember:
         self.n_starts += len(started)
         self.world.judge.started(self, {pair: effect.offsets[pair] for pair in started})
         return started
-
-    def describe(self) -> effects.KafkaGroup:
-        """As last known when the coordinator doesn't answer."""
-        assert self.embedded is not None
-        if self.embedded.client.is_reachable:
-            self._last_described = self.world.group.describe(self.world.is_embedded)
-        return self._last_described
 
     # The other threads
 

@@ -17,6 +17,7 @@ from tests.simulation.model_zookeeper import (
     GONE,
     Callback,
     Check,
+    ConnectionLost,
     Create,
     Delete,
     Operation,
@@ -29,7 +30,7 @@ from tests.simulation.steps import Steps
 
 
 class ZnodeSteps:
-    """As :class:`kit.consumer.znodes.GroupZnodes`; ``changed`` and ``owner_gone`` are called by the callback thread."""
+    """As :class:`kit.consumer.znodes.GroupZnodes`; the last three are called by the callback thread, or at once."""
 
     def __init__(
         self,
@@ -38,12 +39,14 @@ class ZnodeSteps:
         is_migration_enabled: bool,
         changed: Callable[[], None],
         owner_gone: Callable[[TopicAndPartition], None],
+        watch_lost: Callable[[], None],
     ) -> None:
         self.client = client
         self.consumer_id = consumer_id
         self.is_migration_enabled = is_migration_enabled
         self._changed = changed
         self._owner_gone = owner_gone
+        self._watch_lost = watch_lost
         self._serial = itertools.count(1)
         self._watched: dict[TopicAndPartition, int] = {}
 
@@ -51,8 +54,14 @@ class ZnodeSteps:
         """Any watch: something changed."""
         self._changed()
 
+    def session(self) -> int:
+        """Raises while there is no connection."""
+        if self.client.current is None:
+            raise ConnectionLost("no connection")
+        return self.client.current
+
     def register(self, streams: Mapping[str, int]) -> Steps:
-        session = self.client.current
+        session = self.session()
         kinds = ["ids"] + (["migration/ids"] if self.is_migration_enabled else [])
         creations = [Create((kind, self.consumer_id), streams, True) for kind in reversed(kinds)]
         if (yield from self.client.transact(*creations)) is None:
@@ -71,7 +80,7 @@ class ZnodeSteps:
         counts = yield from self._read_all([("topics", topic) for topic in topics], self.note)
         return GroupView(
             is_registered=own is not None
-            and own.session == self.client.current
+            and own.session == self.session()
             and (not self.is_migration_enabled or self.consumer_id in migration_ids),
             members=members,
             migration_enabled=frozenset(migration_ids),
@@ -149,17 +158,15 @@ class ZnodeSteps:
 
         return (yield from self.client.ask(request)) is None
 
-    def session(self) -> int | None:
-        """As it is when a request is made ready; None while there is no connection."""
-        return self.client.current
-
     def own_registration(self) -> Check:
         return Check(("ids", self.consumer_id), 0)
 
     def owner_changed(self, pair: TopicAndPartition, serial: int, kind: str) -> None:
         if self._watched.get(pair) != serial:
             return
-        if kind != GONE:
+        if kind == GONE:
+            self._watch_lost()
+        else:
             self._owner_gone(pair)
         self._changed()
 
@@ -218,7 +225,11 @@ class ZnodeSteps:
 
         for pair in pairs:
             self._watched[pair] = next(self._serial)
-        return (yield from self.client.ask(request)) if pairs else frozenset()
+        gone = (yield from self.client.ask(request)) if pairs else frozenset()
+        for pair in gone:
+            self._owner_gone(pair)
+            self._changed()
+        return gone
 
 
 class ZookeeperOffsetSteps:
@@ -227,19 +238,31 @@ class ZookeeperOffsetSteps:
     def __init__(self, znodes: ZnodeSteps) -> None:
         self._znodes = znodes
         self._known: dict[TopicAndPartition, tuple[int | None, int | None]] = {}
+        self._is_locked = False
 
     def fetch(self, partitions: Iterable[TopicAndPartition]) -> Steps:
         pairs = sorted(partitions)
-        yield from self._look(pairs)
+        yield from self._locked(self._look(pairs))
         return {pair: self._known[pair][0] for pair in pairs if self._known[pair][0] is not None}
 
     def commit(self, offsets: Offsets) -> Steps:
-        """→ the partitions that were not written."""
+        """→ False: somebody else changed them meanwhile, twice. A lower offset is not written."""
+        return (yield from self._locked(self._commit(offsets)))
+
+    def _locked(self, steps: Steps) -> Steps:
+        yield lambda: not self._is_locked
+        self._is_locked = True
+        try:
+            return (yield from steps)
+        finally:
+            self._is_locked = False
+
+    def _commit(self, offsets: Offsets) -> Steps:
         yield from self._look([pair for pair in offsets if pair not in self._known])
         if (yield from self._write(offsets)):
-            return frozenset()
+            return True
         yield from self._look(list(offsets))
-        return frozenset() if (yield from self._write(offsets)) else frozenset(offsets)
+        return (yield from self._write(offsets))
 
     def _look(self, pairs: Sequence[TopicAndPartition]) -> Steps:
         for pair, znode in (yield from self._znodes.read_offsets(pairs)).items():

@@ -59,7 +59,9 @@ def list_problems(world: World) -> list[str]:
     for member in world.migrating():
         if member.mode is not mode:
             problems.append(f"{member.consumer_id} follows {member.mode}, not {mode}")
-        if not is_fenced and {pair: thread_owner(thread) for pair, thread in member.told.items()} != _owners_of(expected):
+        if not is_fenced and {pair: thread_owner(thread) for pair, thread in member.told.items()} != _owners_of(
+            expected
+        ):
             problems.append(f"{member.consumer_id}'s listener was last told {member.told}")
     for pair in world.partitions:
         consumers = sorted(_consumers(world, pair))
@@ -81,9 +83,7 @@ def expected_mode(world: World) -> Mode:
 def expected_consumers(world: World) -> dict[TopicAndPartition, list[str]]:
     expected: dict[TopicAndPartition, list[str]] = {pair: [] for pair in world.partitions}
     if expected_mode(world) is Mode.KAFKA:
-        clients = {
-            name: each.client_id for name, each in world.group.members.items()
-        }
+        clients = {name: each.client_id for name, each in world.group.members.items()}
         for name, pairs in world.group.assignments.items():
             for pair in pairs:
                 expected[pair].append(clients.get(name, name))

@@ -150,12 +150,36 @@ ACTIONS: dict[str, int] = {
 }  # fmt: skip
 
 
-def wander(seed: int, member_class: type[PythonMember] = PythonMember, n_actions: int = 120, by_the_rules: bool = True) -> Walk:
+BEGINNINGS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("mezkcc", "mezkcc", "mezkcc"),
+    ("mezkcc", "mezkcc", "kafka"),
+    ("mezkcc", "mezkcc", "kafka", "kc"),
+    ("mezkcc", "mezkcc", "ozkcc", "kafka"),
+    ("mezkcc", "zk", "ozkcc"),
+    ("mezkcc", "kafka", "kc", "kc"),
+)
+"""What is there and settled when a walk begins."""
+
+
+def begin(world: World, beginning: Sequence[str]) -> None:
+    for name, kind in zip(NAMES, beginning):
+        if kind == "kafka":
+            world.set_toggle(kind)
+        else:
+            world.join(kind, name)
+        settle(world)
+
+
+def wander(
+    seed: int, member_class: type[PythonMember] = PythonMember, n_actions: int = 120, by_the_rules: bool = True
+) -> Walk:
     """One walk by a seed, ending in calm."""
     source = random.Random(seed)
     walk = Walk(World(member_class=member_class), source.randrange, by_the_rules)
     names, weights = list(ACTIONS), list(ACTIONS.values())
     try:
+        begin(walk.world, BEGINNINGS[seed % len(BEGINNINGS)])
         for name in source.choices(names, weights, k=n_actions):
             getattr(walk, name)()
         walk.settle()

@@ -27,13 +27,17 @@ SERVERS = 0
 
 
 class World:
-    """``members`` by name, those alive. ``ends``: each partition's log end; a record comes with every tick."""
+    """``members`` by name, those alive. ``ends``: each partition's log end; a record comes with every tick.
+
+    ``has_generated_ids``: an embedded consumer is known by the form of its client id, though it is not registered.
+    """
 
     def __init__(self, n_partitions: int = 4, member_class: type[PythonMember] = PythonMember) -> None:
         self.now = 0.0
         self.topics = ("t",)
         self.members: dict[str, Member] = {}
         self.had_kc = False
+        self.has_generated_ids = True
         self.member_class = member_class
         self.judge = Judge(self)
         self.zookeeper = Zookeeper(lambda: self.now, self.judge)
@@ -151,6 +155,7 @@ class World:
             self.members[name] = OldConsumer(self, name)
         else:
             self.members[name] = self.member_class(self, name, kind == "mezkcc")
+        self.judge.begins(self.members[name])
         return self.members[name]
 
     def leave(self, name: str) -> None:
@@ -260,7 +265,7 @@ class World:
         thread = "poll" if isinstance(member, PlainConsumer) else "embedded"
         client = self._kafka_client(member)
         assert client is not None
-        self.run(name, thread, until=lambda: not client.is_lost and not member.consuming, n_steps=30)
+        self.run(name, thread, until=lambda: not client.is_lost and not client.is_losing, n_steps=60)
 
     def _kafka_client(self, member: Member) -> GroupClient | None:
         if isinstance(member, PlainConsumer):

@@ -145,6 +145,13 @@ def test_offsets_that_hold_no_record_are_not_missed():
     assert verdict_of(history)["is_exclusive"] is False
 
 
+def test_a_range_of_lost_records_goes_across_a_marker():
+    history = History("across")
+    history.produce(0, 0, 1, 2, 4, 5, 7)
+    history.hand_out("a", 10, 0, 5, 7)
+    assert proof_of(history).lost.select("first_offset", "last_offset", "records").rows() == [(1, 4, 3)]
+
+
 def test_a_partition_without_a_reader_is_told_by_its_open_pause(written):
     proof = proof_of(written["stuck"])
     rows = {row["partition"]: row for row in proof.pauses.to_dicts()}
