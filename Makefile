@@ -47,10 +47,11 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/ruff check --quiet kit widgets tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -q tests/unit tests/property
+	@$(BIN)/python -m pytest -q -m "not slow" tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
+	@$(BIN)/python -m pytest -q -m slow tests/property
 	@$(BIN)/python -m pytest tests/servers tests/interop tests/notebooks tests/browser
 
 soak: setup ## The long form of the consumers' tests: 50 toggles, 100 joins, long simulations (half an hour)

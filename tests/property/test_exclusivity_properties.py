@@ -193,6 +193,7 @@ def all_histories(true_histories, stale_histories, losing_histories, doubled_his
     return [*drawn, *by_hand().values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_owners", [True, False])
 def test_spark_and_polars_agree(spark: SparkSession, all_histories: list[History], with_owners: bool) -> None:
     rows = arrow(all_histories)

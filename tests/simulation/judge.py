@@ -154,6 +154,12 @@ class Judge:
     def theft_noticed(self, member: PythonMember, pair: TopicAndPartition) -> None:
         self._thefts.discard((member.consumer_id, pair))
 
+    def releases(self, member: PythonMember, pairs: Iterable[TopicAndPartition]) -> None:
+        """Who claims these next reads ZooKeeper too; what a Kafka consumer has is fenced, not released."""
+        mine = self._licensed[member.consumer_id].intersection(pairs)
+        self._licensed[member.consumer_id] -= mine
+        self.kafka_refused({pair: self._positions.get((member.consumer_id, pair), 0) for pair in mine})
+
     def starts_old(self, offsets: Offsets) -> None:
         """An old consumer reads offsets before it claims: the last owner's last commit may be missing."""
         for pair, offset in offsets.items():
@@ -207,8 +213,6 @@ class Judge:
     def _check_release(self, member: PythonMember, pair: TopicAndPartition) -> None:
         if pair in member.consuming:
             raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} and still consumes it")
-        # Who claims it next reads ZooKeeper too; a Kafka consumer's partitions are fenced, not released.
-        self._licensed[member.consumer_id].discard(pair)
         uncommitted = self._uncommitted(member, pair, self.world.zookeeper_offset(pair)) - self._forgiven[pair]
         if uncommitted:
             raise Violation("I3", f"{member.consumer_id} releases {_name(pair)} with {uncommitted} not in ZooKeeper")
@@ -291,7 +295,9 @@ class Judge:
     def told(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
         """Of Kafka's assignment: everything that members of the view, and Kafka consumers, have in its generation."""
         clients = {name: each.client_id for name, each in self.world.group.members.items()}
-        known = {name for name, client in clients.items() if client in view.members or not client.startswith("g_")}
+        current = {each.embedded.client.member_id for each in self.world.migrating() if each.embedded is not None}
+        known = {name for name, client in clients.items() if client not in view.members or name in current}
+        known -= {name for name, client in clients.items() if client not in view.members and client.startswith("g_")}
         missing = {pair for name in known for pair in self.world.group.assignments.get(name, ())} - whole.keys()
         assert member.embedded is not None
         if missing and member.embedded.client.generation == self.world.group.generation:

@@ -152,6 +152,7 @@ class PythonMember:
     def lost(self) -> Steps:
         self.world.judge.put_out(self)
         yield from self.drive("embedded", self.coordination.lost())
+        self.world.judge.put_out(self)
         self.note()
 
     # The thread of the rounds
@@ -357,6 +358,7 @@ class PythonMember:
 
     def do_Release(self, effect: effects.Release) -> Steps:
         self.gate.released(effect.partitions)
+        self.world.judge.releases(self, effect.partitions)
         return self.znodes.release(effect.partitions)
 
     def do_ClaimAll(self, effect: effects.ClaimAll) -> Steps:
