@@ -88,9 +88,19 @@ class ReadKafkaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ReadKafkaGroup:
-    """→ KafkaGroup, or None when nobody says; ``consumer_ids`` tell embedded members from plain ones."""
+    """→ KafkaGroup, or None when nobody says; ``consumer_ids`` tell embedded members from plain ones.
+
+    Unless ``is_fresh`` what was said in this generation will do; a plain consumer that joins is in the group before the
+    embedded one hears of the rebalance.
+    """
 
     consumer_ids: frozenset[str]
+    is_fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIds:
+    """→ the children of ``ids``. Unlike ReadGroup it is no new beginning: what came since is still news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +244,7 @@ Effect: TypeAlias = (
     ReadGroup
     | ReadKafkaAssignment
     | ReadKafkaGroup
+    | ReadIds
     | ReadFence
     | ReadHeld
     | ReadToggle
@@ -366,10 +377,12 @@ class Coordination:
         """None: nothing can be decided yet."""
         if not self.is_migration_enabled:
             return Decision(Mode.ZOOKEEPER), KafkaGroup()
-        group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members))
+        is_kafka_due = view.toggle == Mode.KAFKA.value and not view.members.keys() - view.migration_enabled
+        is_fresh = not is_kafka_due and self.mode is not Mode.ZOOKEEPER
+        group: KafkaGroup | None = yield ReadKafkaGroup(frozenset(view.members), is_fresh)
         if group is None:
             return self._decide_blindly(view)
-        if group.plain and (yield ReadGroup()).members.keys() != view.members.keys():
+        if group.plain and (yield ReadIds()) != view.members.keys():
             # A member registered meanwhile, whose embedded consumer must not be taken for a plain one.
             return None
         is_fenced = bool(group.plain) and self.mode is not Mode.KAFKA and (yield ReadFence())

@@ -110,8 +110,10 @@ class Driver:
                 return self._read_group()
             case effects.ReadKafkaAssignment():
                 return self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
-            case effects.ReadKafkaGroup(consumer_ids):
-                return self._kafka_group(consumer_ids)
+            case effects.ReadKafkaGroup(consumer_ids, is_fresh):
+                return self._kafka_group(consumer_ids, is_fresh)
+            case effects.ReadIds():
+                return self._znodes.read_ids()
             case effects.ReadFence():
                 return self._znodes.is_fenced()
             case effects.ReadHeld():
@@ -169,12 +171,13 @@ class Driver:
             log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
         return {**fetched.offsets, **started}
 
-    def _kafka_group(self, consumer_ids: frozenset[str]) -> KafkaGroup | None:
-        """Asked once per generation: nobody can join without the embedded consumer taking part in a rebalance."""
+    def _kafka_group(self, consumer_ids: frozenset[str], is_fresh: bool) -> KafkaGroup | None:
+        """Asked once per generation, unless it must be fresh."""
         self._seen |= consumer_ids
         assignment = self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
         asked = (assignment.epoch, self._seen)
-        if self._described is None or self._described[0] != asked or assignment.membership is not Membership.IN:
+        is_known = self._described is not None and self._described[0] == asked
+        if is_fresh or not is_known or self._described is None or assignment.membership is not Membership.IN:
             group = self._brokers.describe(self._seen)
             self._described = (asked, group) if group is not None and group.is_stable else None
             return group
@@ -211,6 +214,7 @@ class Driver:
             self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
         except (OfframpError, KazooException) as error:
             self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
+            self._gate.doubtful(offsets)
             return frozenset(offsets)
         return frozenset()
 
@@ -252,7 +256,7 @@ class Driver:
 
     def _stable_assignment(self, view: GroupView) -> Assignment:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
-        group = self._kafka_group(frozenset(view.members))
+        group = self._kafka_group(frozenset(view.members), is_fresh=False)
         if group is None or not group.is_stable:
             raise Rebalancing("the Kafka group rebalances: the whole assignment can't be told yet")
         return whole_assignment(view, group)

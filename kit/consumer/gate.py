@@ -44,6 +44,7 @@ class Gate:
         self._unsaved: dict[TopicAndPartition, int] = {}
         # Where what is still owned was stopped: its commit may be under way, so what is fetched may be less.
         self._last: dict[TopicAndPartition, int] = {}
+        self._was_licensed: dict[TopicAndPartition, bool] = {}
         self._is_round_refused = False
 
     def open(self, streams: Mapping[tuple[str, str], Stream]) -> None:
@@ -162,6 +163,14 @@ class Gate:
         with self._lock:
             self._unsaved = {pair: offset for pair, offset in self._unsaved.items() if offset != offsets.get(pair)}
 
+    def doubtful(self, partitions: Iterable[TopicAndPartition]) -> None:
+        """ZooKeeper may not have taken their offsets. What was this member's by ZooKeeper's word alone may be somebody
+        else's by now, and he may be further: Kafka must not get it either."""
+        with self._lock:
+            for pair in partitions:
+                if not self._was_licensed.get(pair, False):
+                    self._unsaved.pop(pair, None)
+
     def forget_unsaved(self) -> None:
         """Others may commit to Kafka from now on: what it has not by now must not come there later."""
         with self._lock:
@@ -223,6 +232,7 @@ class Gate:
     def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[Stream, dict[TopicAndPartition, int]]:
         by_stream: dict[Stream, list[TopicAndPartition]] = {}
         for pair in partitions:
+            self._was_licensed[pair] = self._places[pair].licence(pair) is not None
             by_stream.setdefault(self._places.pop(pair), []).append(pair)
         return {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
 

@@ -155,6 +155,10 @@ class GroupZnodes:
             has_brokers=bool(self._children("/brokers/ids", "brokers")),
         )
 
+    def read_ids(self) -> frozenset[str]:
+        """The consumer ids that are registered now."""
+        return frozenset(self._children(f"{self._base}/ids", "ids"))
+
     def read_toggle(self) -> str | None:
         """The text of ``migration/mode``, as the leader has it."""
         self._ask(self._client.sync_async(f"{self._base}/migration"))
