@@ -1,0 +1,1 @@
+"""A group in one process: models of ZooKeeper, the Kafka group protocol and members, stepped one by one."""
