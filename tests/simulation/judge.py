@@ -47,9 +47,12 @@ if TYPE_CHECKING:
 
 
 class Judge:
+    """``lowered``: what was lowered in Kafka without a session."""
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.is_rule_broken = False
+        self.lowered: list[tuple[str, TopicAndPartition, int, int]] = []
         self.handed: dict[TopicAndPartition, int] = defaultdict(int)
         self._by: dict[tuple[TopicAndPartition, int], Member] = {}
         self._forgiven: dict[TopicAndPartition, set[int]] = defaultdict(set)
@@ -197,9 +200,13 @@ class Judge:
     # Znodes and offsets
 
     def goes(self, path: Path, znode: Znode) -> None:
-        """Whatever the reason: with Kafka consumers and old ones in the group, whoever is fastest has it next (R5)."""
-        if path[0] == "owners":
-            self.is_rule_broken |= bool(self.world.plain_members()) and bool(self.world.old_members())
+        """Whatever the reason. With Kafka consumers and old ones in the group whoever is fastest has it next (R5); with
+        old ones alone they must find its offset in ZooKeeper, and a member that died did not bring it there (R18)."""
+        pair: Any = path[1]
+        if path[0] != "owners" or not self.world.old_members():
+            return
+        is_behind = self.world.zookeeper_offset(pair) < self.world.group.offsets.get(pair, 0)
+        self.is_rule_broken |= bool(self.world.plain_members()) or is_behind
 
     def deletes(self, session: int, path: Path, znode: Znode) -> None:
         if path[0] != "owners":
@@ -260,6 +267,7 @@ class Judge:
         if to == "ZooKeeper" or (member.client.is_alive and not self.is_rule_broken):
             raise Violation("offsets", f"{name} lowers {_name(pair)} in {to} from {old} to {new}")
         self.kafka_refused({pair: self.handed[pair]})
+        self.lowered.append((name, pair, old, new))
 
     # The Kafka group and the mode
 

@@ -238,12 +238,12 @@ class World:
         )
 
     def may_join_old(self) -> bool:
-        """Not while there are Kafka consumers, but with Kafka's assignment in force and every partition owned, fences
-        included (R5); and ZooKeeper has the offsets (R18)."""
-        has_kc = bool(self.plain_members())
-        modes = {each.mode for each in self.migrating()}
-        is_fenced = modes == {Mode.KAFKA} and all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
-        return (not has_kc or is_fenced) and all(self._is_in_zookeeper(pair) for pair in self.partitions)
+        """While there are Kafka consumers only with Kafka's assignment in force and every partition owned, fences
+        included (R5); else when ZooKeeper has the offsets (R18)."""
+        if not self.plain_members():
+            return all(self._is_in_zookeeper(pair) for pair in self.partitions)
+        is_fenced = all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
+        return is_fenced and {each.mode for each in self.migrating()} == {Mode.KAFKA}
 
     def may_join_migrating(self) -> bool:
         """Not among old and Kafka consumers, unless one is there that knows better than to follow ZooKeeper."""
