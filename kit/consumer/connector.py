@@ -305,9 +305,11 @@ class ZookeeperConsumer:
             return backoff
 
     def _has_session(self) -> bool:
-        """Registered in the current session; a new one begins with nothing held (R12)."""
+        """A new one begins with nothing held; while it is over, the Kafka group goes on without this member (R12)."""
         session = self._session.current
         if session is None:
+            if self._session.is_over and self._driver.embedded is not None:
+                self._driver.embedded.subscribe([])
             return False
         if session != self._session_id:
             self._coordination.session_lost()
@@ -460,6 +462,10 @@ class ZookeeperConsumer:
         self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
 
     def _is_kafka_member(self, embedded: EmbeddedConsumer) -> bool:
+        """False if it can't be told: the proof could lower what another member committed while ZooKeeper's session is
+        in doubt (R12)."""
+        if self._gate.seconds_without_lease > 0:
+            return False
         try:
             answers = embedded.commit(self._gate.licensed(), 0)
         except KafkaException:

@@ -410,14 +410,20 @@ class Coordination:
         return (yield from self._consume(_only(mine, self.held), None, outcome, BeforeStarting(view, whole)))
 
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
-        """The embedded consumer's assignment, partition by partition as their owners let go (R1)."""
+        """The embedded consumer's assignment, partition by partition as their owners let go (R1).
+
+        One that is out of the Kafka group keeps nothing from the next owners, though it can't see who they are, unless
+        an old consumer would be among them (R13).
+        """
         kafka: KafkaAssignment = yield ReadKafkaAssignment()
         if kafka.membership is Membership.REBALANCING:
             yield from self._stop(frozenset(self.held))
             return Outcome(Ended.WAITING, decision)
         mine = split_over_threads(self.consumer_id, view.members[self.consumer_id], kafka.partitions)
         fences = self._fences(group, mine) if decision.is_fencing else {}
-        is_waiting = decision.is_fencing and not group.is_stable
+        has_old = bool(view.members.keys() - view.migration_enabled)
+        is_unknown = decision.is_fencing and not group.is_stable
+        is_waiting = is_unknown and (has_old or kafka.membership is Membership.IN)
         if is_waiting:
             yield from self._stop(frozenset(self.held) - mine.keys())
         else:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, Protocol, TypeVar
 
+from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 
 from kit.consumer import coordination as effects
@@ -215,8 +216,22 @@ class Driver:
         except (OfframpError, KazooException) as error:
             self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
             self._gate.doubtful(offsets)
+            self._drop_what_kafka_has(offsets)
             return frozenset(offsets)
         return frozenset()
+
+    def _drop_what_kafka_has(self, offsets: Offsets) -> None:
+        """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not
+        go down (R12). What can't be compared is not committed."""
+        unsaved = self._gate.unsaved(offsets)
+        if not unsaved:
+            return
+        try:
+            known = self._brokers.committed(unsaved, RELEASE_COMMIT_SECONDS)
+        except KafkaException:
+            known = {}
+        lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
+        self._gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
     def _commit_kafka(self, offsets: Offsets) -> None:
         """Best effort: told, counted, and never a reason to keep a partition."""

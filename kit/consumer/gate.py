@@ -201,6 +201,12 @@ class Gate:
         with self._lock:
             return 0.0 if self._session is None else max(0.0, self.clock() - self.until)
 
+    @property
+    def seconds_without_lease(self) -> float:
+        """How long the ZooKeeper session has been in doubt; 0 while it is certain."""
+        with self._lock:
+            return max(0.0, self.clock() - self._zookeeper_until)
+
     def _set(self, zookeeper_until: float | None = None, kafka_until: float | None = None) -> None:
         if zookeeper_until is not None:
             self._zookeeper_until = zookeeper_until

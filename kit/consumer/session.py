@@ -66,6 +66,11 @@ class Session:
         client_id = self.client.client_id
         return client_id[0] if client_id and self.client.state == KazooState.CONNECTED else None
 
+    @property
+    def is_over(self) -> bool:
+        """Nobody could say so, but without a connection for the whole time-out it is."""
+        return self.current is None and self._gate.seconds_without_lease >= self._negotiated * (1 - SAFE_PART)
+
     def close(self) -> None:
         """End the session: its znodes vanish at once."""
         self._ended.set()

@@ -19,17 +19,11 @@ from kit.consumer.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Create
-from tests.simulation.repairs import RepairedMember
 from tests.simulation.settling import settle
 from tests.simulation.world import World
 
 Class = type[PythonMember]
 T0, T1, T2, T3 = (("t", number) for number in range(4))
-
-
-def open_until(reason: str) -> object:
-    """The members as they are, which don't pass yet; see ``tests/simulation/repairs.py``."""
-    return pytest.param(PythonMember, marks=pytest.mark.xfail(strict=True, reason=reason))
 
 
 def group(member_class: Class, *kinds: str, toggle: str | None = None) -> World:
@@ -363,8 +357,7 @@ def test_r13_who_is_put_out_of_the_kafka_group_stops(member_class: Class = Pytho
     settle(world)
 
 
-@pytest.mark.parametrize("member_class", [open_until("it keeps its owner znodes"), RepairedMember])
-def test_r13_who_is_put_out_of_the_kafka_group_releases(member_class: Class) -> None:
+def test_r13_who_is_put_out_of_the_kafka_group_releases(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "mezkcc", "kc", toggle="kafka")
     world.cut("a", from_zookeeper=False, is_cut=True)
     world.run_fairly(10)
@@ -372,8 +365,7 @@ def test_r13_who_is_put_out_of_the_kafka_group_releases(member_class: Class) -> 
     settle(world)
 
 
-@pytest.mark.parametrize("member_class", [open_until("it stays in the Kafka group"), RepairedMember])
-def test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group(member_class: Class) -> None:
+def test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group(member_class: Class = PythonMember) -> None:
     """kazoo tells of a session's end when it is connected again, which may be never."""
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.cut("a", from_zookeeper=True, is_cut=True)
@@ -382,8 +374,7 @@ def test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group(member_class: Cl
     settle(world)
 
 
-@pytest.mark.parametrize("member_class", [open_until("it lowers Kafka's offset"), RepairedMember])
-def test_r12_who_lost_its_session_lowers_no_offset_in_kafka(member_class: Class) -> None:
+def test_r12_who_lost_its_session_lowers_no_offset_in_kafka(member_class: Class = PythonMember) -> None:
     """It slept through its session's end, not Kafka's; the others fell back to ZooKeeper's assignment and are further."""
     world = group(member_class, "mezkcc", "mezkcc", toggle="kafka")
     world.cut("a", from_zookeeper=True, is_cut=True)
@@ -426,7 +417,7 @@ def test_r14_who_wakes_up_hands_out_nothing_first(member_class: Class = PythonMe
 
 
 def test_r14_a_lease_counts_from_the_question(member_class: Class = PythonMember) -> None:
-    world = group(member_class, "mezkcc", "mezkcc")
+    world = group(member_class, "zk", "zk")
     world.tick()
     world.run("a", "lease", n_steps=2)  # asked, and answered by the server
     world.pause("a")
@@ -434,7 +425,7 @@ def test_r14_a_lease_counts_from_the_question(member_class: Class = PythonMember
     world.resume("a")
     world.cut("a", from_zookeeper=True, is_cut=True)
     world.run("a", "lease")
-    world.run_fairly(2, frozen=[("a", "connection")])
+    world.run_fairly(3, frozen=[("a", thread) for thread in ("connection", "callbacks", "rounds")])
     settle(world)
 
 
@@ -553,8 +544,10 @@ def test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended(
     world.run_fairly(12)
     world.leave("b")
     world.leave("c")
+    handed = dict(world.judge.handed)
     settle(world)
     assert old(world, "0").registry
+    assert all(old(world, "0").began[pair] >= handed[pair] for pair in old(world, "0").registry)
 
 
 def test_r21_every_member_has_one_share_whatever_its_streams(member_class: Class = PythonMember) -> None:

@@ -15,10 +15,10 @@ from kit.consumer.assignors import Assignment, TopicAndPartition, assign
 from kit.consumer.coordination import Coordination, GroupView, KafkaGroup, Offsets, Pairs, whole_assignment
 from kit.consumer.gate import Gate
 from kit.consumer.migration import decide
-from tests.simulation.model_embedded import Embedded, Waiting
+from tests.simulation.model_embedded import Embedded
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_znodes import ZnodeSteps
-from tests.simulation.model_zookeeper import SESSION_SECONDS, ConnectionLost, Create, Delete
+from tests.simulation.model_zookeeper import SESSION_SECONDS, Create, Delete
 from tests.simulation.steps import Steps, Thread
 
 NEVER = 1e9
@@ -344,20 +344,6 @@ class WaitsAndConsumes(Coordination):
         return (yield from super()._follow_kafka(view, decision, group))
 
 
-class UnreadableToggle(PythonMember):
-    """A toggle that can't be read ends the answer to a rebalance."""
-
-    def do_ReadToggle(self, effect: effects.ReadToggle) -> Steps:
-        return self.znodes.read_toggle()
-
-    def revoked(self) -> Steps:
-        try:
-            yield from super().revoked()
-        except ConnectionLost:
-            self.gate.stop(self.gate.consuming())
-            self.gate.forget_unsaved()
-
-
 class UnansweredIsUnsaved(PythonMember):
     """A rebalance is answered with what another thread has stopped and not committed yet."""
 
@@ -410,18 +396,6 @@ class NothingConfined(PythonMember):
         pass
 
 
-class CommitsLate(Embedded):
-    """A commit that waited is sent in whatever generation it then is."""
-
-    def commit_waiting(self, waiting: Waiting) -> None:
-        self._sent.clear()
-        waiting.failed, waiting.is_answered = self.commit_now(waiting.offsets), True
-
-
-class LateCommits(PythonMember):
-    embedded_class = CommitsLate
-
-
 class BeginsWhereFetched(Gate):
     """A partition begins at the offset that was fetched, though its last commit is still under way."""
 
@@ -439,3 +413,36 @@ class UnprovenMembership(Embedded):
 
 class StandsStillUnproven(PythonMember):
     embedded_class = UnprovenMembership
+
+
+class StaysInTheKafkaGroup(PythonMember):
+    """R12: without ZooKeeper it waits to be told that its session is over."""
+
+    def _has_session(self) -> Steps:
+        if self.client.current is None:
+            return False
+        return (yield from super()._has_session())
+
+
+class ProofInDoubt(Embedded):
+    """R12: the commit that proves a membership is sent whoever has the partitions by then."""
+
+    def _is_put_out(self) -> bool:
+        licensed = self._member.gate.licensed()
+        return not licensed or bool(self.commit_now(licensed))
+
+
+class ProvesInDoubt(PythonMember):
+    embedded_class = ProofInDoubt
+
+    def _drop_what_kafka_has(self, offsets: Offsets) -> Steps:
+        yield None
+
+
+class KeepsFromTheUnknown(Coordination):
+    """R13: who is out of the Kafka group waits for a description of it."""
+
+    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> effects.Round:
+        if decision.is_fencing and not group.is_stable:
+            return effects.Outcome(effects.Ended.WAITING, decision)
+        return (yield from super()._follow_kafka(view, decision, group))

@@ -153,8 +153,19 @@ class EffectSteps:
         except ConnectionLost:
             self.has_failed_to_commit = True
             self.gate.doubtful(effect.offsets)
+            yield from self._drop_what_kafka_has(effect.offsets)
             return frozenset(effect.offsets)
         return frozenset()
+
+    def _drop_what_kafka_has(self, offsets: Offsets) -> Steps:
+        unsaved = self.gate.unsaved(offsets)
+        yield None
+        if self.embedded is None or not self.embedded.client.is_reachable:
+            self.world.judge.kafka_refused(unsaved)
+            self.gate.saved(unsaved)
+            return
+        known = self.world.group.offsets
+        self.gate.saved({pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset})
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """What is not in Kafka yet, best effort."""

@@ -131,6 +131,8 @@ class Embedded:
         yield from self._member.lost()
 
     def _is_put_out(self) -> bool:
+        if self._member.gate.seconds_without_lease > 0:
+            return True
         licensed = self._member.gate.licensed()
         return not licensed or bool(self.commit_now(licensed))
 

@@ -32,7 +32,8 @@ Result = TypeVar("Result")
 
 
 class OldConsumer:
-    """``registry``: what it believes to own; ``fetching``: what it hands out, from where."""
+    """``registry``: what it believes to own; ``fetching``: what it hands out, from where;
+    ``began``: where it began."""
 
     def __init__(self, world: World, name: str, n_streams: int = 2) -> None:
         self.world = world
@@ -42,6 +43,7 @@ class OldConsumer:
         self.n_tries = 0
         self.registry: Assignment = {}
         self.fetching: dict[TopicAndPartition, int] = {}
+        self.began: dict[TopicAndPartition, int] = {}
         self.client = ZookeeperClient(world.zookeeper, self)
         self._checkpoints: dict[TopicAndPartition, int] = {}
         self._is_triggered = self._has_new_session = False
@@ -120,7 +122,7 @@ class OldConsumer:
         self.registry = mine
         yield None
         self.world.judge.starts_old(offsets)
-        self.fetching, self._checkpoints = dict(offsets), dict(offsets)
+        self.began, self.fetching, self._checkpoints = dict(offsets), dict(offsets), dict(offsets)
         return True
 
     def _own_part(self) -> Steps:

@@ -179,6 +179,9 @@ class PythonMember(EffectSteps):
     def _has_session(self) -> Steps:
         session = self.client.current
         if session is None:
+            is_over = self.gate.seconds_without_lease >= SESSION_SECONDS * (1 - SAFE_PART)
+            if is_over and self.embedded is not None:
+                self.embedded.subscribe([])
             return False
         yield None
         if session != self._session:
