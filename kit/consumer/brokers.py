@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 
 from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.config import ConsumerConfig
-from kit.consumer.coordination import KafkaGroup, Offsets
+from kit.consumer.effects import KafkaGroup, Offsets
 from kit.errors import ConnectError
 from kit.read.multiread import Znode, fetch_children, fetch_data
 

@@ -10,18 +10,11 @@ from typing import Any, Protocol, TypeVar
 from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 
-from kit.consumer import coordination as effects
+from kit.consumer import effects
 from kit.consumer.assignors import Assignment, TopicAndPartition
 from kit.consumer.brokers import GroupBrokers
-from kit.consumer.coordination import (
-    Effect,
-    GroupView,
-    KafkaAssignment,
-    KafkaGroup,
-    Membership,
-    Offsets,
-    whole_assignment,
-)
+from kit.consumer.coordination import whole_assignment
+from kit.consumer.effects import Effect, GroupView, KafkaAssignment, KafkaGroup, Membership, Offsets
 from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
 from kit.consumer.gate import Gate
 from kit.consumer.metrics import Metrics
@@ -76,10 +69,12 @@ class Driver:
         reset: str,
         commits: bool,
         viewed: Callable[[GroupView], None],
+        changed: threading.Event,
+        listener: ConsumerRebalanceListener | None,
     ) -> None:
-        self.changed = threading.Event()
+        self.changed = changed
         self.embedded: EmbeddedConsumer | None = None
-        self.listener: ConsumerRebalanceListener | None = None
+        self._listener = listener
         self._consumer_id = consumer_id
         self._znodes = znodes
         self._gate = gate
@@ -249,25 +244,25 @@ class Driver:
             log.log(level, "%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
 
     def _tell_releasing(self, partitions: effects.Pairs) -> None:
-        if self.listener is None:
+        if self._listener is None:
             return
         by_topic: dict[str, set[int]] = {}
         for topic, partition in partitions:
             by_topic.setdefault(topic, set()).add(partition)
         try:
-            self.listener.before_releasing_partitions(by_topic)
+            self._listener.before_releasing_partitions(by_topic)
         except Exception:
             log.exception("%s: before_releasing_partitions failed; the partitions are released", self._consumer_id)
             self._metrics.listener_failed()
 
     def _tell_starting(self, view: GroupView, assignment: Assignment | None) -> None:
-        if self.listener is None:
+        if self._listener is None:
             return
         whole = assignment if assignment is not None else self._stable_assignment(view)
         by_topic: dict[str, dict[int, str]] = {}
         for (topic, partition), thread in sorted(whole.items()):
             by_topic.setdefault(topic, {})[partition] = thread
-        self.listener.before_starting_fetchers(self._consumer_id, by_topic)
+        self._listener.before_starting_fetchers(self._consumer_id, by_topic)
 
     def _stable_assignment(self, view: GroupView) -> Assignment:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""

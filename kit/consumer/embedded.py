@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.coordination import KafkaAssignment, Membership, Offsets
+from kit.consumer.effects import KafkaAssignment, Membership, Offsets
 
 log = logging.getLogger("offramp.consumer")
 

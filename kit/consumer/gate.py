@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import Offsets, Pairs
+from kit.consumer.effects import Offsets, Pairs
 
 if TYPE_CHECKING:
     from kit.consumer.streams import Stream

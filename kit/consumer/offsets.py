@@ -16,7 +16,7 @@ from typing import Protocol
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.coordination import Offsets
+from kit.consumer.effects import Offsets
 from kit.consumer.znodes import GroupZnodes
 
 log = logging.getLogger("offramp.consumer")

@@ -17,7 +17,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError, Rolle
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent
 
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import FENCE_SUFFIX, GroupView, Pairs
+from kit.consumer.effects import FENCE_SUFFIX, GroupView, Pairs
 from kit.errors import ConnectError, NotFound, ReadError
 from kit.read.multiread import Znode, fetch_children, fetch_data
 from kit.read.registration import Registration, parse_registration

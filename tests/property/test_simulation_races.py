@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit.consumer import coordination as effects
-from kit.consumer.coordination import FENCE_SUFFIX, Ended, Membership
+from kit.consumer import effects
+from kit.consumer.coordination import Ended
+from kit.consumer.effects import FENCE_SUFFIX, Membership
 from kit.consumer.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember

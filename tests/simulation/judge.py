@@ -32,9 +32,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kit.consumer import coordination as effects
+from kit.consumer import effects
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import Effect, GroupView, Offsets
+from kit.consumer.effects import Effect, GroupView, Offsets
 from kit.consumer.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_kafka_group import GroupClient

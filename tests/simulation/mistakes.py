@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kit.consumer import coordination as effects
+from kit.consumer import effects
 from kit.consumer.assignors import Assignment, TopicAndPartition, assign
-from kit.consumer.coordination import Coordination, GroupView, KafkaGroup, Offsets, Pairs, whole_assignment
+from kit.consumer.coordination import Coordination, Ended, Outcome, Round, whole_assignment
+from kit.consumer.effects import GroupView, KafkaGroup, Offsets, Pairs
 from kit.consumer.gate import Gate
 from kit.consumer.migration import decide
 from tests.simulation.model_embedded import Embedded
@@ -138,7 +139,7 @@ class D9(PythonMember):
 
 
 class RestartsAlways(Coordination):
-    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> effects.Round:
+    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         yield from self._stop(frozenset(self.held))
         return (yield from super()._follow_kafka(view, decision, group))
 
@@ -177,7 +178,7 @@ class D15(PythonMember):
 
     n_blocked = 0
 
-    def _after(self, outcome: effects.Outcome) -> Steps:
+    def _after(self, outcome: Outcome) -> Steps:
         self.n_blocked = self.n_blocked + 1 if outcome.blocked else 0
         pause = yield from super()._after(outcome)
         return NEVER if self.n_blocked >= 4 else pause
@@ -193,7 +194,7 @@ class D15(PythonMember):
 class OffsetsBeforeClaim(Coordination):
     """As the old consumer: the last owner may commit in between."""
 
-    def _follow_zookeeper(self, view: GroupView, decision: Any, group: KafkaGroup) -> effects.Round:
+    def _follow_zookeeper(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         whole = assign(self.strategy, view.members, view.partitions, self.hash_form)
         early: Offsets = yield effects.FetchOffsets(frozenset(self._own(whole)))
         steps, answer = super()._follow_zookeeper(view, decision, group), None
@@ -207,7 +208,7 @@ class OffsetsBeforeClaim(Coordination):
 
 
 class ReleaseBeforeCommit(Coordination):
-    def _let_go(self, mine: Assignment) -> effects.Steps:
+    def _let_go(self, mine: Assignment) -> Steps:
         leaving = frozenset(pair for pair in self.held if pair not in mine)
         if leaving:
             yield effects.Stop(leaving)
@@ -216,7 +217,7 @@ class ReleaseBeforeCommit(Coordination):
 
 
 class ReleaseBeforeStop(Coordination):
-    def _let_go(self, mine: Assignment) -> effects.Steps:
+    def _let_go(self, mine: Assignment) -> Steps:
         leaving = frozenset(pair for pair in self.held if pair not in mine)
         if leaving:
             yield effects.Release(leaving)
@@ -276,7 +277,7 @@ class TheftIgnored(PythonMember):
 class DoubtsForgotten(Coordination):
     """A round that ends is sure of itself, whatever came in its middle."""
 
-    def reconcile(self) -> effects.Round:
+    def reconcile(self) -> Round:
         outcome = yield from super().reconcile()
         self.is_sure = True
         return outcome
@@ -321,15 +322,15 @@ class LostIgnored(PythonMember):
 class DeafWithoutTimer(PythonMember):
     """A missed watch is never made good."""
 
-    def _after(self, outcome: effects.Outcome) -> Steps:
+    def _after(self, outcome: Outcome) -> Steps:
         pause = yield from super()._after(outcome)
-        return NEVER if outcome.ended is effects.Ended.SETTLED else pause
+        return NEVER if outcome.ended is Ended.SETTLED else pause
 
 
 class AnswersInZookeepersMode(Coordination):
     """A rebalance stops only what Kafka's assignment licensed, whatever the toggle says."""
 
-    def revoked(self) -> effects.Steps:
+    def revoked(self) -> Steps:
         yield from self._commit((yield effects.StopLicensed()))
         yield effects.Forget()
 
@@ -337,10 +338,10 @@ class AnswersInZookeepersMode(Coordination):
 class WaitsAndConsumes(Coordination):
     """While the Kafka group rebalances, what ZooKeeper's assignment gave goes on."""
 
-    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> effects.Round:
+    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         kafka: effects.KafkaAssignment = yield effects.ReadKafkaAssignment()
         if kafka.membership is effects.Membership.REBALANCING:
-            return effects.Outcome(effects.Ended.WAITING, decision)
+            return Outcome(Ended.WAITING, decision)
         return (yield from super()._follow_kafka(view, decision, group))
 
 
@@ -442,7 +443,7 @@ class ProvesInDoubt(PythonMember):
 class KeepsFromTheUnknown(Coordination):
     """R13: who is out of the Kafka group waits for a description of it."""
 
-    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> effects.Round:
+    def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         if decision.is_fencing and not group.is_stable:
-            return effects.Outcome(effects.Ended.WAITING, decision)
+            return Outcome(Ended.WAITING, decision)
         return (yield from super()._follow_kafka(view, decision, group))

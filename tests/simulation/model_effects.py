@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from kit.consumer import coordination as effects
+from kit.consumer import effects
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import Effect, GroupView, Offsets, Pairs, whole_assignment
+from kit.consumer.coordination import whole_assignment
+from kit.consumer.effects import Effect, GroupView, Offsets, Pairs
 from kit.consumer.gate import Gate
 from kit.consumer.migration import Mode
 from tests.simulation.model_embedded import Embedded

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.coordination import KafkaAssignment, Membership, Offsets, Pairs
+from kit.consumer.effects import KafkaAssignment, Membership, Offsets, Pairs
 from tests.simulation.model_kafka_group import GROUP_SESSION_SECONDS, GroupClient, Rejected, Unavailable
 from tests.simulation.steps import Steps
 

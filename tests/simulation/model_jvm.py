@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from kit.consumer.assignors import Assignment, TopicAndPartition, assign_range
-from kit.consumer.coordination import Offsets, Pairs
+from kit.consumer.effects import Offsets, Pairs
 from tests.simulation.model_kafka_group import GroupClient, Rejected, Unavailable
 from tests.simulation.model_zookeeper import (
     CHILDREN,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from kit.consumer.assignors import TopicAndPartition, assign_range
-from kit.consumer.coordination import KafkaGroup, Offsets, Pairs
+from kit.consumer.effects import KafkaGroup, Offsets, Pairs
 from tests.simulation.steps import Steps
 
 GROUP_SESSION_SECONDS = 6.0

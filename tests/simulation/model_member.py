@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kit.consumer import coordination as effects
+from kit.consumer import effects
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import Coordination, Effect, Ended, Outcome, Pairs
+from kit.consumer.coordination import Coordination, Ended, Outcome
+from kit.consumer.effects import Effect, Pairs
 from kit.consumer.gate import Gate
 from kit.consumer.migration import Mode
 from kit.consumer.registration import thread_ids

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import FENCE_SUFFIX, GroupView, Offsets, Pairs
+from kit.consumer.effects import FENCE_SUFFIX, GroupView, Offsets, Pairs
 from tests.simulation.model_zookeeper import (
     GONE,
     Callback,

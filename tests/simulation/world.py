@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.coordination import Offsets
+from kit.consumer.effects import Offsets
 from kit.consumer.migration import Mode
 from tests.simulation.judge import Judge
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
