@@ -10,8 +10,20 @@
     │   ├── NotFound         8   the group or topic named isn't there
     │   └── PartialRead     12   the answer was printed, but some of it could not be read: see the errors
     ├── HistoryError         9   a stored history can't be appended to or loaded
-    └── LabError            10   a process of the lab did not start, answer or stop
-        └── SetupError      11   a part to install (jars, Java, browser) can't be had
+    ├── LabError            10   a process of the lab did not start, answer or stop
+    │   └── SetupError      11   a part to install (jars, Java, browser) can't be had
+    ├── PlanError           13   a plan can't be made, its file can't be read or was edited: plan again
+    │   ├── NothingToDo     14   the cluster is as desired already
+    │   └── UnsafePlan      15   a rule forbids it: mend what the rule names, or override it by its name
+    ├── ApprovalError       16   it was not approved, or that approval doesn't hold: approve the plan that is meant
+    │   └── StalePlan       17   what the plan observed has changed: nothing was done; plan again
+    ├── RunError            18   a run ended before it was verified: see its evidence; resume it or undo it
+    │   ├── StepFailed      19   a step failed in a way that nobody had foreseen: the evidence has the traceback
+    │   ├── TargetBusy      20   another run works on the same group: wait for it, or stop it
+    │   ├── LockLost        21   the lock of the run was lost, so it stopped: look who has it, then resume or undo
+    │   ├── Stopped         22   it was asked to stop, and did: resume it or undo it
+    │   └── IllegalMove     23   a run in that state can't do that; the message says what it can
+    └── EvidenceError       24   a run's evidence can't be written or read, or was edited
 
 The numbers are the exit codes of the command line. Messages say which cluster, group or topic-partition, what was
 expected, what was found and what to do; they never hold a secret.
@@ -68,3 +80,51 @@ class LabError(OfframpError):
 
 class SetupError(LabError):
     exit_code = 11
+
+
+class PlanError(OfframpError):
+    exit_code = 13
+
+
+class NothingToDo(PlanError):
+    exit_code = 14
+
+
+class UnsafePlan(PlanError):
+    exit_code = 15
+
+
+class ApprovalError(OfframpError):
+    exit_code = 16
+
+
+class StalePlan(ApprovalError):
+    exit_code = 17
+
+
+class RunError(OfframpError):
+    exit_code = 18
+
+
+class StepFailed(RunError):
+    exit_code = 19
+
+
+class TargetBusy(RunError):
+    exit_code = 20
+
+
+class LockLost(RunError):
+    exit_code = 21
+
+
+class Stopped(RunError):
+    exit_code = 22
+
+
+class IllegalMove(RunError):
+    exit_code = 23
+
+
+class EvidenceError(OfframpError):
+    exit_code = 24

@@ -1,0 +1,73 @@
+"""Back: what was done is undone, newest step first, and each is read back as not done."""
+
+from __future__ import annotations
+
+from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.migrate.journal import Entry
+from kit.migrate.performer import StepState
+from kit.migrate.record import RunRecord
+from kit.migrate.states import RunState
+from kit.migrate.step import Step
+from kit.migrate.workplace import Workplace
+
+
+def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
+    """Every step that may have written something and was not taken back, newest first."""
+    return tuple(it for it in reversed(record.plan.steps) if record.has_begun(it) and not record.is_undone(it))
+
+
+class Backward:
+    """One walk back to how it was before the run; ``step`` is where it is."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+        self.step: Step | None = None
+
+    def refuse_if_stuck(self) -> None:
+        """Raises:
+        RunError: a step that is done can't be undone; before anything is taken back, so that it isn't left halfway.
+        """
+        for step in steps_to_undo(self._place.record):
+            if (
+                step.changes
+                and step.cannot_be_undone is not None
+                and self._place.performer.state(step) != StepState.NOT_DONE
+            ):
+                raise RunError(
+                    f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}; nothing was taken back"
+                )
+
+    def walk(self) -> None:
+        """Raises:
+        RunError: a step could not be taken back.
+        Stopped, LockLost: at the end of an item, or between steps.
+        """
+        for step in steps_to_undo(self._place.record):
+            self.step = step
+            self._place.raise_if_halted()
+            self._undo(step)
+        self._place.journal.move(RunState.UNDONE)
+
+    def _undo(self, step: Step) -> None:
+        if not step.changes:
+            self._place.journal.append(
+                Entry("step_undone", step.step_id, None, "ok", sentence="It had written nothing.")
+            )
+            return
+        state = self._place.performer.state(step)
+        if state == StepState.UNKNOWN:
+            raise RunError("nobody can tell how far it came; undo again when the cluster can")
+        if state != StepState.NOT_DONE:
+            acted = self._place.mark_cut_off(step)
+            undo = self._place.performer.undo
+            self._place.carry_out(step, "undone", lambda report: undo(step, acted, report))
+        self._place.wait_for(step, lambda: self._is_back(step), "step_undone")
+
+    def _is_back(self, step: Step) -> tuple[bool, str, str | None]:
+        try:
+            state = self._place.performer.state(step)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            return False, f"it can't be asked now: {error}", None
+        return state == StepState.NOT_DONE, f"The cluster says: {state}.", None

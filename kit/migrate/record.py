@@ -1,0 +1,265 @@
+"""What a run did, loaded from its folder and held against itself: plan, approvals, events, verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kit.errors import EvidenceError, IllegalMove, OfframpError
+from kit.migrate.approval import Approval, load_approval
+from kit.migrate.event import COLUMNS, Chain, Event, parse_chain, shown, to_row
+from kit.migrate.journal import APPROVAL, EVENTS, PLAN
+from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome
+from kit.migrate.plan import Plan, load_plan
+from kit.migrate.states import AT_WORK, RunState, moved
+from kit.migrate.step import Step
+from kit.migrate.values import canonical, digest_of, parse_json
+
+VERDICT = "verdict.json"
+REPORT = "report.html"
+_WRITTEN = {Outcome.CONFIRMED: 2, Outcome.UNKNOWN: 1}
+"""Which outcomes mean that something was or may have been written; a later one that says less doesn't unsay it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run as its evidence tells it. ``notes`` says what is unusual about the evidence without being an edit."""
+
+    run_id: str
+    folder: Path
+    plan: Plan
+    approvals: tuple[Approval, ...]
+    events: tuple[Event, ...]
+    head: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> RunState:
+        return RunState(self.events[-1].state)
+
+    @property
+    def sentence(self) -> str:
+        """What the last ending said, or that there was none."""
+        if self.is_at_work:
+            return "It is running, or was cut off: resume it or undo it once nobody holds its lock."
+        return next((event.sentence or "" for event in reversed(self.events) if event.event == "ended"), "")
+
+    @property
+    def is_at_work(self) -> bool:
+        return self.state in AT_WORK
+
+    def has_begun(self, step: Step) -> bool:
+        """Whether the step's act was ever called: something may have been written."""
+        return self._any("moved", step, state=RunState.ACTING)
+
+    def is_verified(self, step: Step) -> bool:
+        return self._any("verified", step, outcome="ok")
+
+    def is_undone(self, step: Step) -> bool:
+        """Whether the step was taken back."""
+        return self._any("step_undone", step, outcome="ok")
+
+    def acted(self, step: Step) -> ActedRecord:
+        """The outcome of each item over all acts of a step: what was written once stays so."""
+        outcomes: dict[str, ItemOutcome] = {}
+        for event in self.events:
+            if event.event == "acted" and event.step_id == step.step_id:
+                new = _outcome(event)
+                old = outcomes.get(new.item)
+                if old is None or _WRITTEN.get(new.outcome, 0) >= _WRITTEN.get(old.outcome, 0):
+                    outcomes[new.item] = new
+        return ActedRecord(step.step_id, tuple(outcomes.values()))
+
+    def _any(self, event: str, step: Step, state: str | None = None, outcome: str | None = None) -> bool:
+        return any(
+            it.event == event
+            and it.step_id == step.step_id
+            and (state is None or it.state == state)
+            and (outcome is None or it.outcome == outcome)
+            for it in self.events
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run in a list of them; where ``error`` says why it can't be read, all but ``run_id`` is None."""
+
+    run_id: str
+    state: str | None = None
+    kind: str | None = None
+    subject: str | None = None
+    cluster_id: str | None = None
+    plan_digest: str | None = None
+    made_by: str | None = None
+    approved_by: str | None = None
+    started_at: str | None = None
+    last_event_at: str | None = None
+    n_events: int | None = None
+    sentence: str | None = None
+    error: str | None = None
+
+
+def load_run(folder: Path) -> RunRecord:
+    """A run's record, its state found by making all its moves again.
+
+    Raises:
+        EvidenceError: the folder can't be read, or its evidence was edited; what, and where.
+    """
+    try:
+        return _loaded(folder)
+    except (OSError, OfframpError, ValueError, LookupError, TypeError) as error:
+        raise EvidenceError(f"{folder}: {error}") from error
+
+
+def list_runs(root: Path) -> tuple[RunRow, ...]:
+    """All runs under ``root``, oldest first; none where there is no such folder yet.
+
+    Raises:
+        EvidenceError: ``root`` itself can't be read.
+    """
+    return tuple(_row(folder) for folder in _folders(root))
+
+
+def event_rows(root: Path) -> list[dict[str, str | int | None]]:
+    """The events of all runs under ``root`` as rows of :data:`kit.migrate.event.COLUMNS`.
+
+    A run whose evidence can't be trusted is one row, with the event ``unreadable`` and the error.
+
+    Raises:
+        EvidenceError: ``root`` itself can't be read.
+    """
+    rows: list[dict[str, str | int | None]] = []
+    for folder in _folders(root):
+        try:
+            rows += [to_row(event) for event in load_run(folder).events]
+        except EvidenceError as error:
+            rows.append(dict.fromkeys(COLUMNS) | {"run_id": folder.name, "event": "unreadable", "error": str(error)})
+    return rows
+
+
+def verdict_of(record: RunRecord, report: str) -> dict[str, Any]:
+    """What ``verdict.json`` says: how it ended, and hashes of all that this rests on."""
+    content: dict[str, Any] = {
+        "run_id": record.run_id,
+        "state": str(record.state),
+        "sentence": record.sentence,
+        "ended_at": record.events[-1].at,
+        "plan_digest": record.plan.digest,
+        "approved_by": [approval.approved_by for approval in record.approvals],
+        "last_seq": len(record.events),
+        "last_line_sha256": record.head,
+        "report_sha256": _sha256(report.encode()),
+    }
+    return {**content, "checksum": digest_of(content)}
+
+
+def _loaded(folder: Path) -> RunRecord:
+    chain = parse_chain((folder / EVENTS).read_bytes(), folder.name)
+    if not chain.events:
+        raise EvidenceError(f"{EVENTS} is empty: the run was cut off before it began; nothing was done")
+    _replay(chain.events)
+    plan = load_plan(folder / PLAN)
+    files = [folder / APPROVAL, *sorted(folder.glob("approval-*.json"), key=_number)]
+    approvals = tuple(load_approval(file) for file in files)
+    _refuse_others(chain, plan, approvals)
+    notes = (*_torn_notes(chain), *_verdict_notes(folder, chain))
+    return RunRecord(folder.name, folder, plan, approvals, chain.events, chain.head, notes)
+
+
+def _replay(events: tuple[Event, ...]) -> None:
+    state = RunState.PLANNED
+    for event in events:
+        try:
+            state = moved(state, RunState(event.state)) if event.event == "moved" else state
+        except (IllegalMove, ValueError) as error:
+            raise EvidenceError(f"line {event.seq}: {error}") from error
+        if event.state != state:
+            raise EvidenceError(f"line {event.seq} says {event.state}, but the run was {state}")
+
+
+def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) -> None:
+    """The files beside the journal have to be those that the journal tells of."""
+    planned = parse_json(chain.events[0].details or "null")
+    if not isinstance(planned, dict) or planned.get("plan_digest") != plan.digest:
+        raise EvidenceError(f"{PLAN} is not the plan that was carried out")
+    told = [event.details for event in chain.events if event.event == "approved"]
+    if told != [canonical(approval.to_json()) for approval in approvals][: len(told)] or len(approvals) > len(told) + 1:
+        raise EvidenceError("the approvals are not those that were given")
+
+
+def _torn_notes(chain: Chain) -> Iterator[str]:
+    if chain.torn:
+        yield f"The last line is torn, its writer died over it: {shown(chain.torn)!r}."
+
+
+def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
+    state = RunState(chain.events[-1].state)
+    path = folder / VERDICT
+    if not path.exists():
+        if chain.events[-1].event == "ended":
+            yield f"It ended {state}, and {VERDICT} is missing."
+        return
+    verdict = parse_json(path.read_text(encoding="utf-8"))
+    if not isinstance(verdict, dict):
+        raise EvidenceError(f"{VERDICT} is not a verdict")
+    content = {name: value for name, value in verdict.items() if name != "checksum"}
+    if digest_of(content) != verdict.get("checksum"):
+        raise EvidenceError(f"{VERDICT} was edited")
+    seq = content["last_seq"]
+    if seq > len(chain.events):
+        raise EvidenceError(f"{EVENTS} has {len(chain.events)} lines; there were {seq}: the last ones were removed")
+    heads = [event.previous for event in chain.events[1:]] + [chain.head]
+    if (heads[seq - 1], chain.events[seq - 1].state) != (content["last_line_sha256"], content["state"]):
+        raise EvidenceError(f"{VERDICT} is not the verdict on these events")
+    if seq < len(chain.events):
+        yield f"{VERDICT} is of line {seq}; the run went on after it."
+    elif _sha256((folder / REPORT).read_bytes()) != content["report_sha256"]:
+        raise EvidenceError(f"{REPORT} was edited")
+
+
+def _outcome(event: Event) -> ItemOutcome:
+    before: Any = parse_json(event.before or "null")
+    after: Any = parse_json(event.after or "null")
+    return ItemOutcome(event.item or "", Outcome(event.outcome or ""), before, after, event.error)
+
+
+def _folders(root: Path) -> list[Path]:
+    try:
+        if not root.exists():
+            return []
+        return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError as error:
+        raise EvidenceError(f"{root} can't be read: {error.strerror}") from error
+
+
+def _row(folder: Path) -> RunRow:
+    try:
+        record = load_run(folder)
+    except EvidenceError as error:
+        return RunRow(folder.name, error=str(error))
+    plan, events = record.plan, record.events
+    return RunRow(
+        record.run_id,
+        str(record.state),
+        plan.kind,
+        plan.subject,
+        plan.cluster_id,
+        plan.digest,
+        plan.made_by,
+        ", ".join(approval.approved_by for approval in record.approvals),
+        events[0].at,
+        events[-1].at,
+        len(events),
+        record.sentence,
+    )
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.partition("-")[2])
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,80 @@
+"""The states of a run and the moves between them: all of them, in one table.
+
+    PLANNED ── APPROVED ── OBSERVING ── CHECKING ── ACTING ── VERIFYING ── VERIFIED
+                               │ ▲          ▲                     │
+                             VOID │          └──── next step ──────┘
+                                  │
+      STOPPED, FAILED, or a crash in any of these: go on (OBSERVING) or back (UNDOING)
+
+    UNDOING ── UNDONE, or UNDO_HALTED ── UNDOING
+
+A run that ended without saying so (a crash, a lost kernel) is in the state that its last event names.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kit.errors import IllegalMove
+
+
+class RunState(StrEnum):
+    PLANNED = "PLANNED"
+    APPROVED = "APPROVED"
+    OBSERVING = "OBSERVING"
+    """What the plan observed is read again and compared."""
+    CHECKING = "CHECKING"
+    """One step's precondition is being checked."""
+    ACTING = "ACTING"
+    """One step is writing."""
+    VERIFYING = "VERIFYING"
+    """One step's writes are being read back, until its deadline."""
+    VERIFIED = "VERIFIED"
+    """Every step was verified."""
+    STOPPED = "STOPPED"
+    """It was asked to stop, lost its lock, or its approval ran out: at the end of an item, nothing half written."""
+    FAILED = "FAILED"
+    """A step failed: nothing more is written until it is resumed or undone."""
+    VOID = "VOID"
+    """What the plan observed has changed: nothing was written, the approval is worth nothing any more."""
+    UNDOING = "UNDOING"
+    """What was done is being taken back, newest step first."""
+    UNDO_HALTED = "UNDO_HALTED"
+    """Taking back stopped or failed on the way; going forward again needs a new plan."""
+    UNDONE = "UNDONE"
+    """All that was done was taken back, and read back."""
+
+
+_S = RunState
+_WAYS_ON = {_S.FAILED, _S.STOPPED, _S.OBSERVING, _S.UNDOING}
+
+MOVES: dict[RunState, frozenset[RunState]] = {
+    _S.PLANNED: frozenset({_S.APPROVED}),
+    _S.APPROVED: frozenset({_S.OBSERVING}),
+    _S.OBSERVING: frozenset({_S.CHECKING, _S.VERIFYING, _S.VERIFIED, _S.VOID, *_WAYS_ON}),
+    _S.CHECKING: frozenset({_S.ACTING, *_WAYS_ON}),
+    _S.ACTING: frozenset({_S.VERIFYING, *_WAYS_ON}),
+    _S.VERIFYING: frozenset({_S.CHECKING, _S.VERIFIED, *_WAYS_ON}),
+    _S.STOPPED: frozenset({_S.OBSERVING, _S.UNDOING}),
+    _S.FAILED: frozenset({_S.OBSERVING, _S.UNDOING}),
+    _S.VERIFIED: frozenset({_S.UNDOING}),
+    _S.UNDOING: frozenset({_S.UNDOING, _S.UNDONE, _S.UNDO_HALTED}),
+    _S.UNDO_HALTED: frozenset({_S.UNDOING}),
+    _S.UNDONE: frozenset(),
+    _S.VOID: frozenset(),
+}
+
+AT_WORK = frozenset({_S.OBSERVING, _S.CHECKING, _S.ACTING, _S.VERIFYING, _S.UNDOING})
+"""A run in one of these is running now, or was cut off: only its lock can tell."""
+
+
+def moved(old: RunState, new: RunState) -> RunState:
+    """``new``, if there is such a move.
+
+    Raises:
+        IllegalMove: there is none; those that there are, are named.
+    """
+    if new not in MOVES[old]:
+        legal = ", ".join(sorted(MOVES[old])) or "nowhere, it is over"
+        raise IllegalMove(f"a run that is {old} can't become {new}; from there it goes to: {legal}")
+    return new
