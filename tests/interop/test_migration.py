@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kit.lab import faults
+from kit.lab.cable import Cable
 from tests.interop.group import IS_SOAK, Group, gauges_of
 
 MakeGroup = Callable[..., Group]
@@ -160,6 +161,23 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
         server.process.resume()
     shared.await_mode(kafka=True, consumed=12)
     assert_exclusive(shared)
+
+
+def test_a_member_that_is_cut_off_from_zookeeper_leaves_the_kafka_group(group: MakeGroup) -> None:
+    """R12: nobody can tell it that its session is over, and the others must not wait for it."""
+    shared = group(12)
+    with Cable(shared.lab.zookeeper_connect) as cable:
+        (cut_off,) = shared.add_python("mezkcc", settings={"zookeeper.connect": cable.address})
+        (other,) = shared.add_python("mezkcc")
+        shared.toggle("kafka")
+        shared.await_mode(kafka=True, consumed=12)
+        cable.cut()
+        shared.await_(lambda: gauges_of(other)["ConsumedPartitionsCount"] == 12, "the other has all")
+        shared.await_(lambda: gauges_of(cut_off)["KafkaOwnedPartitionsCount"] == 0, "it is no Kafka member")
+        cable.mend()
+        shared.await_mode(kafka=True, consumed=12)
+        shared.await_(lambda: gauges_of(cut_off)["ConsumedPartitionsCount"] == 6, "they share again")
+        assert_exclusive(shared)
 
 
 def test_a_member_that_slept_out_of_the_kafka_group_hands_out_nothing(group: MakeGroup) -> None:
