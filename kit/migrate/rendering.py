@@ -15,7 +15,9 @@ from kit.migrate.values import Json, canonical
 def shown(value: Json) -> str:
     """A value for a person: text as it is, nothing as a dash, the rest as JSON. No control characters."""
     text = "–" if value is None else value if isinstance(value, str) else canonical(value)
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    return (
+        text if text.isprintable() else "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    )
 
 
 def plan_rows(plan: Plan) -> list[dict[str, Json]]:

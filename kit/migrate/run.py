@@ -26,10 +26,10 @@ from kit.migrate.clock import Clock
 from kit.migrate.event import Event
 from kit.migrate.files import write_whole
 from kit.migrate.forward import Forward
-from kit.migrate.journal import Entry, Journal, create_run
+from kit.migrate.journal import PLAN, Entry, Journal, create_run
 from kit.migrate.pages import record_html
 from kit.migrate.performer import Lock, Performer, refuse_other_cluster
-from kit.migrate.plan import UNDO, Plan
+from kit.migrate.plan import UNDO, Plan, load_plan
 from kit.migrate.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
@@ -157,7 +157,7 @@ class Run:
 
     @contextmanager
     def _at_work(self, verb: str, begins_from: set[RunState]) -> Iterator[Workplace]:
-        plan = load_run(self.folder).plan
+        plan = load_plan(self.folder / PLAN)
         refuse_other_cluster(plan, self._performer)
         self._lock.acquire(plan.targets, self.run_id)
         try:

@@ -18,7 +18,7 @@ class Change:
     after: Json
 
     def __post_init__(self) -> None:
-        refuse_secrets({self.item: {"before": self.before, "after": self.after}}, "a change")
+        refuse_secrets([{self.item: self.before}, {self.item: self.after}], "a change")
         object.__setattr__(self, "before", frozen(self.before, f"{self.item} before"))
         object.__setattr__(self, "after", frozen(self.after, f"{self.item} after"))
         if canonical(self.before) == canonical(self.after):
