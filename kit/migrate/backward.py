@@ -13,7 +13,8 @@ from kit.migrate.workplace import Workplace
 
 def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
     """Every step that may have written something and was not taken back, newest first."""
-    return tuple(it for it in reversed(record.plan.steps) if record.has_begun(it) and not record.is_undone(it))
+    left = record.begun - record.undone
+    return tuple(step for step in reversed(record.plan.steps) if step.step_id in left)
 
 
 class Backward:

@@ -31,14 +31,16 @@ class Forward:
         RunError: a step failed, or observations changed in the midst of the run.
         Stopped, LockLost, ApprovalError: at the end of an item, or between steps.
         """
-        left = [step for step in self._plan.steps if not self._place.record.is_verified(step)]
-        has_begun = [step for step in self._plan.steps if self._place.record.has_begun(step)]
+        verified, begun = self._place.record.verified, self._place.record.begun
+        has_begun = [step for step in self._plan.steps if step.step_id in begun]
         self._place.journal.move(RunState.OBSERVING)
         self._place.raise_if_halted()
         self._compare(has_begun)
-        for step in left:
+        for step in self._plan.steps:
+            if step.step_id in verified:
+                continue
             self.step = step
-            if step not in has_begun or not self._was_done(step):
+            if step.step_id not in begun or not self._was_done(step):
                 self._check(step)
                 self._act(step)
             self._verify(step)

@@ -37,7 +37,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def record_html(record: RunRecord) -> str:
-    """One page of evidence: how it ended, who agreed, what was done to each item, and every event."""
+    """One page of evidence: how it ended, who agreed, what was done to each item, and all that happened."""
     state = record.state
     mood = "good" if state in _GOOD else "bad" if state in _BAD else "open"
     approvals = [
@@ -52,8 +52,8 @@ def record_html(record: RunRecord) -> str:
         _table(("step", "item", "outcome", "before", "after", "why"), _outcomes(record.events)),
         "<h2>Plan</h2>",
         plan_section(record.plan),
-        "<h2>Every event</h2>",
-        _table(("at", "state", "event", "step", "item", "outcome", "what", "ms"), map(_event, record.events)),
+        "<h2>Every other event</h2>",
+        _table(("at", "state", "event", "step", "item", "outcome", "what", "ms"), _others(record.events)),
     ]
     return _page(record.run_id, "\n".join(parts))
 
@@ -114,9 +114,11 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
             yield step, it.item, it.outcome, it.before, it.after, it.error
 
 
-def _event(it: Event) -> tuple[Json, ...]:
-    told = [part for part in (it.sentence, it.error, it.details) if part]
-    return it.at, it.state, it.event, it.step_id, it.item, it.outcome, "\n".join(told), it.duration_ms
+def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
+    for it in events:
+        if it.event not in ("acted", "undone"):
+            told = "\n".join(part for part in (it.sentence, it.error, it.details) if part)
+            yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, told, it.duration_ms
 
 
 def _text(value: Json) -> str:

@@ -51,16 +51,19 @@ class RunRecord:
     def is_at_work(self) -> bool:
         return self.state in AT_WORK
 
-    def has_begun(self, step: Step) -> bool:
-        """Whether the step's act was ever called: something may have been written."""
-        return self._any("moved", step, state=RunState.ACTING)
+    @property
+    def begun(self) -> frozenset[str]:
+        """The steps whose act was ever called: they may have written something."""
+        acting = (event for event in self.events if event.event == "moved" and event.state == RunState.ACTING)
+        return frozenset(event.step_id or "" for event in acting)
 
-    def is_verified(self, step: Step) -> bool:
-        return self._any("verified", step, outcome="ok")
+    @property
+    def verified(self) -> frozenset[str]:
+        return self._ok("verified")
 
-    def is_undone(self, step: Step) -> bool:
-        """Whether the step was taken back."""
-        return self._any("step_undone", step, outcome="ok")
+    @property
+    def undone(self) -> frozenset[str]:
+        return self._ok("step_undone")
 
     def acted(self, step: Step) -> ActedRecord:
         """The outcome of each item over all acts of a step: what was written once stays so."""
@@ -73,14 +76,8 @@ class RunRecord:
                     outcomes[new.item] = new
         return ActedRecord(step.step_id, tuple(outcomes.values()))
 
-    def _any(self, event: str, step: Step, state: str | None = None, outcome: str | None = None) -> bool:
-        return any(
-            it.event == event
-            and it.step_id == step.step_id
-            and (state is None or it.state == state)
-            and (outcome is None or it.outcome == outcome)
-            for it in self.events
-        )
+    def _ok(self, kind: str) -> frozenset[str]:
+        return frozenset(it.step_id or "" for it in self.events if it.event == kind and it.outcome == "ok")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,12 +52,12 @@ def observation_rows(plan: Plan) -> list[dict[str, Json]]:
 
 def plan_text(plan: Plan) -> str:
     """The plan for a terminal: what it is, what it saw, each step with before → after, the risks, the digest."""
-    return "\n".join(_plan_lines(plan)) + "\n"
+    return "\n".join(map(shown, _plan_lines(plan))) + "\n"
 
 
 def record_text(record: RunRecord) -> str:
     """A run for a terminal: how it stands, who agreed, what happened."""
-    return "\n".join(_record_lines(record)) + "\n"
+    return "\n".join(map(shown, _record_lines(record))) + "\n"
 
 
 def event_text(event: Event) -> str:
@@ -79,10 +79,10 @@ def tolerance(observation: Observation) -> str:
 
 
 def _plan_lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.kind} of {shown(plan.subject)} on cluster {shown(plan.cluster_id)}"
-    yield f"planned by {shown(plan.made_by)} at {plan.made_at.isoformat()}"
+    yield f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}"
+    yield f"planned by {plan.made_by} at {plan.made_at.isoformat()}"
     if len(plan.targets) > 1:
-        yield f"groups: {', '.join(map(shown, plan.targets))}"
+        yield f"groups: {', '.join(plan.targets)}"
     yield from _pairs("parameters", ((name, shown(value)) for name, value in plan.parameters.items()))
     observed = plan.observed.items()
     yield from _pairs("observed", ((name, f"{shown(it.value)}  ({tolerance(it)})") for name, it in observed))
@@ -97,26 +97,26 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
 
 def _step_lines(number: int, step: Step) -> Iterator[str]:
     yield ""
-    yield f"{number}. {shown(step.title)}  [{step.kind}]"
+    yield f"{number}. {step.title}  [{step.kind}]"
     if step.needs_person:
-        yield f"   by hand: {shown(step.needs_person)}"
-    yield f"   before:  {shown(step.precondition)}"
+        yield f"   by hand: {step.needs_person}"
+    yield f"   before:  {step.precondition}"
     rows = [(item, shown(before), shown(after)) for item, before, after in _changes(step) if item is not None]
     widths = [max((len(shown(row[column])) for row in rows), default=0) for column in (0, 1)]
     for item, before, after in rows:
         yield f"   {shown(item):<{widths[0]}}  {before:>{widths[1]}} → {after}"
-    yield f"   verify:  {shown(step.verification)} (within {step.deadline_s:g} s)"
-    yield f"   undo:    {shown(step.undo)}" if step.undo else f"   cannot be undone: {shown(step.cannot_be_undone)}"
+    yield f"   verify:  {step.verification} (within {step.deadline_s:g} s)"
+    yield f"   undo:    {step.undo}" if step.undo else f"   cannot be undone: {step.cannot_be_undone}"
 
 
 def _record_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.run_id}: {record.state}"
-    yield shown(record.sentence)
-    yield f"{plan.kind} of {shown(plan.subject)}, plan {plan.digest[:8]}, by {shown(plan.made_by)}"
+    yield record.sentence
+    yield f"{plan.kind} of {plan.subject}, plan {plan.digest[:8]}, by {plan.made_by}"
     for approval in record.approvals:
-        yield f"approved by {shown(approval.approved_by)} until {approval.expires_at.isoformat()}"
-    yield from map(shown, record.notes)
+        yield f"approved by {approval.approved_by} until {approval.expires_at.isoformat()}"
+    yield from record.notes
     yield ""
     yield from map(event_text, record.events)
 
@@ -134,5 +134,6 @@ def _pairs(title: str, pairs: Iterable[tuple[str, Json]]) -> Iterator[str]:
 def _listed(title: str, lines: Iterable[str]) -> Iterator[str]:
     lines = list(lines)
     if lines:
+        yield ""
         yield f"{title}:"
         yield from (f"  {line}" for line in lines)
