@@ -6,7 +6,8 @@ is nothing to say, never of another type, so that Spark reads the evidence of al
     spark.read.schema(EVENT_SCHEMA).json("runs/*/events.jsonl")
 
 (without the schema, a column that is null in every line becomes a string). ``before``, ``after`` and ``details`` are
-JSON text. ``previous`` is the SHA-256 of the line before, without its newline; of the first line, of the run's id.
+JSON text. A line that was being written when its writer died is a row of nulls to Spark. ``previous`` is the SHA-256 of
+the line before, without its newline; of the first line, of the run's id.
 """
 
 from __future__ import annotations

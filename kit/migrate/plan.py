@@ -49,6 +49,8 @@ class Plan:
     digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("targets", "steps", "risks"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         _refuse_contradictions(self)
         refuse_secrets({name: item.value for name, item in self.observed.items()}, "observed")
         object.__setattr__(self, "made_at", utc(self.made_at, "made_at"))
@@ -162,8 +164,6 @@ def _built(content: dict[str, Any]) -> Plan:
     return Plan(
         **{
             **fields,
-            "targets": tuple(fields["targets"]),
-            "risks": tuple(fields["risks"]),
             "made_at": datetime.fromisoformat(fields["made_at"]),
             "observed": {name: Observation(**observation) for name, observation in fields["observed"].items()},
             "steps": tuple(_step(step) for step in fields["steps"]),
@@ -173,4 +173,4 @@ def _built(content: dict[str, Any]) -> Plan:
 
 def _step(data: dict[str, Any]) -> Step:
     changes = tuple(Change(**change) for change in data["changes"])
-    return Step(**{**data, "changes": changes, "affects": tuple(data["affects"])})
+    return Step(**{**data, "changes": changes})

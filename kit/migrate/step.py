@@ -55,6 +55,8 @@ class Step:
     parameters: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("changes", "affects"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         where = f"step {self.step_id!r}"
         for name in ("step_id", "kind", "title", "precondition", "verification"):
             if not getattr(self, name).strip():

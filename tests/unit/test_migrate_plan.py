@@ -190,9 +190,11 @@ def test_the_digest_is_the_same_in_another_process():
 
 
 def test_a_plan_cannot_be_changed_after_it_was_made():
-    waves = [1, 2]
-    plan = make_plan(parameters={"waves": waves})
+    waves, steps = [1, 2], list(make_plan().steps)
+    plan = make_plan(parameters={"waves": waves}, steps=steps)
     waves.append(3)
+    steps.clear()
+    assert len(plan.steps) == 2
     assert plan.parameters["waves"] == (1, 2)
     with pytest.raises(TypeError):
         plan.parameters["x"] = 1

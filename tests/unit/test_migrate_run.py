@@ -297,6 +297,17 @@ def test_a_lost_lock_stops_before_the_next_write(world, tmp_path):
     assert world.cluster.writes == [("i00", "old", "new")]
 
 
+def test_a_lock_lost_before_the_first_write_means_no_write(world):
+    def tell(event):
+        if event.state == RunState.ACTING:
+            world.lose_lock("")
+
+    ending = Run(world.folder, world.performer, world.lock, clock=world.time.clock, tell=tell).act()
+    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [])
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert {str(it.outcome) for it in outcomes} == {"NOT_ATTEMPTED"}
+
+
 def point(folder, name):
     """Where in a run that nothing hits the point of that name is."""
     other = World(folder)
