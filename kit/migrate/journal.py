@@ -118,7 +118,7 @@ class Journal:
         """Raises:
         IllegalMove: the run can't go there from where it is.
         """
-        self._write([Entry("moved", step_id=step_id, sentence=sentence)], moved(self.state, state))
+        self._write([_without_secrets(Entry("moved", step_id, sentence=sentence))], moved(self.state, state))
 
     def append(self, *entries: Entry) -> None:
         """Write lines, durable when it returns.

@@ -15,7 +15,7 @@ from kit.migrate.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome
 from kit.migrate.plan import Plan, load_plan
 from kit.migrate.states import AT_WORK, RunState, moved
-from kit.migrate.step import Step
+from kit.migrate.step import Change, Step
 from kit.migrate.values import canonical, digest_of, parse_json
 
 VERDICT = "verdict.json"
@@ -70,11 +70,18 @@ class RunRecord:
         outcomes: dict[str, ItemOutcome] = {}
         for event in self.events:
             if event.event == "acted" and event.step_id == step.step_id:
-                new = _outcome(event)
-                old = outcomes.get(new.item)
-                if old is None or _WRITTEN.get(new.outcome, 0) >= _WRITTEN.get(old.outcome, 0):
-                    outcomes[new.item] = new
+                remember(outcomes, _outcome(event))
         return ActedRecord(step.step_id, tuple(outcomes.values()))
+
+    def unreported(self, step: Step) -> tuple[Change, ...]:
+        """The changes of a step of which its last act said nothing, because it was cut off: each may have been made."""
+        reported: set[str | None] = set()
+        for event in self.events:
+            if event.step_id == step.step_id and event.event == "moved" and event.state == RunState.ACTING:
+                reported = set()
+            elif event.step_id == step.step_id and event.event == "acted":
+                reported.add(event.item)
+        return tuple(change for change in step.changes if change.item not in reported)
 
     def _ok(self, kind: str) -> frozenset[str]:
         return frozenset(it.step_id or "" for it in self.events if it.event == kind and it.outcome == "ok")
@@ -135,6 +142,13 @@ def event_rows(root: Path) -> list[dict[str, str | int | None]]:
         except EvidenceError as error:
             rows.append(dict.fromkeys(COLUMNS) | {"run_id": folder.name, "event": "unreadable", "error": str(error)})
     return rows
+
+
+def remember(outcomes: dict[str, ItemOutcome], new: ItemOutcome) -> None:
+    """Add a later outcome of an item: what was or may have been written stays so."""
+    old = outcomes.get(new.item)
+    if old is None or _WRITTEN.get(new.outcome, 0) >= _WRITTEN.get(old.outcome, 0):
+        outcomes[new.item] = new
 
 
 def verdict_of(record: RunRecord, report: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from kit.migrate.plan import UNDO, Plan, load_plan
 from kit.migrate.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
-from kit.migrate.values import canonical, frozen_mapping, readable
+from kit.migrate.values import canonical, frozen_mapping, readable, secrets_in
 from kit.migrate.workplace import StopButton, Workplace
 
 _GOES_ON_FROM = {
@@ -229,7 +229,10 @@ class Run:
 
     def _halt(self, place: Workplace, state: RunState, error: BaseException, step: Step | None) -> Ending:
         where = "before any step" if step is None else f"step {step.step_id!r}"
+        where += f", item {place.unsure!r}" if place.unsure else ""
         what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
+        if any(secrets_in(what, "error")):
+            what = f"{type(error).__name__}, whose text is withheld: it looks like a secret"
         sentence = f"{where}: {what}"
         step_id = None if step is None else step.step_id
         place.tell_failure(error, step_id, sentence)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kit.errors import EvidenceError, LockLost, OfframpError, RunError, Stopped
+from kit.errors import EvidenceError, InputError, LockLost, OfframpError, RunError, Stopped
 from kit.migrate.clock import Clock
 from kit.migrate.journal import Entry, Journal, iso, of_item
 from kit.migrate.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
-from kit.migrate.record import RunRecord
+from kit.migrate.record import RunRecord, remember
 from kit.migrate.step import Step
 
 
@@ -34,6 +35,8 @@ class Workplace:
     stop: StopButton
     poll_s: float
     verb: str
+    unsure: str | None = None
+    """The first item of which nobody can tell what came of it, after an act that broke off."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -58,13 +61,15 @@ class Workplace:
             Stopped, LockLost: between two items; what was not reported was not attempted.
             OfframpError, Exception: the performer's; what was not reported is unknown.
         """
+        self.unsure = None
         reporter = _Reporter(self, step, event)
         try:
             reporter([])  # The last look at the button and at the lock before something is written.
             reporter.take_new(do(reporter))
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, EvidenceError):
-                reporter.close(Outcome.NOT_ATTEMPTED if error is reporter.halted else Outcome.UNKNOWN, error)
+                with suppress(InputError):  # Its text was withheld; it is still the error to tell of.
+                    reporter.close(Outcome.NOT_ATTEMPTED if error is reporter.halted else Outcome.UNKNOWN, error)
             raise
         reporter.close(Outcome.NOT_ATTEMPTED)
         if reporter.halted is not None:
@@ -72,17 +77,14 @@ class Workplace:
         return reporter.outcomes
 
     def mark_cut_off(self, step: Step) -> ActedRecord:
-        """Items of a step that was begun, of which nothing was reported, may have been written: what is known now."""
-        acted = self.record.acted(step)
-        reported = {outcome.item for outcome in acted.outcomes}
+        """What is known of a step that was begun; items that its last act did not report may have been written."""
         why = "the run was cut off before it could report"
-        lost = [
-            ItemOutcome(it.item, Outcome.UNKNOWN, it.before, it.after, why)
-            for it in step.changes
-            if it.item not in reported
-        ]
+        lost = [ItemOutcome(it.item, Outcome.UNKNOWN, it.before, it.after, why) for it in self.record.unreported(step)]
         self.journal.append(*(of_item("acted", step.step_id, outcome) for outcome in lost))
-        return ActedRecord(step.step_id, (*acted.outcomes, *lost))
+        outcomes = {outcome.item: outcome for outcome in self.record.acted(step).outcomes}
+        for outcome in lost:
+            remember(outcomes, outcome)
+        return ActedRecord(step.step_id, tuple(outcomes.values()))
 
     def wait_for(self, step: Step, holds: Callable[[], tuple[bool, str, str | None]], event: str) -> None:
         """Ask until it holds: (whether, sentence, details as JSON text). Changes of the sentence are journaled.
@@ -113,11 +115,8 @@ class Workplace:
     def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
         """A project's error is told by its sentence; of any other the traceback is kept."""
         told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
-        try:
+        with suppress(InputError):  # It looked like a secret and was withheld, which the entry says.
             self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
-        except OfframpError as refused:
-            if isinstance(refused, EvidenceError):
-                raise
 
 
 @dataclass(slots=True)
@@ -162,4 +161,6 @@ class _Reporter:
             for change in self.step.changes
             if change.item not in reported
         ]
+        if rest and outcome == Outcome.UNKNOWN:
+            self.place.unsure = rest[0].item
         self.take(rest)

@@ -146,7 +146,7 @@ class ModelPerformer:
     def undo(self, step, acted, report):
         self._hazard(f"{step.step_id}.undo")
         self._expect(self._state(step) != StepState.NOT_DONE, f"undo of {step.step_id}, which is not done")
-        known = {outcome.item for outcome in acted.outcomes}
+        known = {it.item for it in acted.outcomes if it.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN)}
         written = {it.item for it in step.changes if self.cluster.values[it.item] == it.after}
         self._expect(written <= known, f"undo of {step.step_id} knows {known}, but {written} were written")
         return [self._move(step, change, change.after, change.before, report) for change in reversed(step.changes)]

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -30,7 +31,7 @@ from kit.migrate.performer import Checked, ItemOutcome, Outcome, StepState, Veri
 from kit.migrate.record import load_run
 from kit.migrate.run import Run, start_run
 from kit.migrate.states import RunState
-from tests.property.migrate_model import START, World, approve_plan, make_plan
+from tests.property.migrate_model import START, Killed, World, approve_plan, make_plan
 
 
 @pytest.fixture
@@ -232,6 +233,7 @@ def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
     if method == "act":
         unknown = [(e.item, e.outcome, e.error) for e in record.events if e.event == "acted"]
         assert unknown == [(item, "UNKNOWN", "ZeroDivisionError: a bug") for item in ("i00", "i01")]
+        assert "step 's0', item 'i00': ZeroDivisionError" in str(raised.value)
 
 
 def test_an_error_of_the_project_is_told_by_its_sentence(world):
@@ -278,8 +280,8 @@ def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(worl
 def test_a_performer_that_swallows_the_stop_is_stopped_all_the_same(world):
     def act(step, report):
         done = []
+        world.run.request_stop("Cid")
         for change in step.changes:
-            world.run.request_stop("Cid")
             try:
                 report([ItemOutcome(change.item, Outcome.CONFIRMED, "old", "new")])
             except Stopped:
@@ -370,6 +372,57 @@ def test_a_secret_in_the_evidence_fails_the_step_and_loses_no_outcome(world):
     assert "details looked like a secret and was not recorded" in ending.sentence
     assert not any("hunter2" in path.read_text() for path in world.folder.iterdir())
     assert len(world.run.record.acted(world.plan.steps[0]).outcomes) == 2
+
+
+@pytest.mark.parametrize("error", [ReadError, ZeroDivisionError])
+@pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
+def test_a_secret_in_an_error_is_withheld_everywhere(world, method, error):
+    def broken(*_):
+        raise error("kubectl --password=hunter2 failed")
+
+    with suppress(StepFailed):
+        answering(world, method, broken).act()
+    assert world.run.record.state == RunState.FAILED
+    assert "withheld" in world.run.record.sentence
+    assert not any("hunter2" in path.read_text() for path in world.folder.iterdir())
+
+
+def test_an_item_that_was_stopped_before_and_cut_off_later_may_be_written(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.press_stop)
+    assert world.run.act().state == RunState.STOPPED
+    world.process()
+    world.performer.act = lambda step, report: world.cluster.write("i01", "old", "new") or world.kill("")
+    with pytest.raises(Killed):
+        world.run.resume()
+    world.process()
+    acted = []
+    world.performer.undo = lambda step, known, report: acted.append(known) or []
+    world.run.undo()
+    assert [(it.item, str(it.outcome)) for it in acted[0].outcomes] == [("i00", "CONFIRMED"), ("i01", "UNKNOWN")]
+
+
+def test_what_was_written_once_stays_so_when_a_later_act_finds_it_unchanged(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i01.before"), world.kill)
+    with pytest.raises(Killed):
+        world.run.act()
+    assert world.process().resume().state == RunState.VERIFIED
+    told = [(e.item, e.outcome) for e in world.run.record.events if e.event == "acted" and e.step_id == "s0"]
+    assert told == [("i00", "CONFIRMED"), ("i01", "UNKNOWN"), ("i00", "UNCHANGED"), ("i01", "CONFIRMED")]
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "CONFIRMED")]
+
+
+def test_stop_is_heard_while_a_verification_waits(world):
+    def verify(step):
+        if world.time.seconds > 2:
+            world.run.request_stop("Cid")
+        return Verified(False, "not yet")
+
+    ending = answering(world, "verify", verify).act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
+    assert world.time.seconds < 4
+    assert world.process().resume().state == RunState.VERIFIED
+    assert len(world.cluster.writes) == 4
 
 
 def test_evidence_that_cannot_be_written_ends_the_run_at_once(world, monkeypatch):
