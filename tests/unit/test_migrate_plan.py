@@ -144,13 +144,21 @@ def test_a_file_that_is_no_plan(tmp_path, text, said):
 
 
 def test_a_plan_with_a_right_digest_over_wrong_content_is_refused(tmp_path):
-    def mend(data):
-        data["steps"][0]["undo"] = None
-        del data["digest"]
-        data["digest"] = digest_of(data)
+    def forged(**changed):
+        def mend(data):
+            data.update(changed)
+            del data["digest"]
+            data["digest"] = digest_of(data)
 
-    with pytest.raises(PlanError, match="either how it is undone"):
-        load_plan(edited(tmp_path, mend))
+        return edited(tmp_path, mend)
+
+    for changed, said in (
+        ({"steps": [{**STEP, "changes": []}]}, "either how it is undone"),
+        ({"note": "harmless"}, "unexpected keyword argument 'note'"),
+        ({"made_at": "2026-11-21T13:00:00+01:00"}, "holds something that a plan does not have"),
+    ):
+        with pytest.raises(PlanError, match=said):
+            load_plan(forged(**changed))
 
 
 def test_a_saved_plan_comes_back_with_its_digest(tmp_path):
