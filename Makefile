@@ -47,7 +47,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/ruff check --quiet kit widgets tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -q -m "not slow" tests/unit tests/property
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'

@@ -32,7 +32,8 @@ def test_every_error_has_an_exit_code_of_its_own():
 
     tree = below(errors.OfframpError)
     codes = [kind.exit_code for kind in tree]
-    assert len(codes) == len(set(codes)) == 12
+    assert len(tree) > 20
+    assert len(codes) == len(set(codes))
     assert 0 not in codes
     for kind in tree:
         assert re.search(rf"{kind.__name__}\s+(exit code )?{kind.exit_code}\b", errors.__doc__), kind
