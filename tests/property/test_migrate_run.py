@@ -75,12 +75,13 @@ def points_of(shape, fault):
         return [at for at, name in enumerate(one.hazard.points) if fault in AT_EVENTS or not name.startswith("event")]
 
 
-@pytest.mark.parametrize("choice", ["resume", "undo"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_at_every_point_of_a_run(fault, choice):
+@pytest.mark.parametrize(("fault", "turn"), [("kill", 0), *((fault, 1) for fault in FAULTS)])
+def test_a_fault_at_every_point_of_a_run(fault, turn):
+    """Resumed at every other point and undone at those between; after a kill both at all of them."""
     ends = Counter()
     points = points_of((2, 1), fault)
-    for point in points:
+    for number, point in enumerate(points):
+        choice = ("resume", "undo")[(number + turn) % 2]
         with world((2, 1)) as one:
             one.hazard.arm(point, getattr(one, fault))
             attempt(one, "act")
