@@ -106,6 +106,8 @@ def test_what_changed_since_the_plan_is_told_item_by_item_and_voids_it(world):
         assert said in str(raised.value)
     record = load_run(world.folder)
     assert record.state == RunState.VOID
+    assert record.sentence == str(raised.value)
+    assert json.loads((world.folder / "verdict.json").read_text())["state"] == "VOID"
     assert next((e.item, e.before, e.after) for e in record.events if e.event == "differs") == ("members", "3", "4")
     assert world.cluster.writes == []
     for verb in ("act", "resume", "undo"):
