@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.errors import ApprovalError, AuthenticationFailed, ConnectError, RunError, StalePlan
+from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
 from kit.migrate.approval import refuse_unless_valid
 from kit.migrate.journal import Entry
 from kit.migrate.observation import IGNORED, Difference, Observation, differences
@@ -74,7 +74,7 @@ class Forward:
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
-        self._pass(step)
+        self._pass()
         self._place.journal.move(RunState.CHECKING, step.step_id)
         started = self._place.clock.monotonic()
         checked = self._place.performer.check(step)
@@ -86,7 +86,7 @@ class Forward:
             raise RunError(f"its precondition does not hold: {checked.sentence}")
 
     def _act(self, step: Step) -> None:
-        self._pass(step)
+        self._pass()
         self._place.journal.move(RunState.ACTING, step.step_id, step.title)
         act = self._place.performer.act
         outcomes = self._place.carry_out(step, "acted", lambda report: act(step, report))
@@ -108,13 +108,10 @@ class Forward:
             return False, f"it can't be asked now: {error}", None
         return verified.ok, verified.sentence, canonical(verified.evidence)
 
-    def _pass(self, step: Step) -> None:
+    def _pass(self) -> None:
         """The gate before anything that leads to a write."""
         self._place.raise_if_halted()
-        try:
-            refuse_unless_valid(self._place.record.approvals[-1], self._plan, self._place.clock.now())
-        except ApprovalError as error:
-            raise ApprovalError(f"before step {step.step_id!r}: {error}") from error
+        refuse_unless_valid(self._place.record.approvals[-1], self._plan, self._place.clock.now())
 
 
 def told_differences(found: Sequence[Difference]) -> str:

@@ -21,9 +21,10 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem;
   color: var(--text); background: var(--page); }
 h1 { font-size: 1.6rem; } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; }
+.wide { overflow-x: auto; margin-bottom: 1rem; } table { border-collapse: collapse; font-size: 13px; }
 th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
-th { background: var(--head); white-space: nowrap; } td { white-space: pre-wrap; overflow-wrap: anywhere; }
+th { background: var(--head); white-space: nowrap; }
+td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 """

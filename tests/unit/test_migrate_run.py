@@ -68,7 +68,7 @@ def test_an_approval_that_ran_out_before_or_on_the_way(world):
     run = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late"))
     ending = run.act(approve_plan(world.plan, now=world.time.clock.now()))
     assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new"), ("i01", "old", "new")])
-    assert "before step 's1': the approval expired" in ending.sentence
+    assert "step 's1': the approval expired" in ending.sentence
     with pytest.raises(ApprovalError, match="expired"):
         world.process().resume()
     ending = world.process().resume(approve_plan(world.plan, now=world.time.clock.now(), approver="Dee"))
@@ -425,6 +425,22 @@ def test_stop_is_heard_while_a_verification_waits(world):
     assert world.time.seconds < 4
     assert world.process().resume().state == RunState.VERIFIED
     assert len(world.cluster.writes) == 4
+
+
+def test_a_stop_between_two_steps_begins_nothing(world):
+    verify = world.performer.verify
+    ending = answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's1': Cid asked to stop")
+    assert world.run.record.begun == {"s0"}
+
+
+def test_a_stop_that_came_too_late_does_not_stop_the_way_back(tmp_path):
+    world = World(tmp_path, (1,))
+    verify = world.performer.verify
+    assert (
+        answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act().state == RunState.VERIFIED
+    )
+    assert world.run.undo().state == RunState.UNDONE
 
 
 def test_evidence_that_cannot_be_written_ends_the_run_at_once(world, monkeypatch):
