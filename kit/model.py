@@ -250,3 +250,78 @@ class ZnodeLife:
     czxid: int | None
     session_id: int | None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One event about coordination, as a log line tells it; what the line doesn't say is None.
+
+    ``line`` counts from 1 (``record`` within it: pasted logs hold several); ``origin`` is the container, host or file
+    that stands before the line. ``observed_at`` is None where the zone of ``time_text`` is unknown; ``local_at`` is
+    that time in epoch microseconds as if it were UTC, for durations. ``source``: java, zookeeper (the old consumer),
+    librdkafka, kafka-python, broker. ``kind``: see ``kit.logs.wordings``. ``generation`` is the member epoch in the
+    new protocol. Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``,
+    ``owned_after`` the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
+    """
+
+    file: str
+    line: int
+    record: Int32
+    origin: str | None
+    layout: str | None
+    observed_at: datetime | None
+    local_at: int | None
+    time_text: str | None
+    level: str | None
+    logger: str | None
+    source: str
+    kind: str
+    client_id: str | None
+    group_instance_id: str | None
+    group_id: str | None
+    member_id: str | None
+    generation: int | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    coordinator_id: Int32 | None
+    partitions: tuple[str, ...] | None
+    owned_before: tuple[str, ...] | None
+    owned_after: tuple[str, ...] | None
+    offset: int | None
+    reason: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that looks like coordination and whose wording isn't known; a long text is cut."""
+
+    file: str
+    line: int
+    record: Int32
+    layout: str | None
+    logger: str | None
+    wording: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a read: its lines, and what became of them.
+
+    ``n_events``: records that tell an event; ``n_context``: known ones that tell none; ``n_unknown``: see ``LogLine``;
+    the rest is of no interest. ``problem``: ``empty``, ``binary``, ``truncated`` (what is before the damage was read),
+    ``layout`` (no line has the one given), ``no coordination``, ``times go back``, ``zone unknown``.
+    """
+
+    file: str
+    n_lines: int
+    n_events: int
+    n_context: int
+    n_unknown: int
+    layouts: tuple[str, ...]
+    n_times_back: int
+    first_at: datetime | None
+    last_at: datetime | None
+    problem: str | None

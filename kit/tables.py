@@ -147,4 +147,7 @@ CONSUMPTION = Table("consumption", model.HandOut)
 PRODUCTION = Table("production", model.Produced)
 UNREAD_LINES = Table("unread_lines", model.UnreadLine)
 OWNER_HISTORY = Table("owner_history", model.ZnodeLife)
+LOG_EVENTS = Table("log_events", model.LogEvent)
+LOG_LINES = Table("log_lines", model.LogLine)
+LOG_FILES = Table("log_files", model.LogFile)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

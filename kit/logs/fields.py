@@ -1,0 +1,267 @@
+"""Ids, partitions, offsets and reasons in a message, as Spark columns; what a message does not say is null.
+
+Every pattern stops where the value's own syntax ends, so that text pasted behind a record doesn't run into a value.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kit.logs import wordings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+CONSUMER_PREFIX = r"^\[Consumer (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
+OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
+RDKAFKA_PREFIX = r"^(?:\[[^\]]*\] )?(?:\[thrd:[^\]]*\]+: )?(?:[\w.:-]+/(?:bootstrap|\d+): )?"
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_COORDINATOR_NODE = 2147483647
+"""A consumer calls its connection to the coordinator this number minus the broker's id."""
+
+_TOPIC_PARTITION = r"(?<![\w.-])([\w.-]+-\d+)(?![\w.-])"
+_GROUPS = (
+    r"group_id=([^,}\s]+)",
+    r"groupId='?([^,')\]\s]+)",
+    r"^\[GroupId ([^\]]+)\]",
+    r"^\[Group ([^\]]+)\]",
+    r"[Gg]roup \"([^\"]+)\"",
+    r"group id \"([^\"]+)\"",
+    r"(?:restabilize|rebalance|Stabilized) group (\S+)",
+    r"\b(?:joining|joined) group '?([^\s':,]+?)'?(?: with| <|$| \(|\s)",
+    r"for (?:leader \S+ for )?group '?(?!at |with |due |id )([^\s:'{,]+?)'?(?:[.:,\s]|$)",
+    r"\b(?:in|of|joins|left|consumer|classic) group \(?'?(?!because|anymore|at |with )([^\s:'{,)]+?)'?(?:[.,):\s]|$)",
+    r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal|could|re|l)",
+    r"group metadata for (\S+) with generation",
+    r"join group (\S+) (?:rejected|failed)",
+    r"^(?:OffsetCommit|SyncGroup) for group (\S+)",
+    r"^LeaveGroup request for group (\S+)",
+)
+_MEMBERS = (
+    r"memberId='([^']+)'",
+    r"member_id='([^']+)'",
+    r"memberId=([^,'}\s)]+)",
+    r"(?<!leader)[{,]member_id=([^,}\]\s]+)",
+    r"my MemberId ([^,]+),",
+    r"member id \"([^\"]+)\" with",
+    r"member of id \"([^\"]+)\"",
+    r"of member id \"([^\"]+)\"",
+    r"-> \"(?!\(not-set\))([^\"]+)\"$",
+    r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])(?!member)",
+    r"[Mm]ember (?:id )?(\S+) (?:with epoch|sending|in group|has left|is triggering|sent|attempting|callback)",
+    r"member\.id ([^\]\s]+)\]",
+    r"[Cc]reated a new member(?: id)? (\S+)",
+    r"memberId (\S+) ",
+    r"member with id (\S+) joins",
+    r"MemberMetadata\(memberId=([^,]+),",
+    r"Member MemberMetadata\((?:[^)]*?)memberId=([^,]+),",
+    r"assigning new member id (\S+?),",
+    r"(?:begin|end) (?:registering|rebalancing) consumer (\S+)",
+    r"^(?:Consumer )?(\S+?)(?:-\d+)? (?:successfully owned|attempting to claim|selected partitions)",
+    r"^Consumer (\S+) rebalancing the following",
+)
+_GENERATIONS = (
+    r"generation_id=(\d+)",
+    r"generationId=(\d+)",
+    r"GenerationId (\d+),",
+    r"generation[ -]id (\d+)",
+    r"\(generation (\d+)\)",
+    r"generation (\d+)",
+    r"Bumped group epoch to (\d+)",
+    r"assignment for epoch (\d+)",
+    r": epoch=(\d+), previousEpoch",
+    r"[Ee]poch (\d+)",
+    r"memberEpoch=(\d+)",
+    r"\[(\d+)\] \S+$",
+)
+_LEADERS = (
+    r"leader_id='?([^,'}\]\s]+)",
+    r"LeaderId ([^,]+?)(?: \(me\))?,",
+    r"leader='([^']+)'",
+    r"leaderId=([^,)\s]+)",
+    r"received from leader (\S+) for group",
+    r"Member (\S+) was elected as the new leader",
+)
+_ASSIGNORS = (
+    r"group_protocol='?([^,'}\s]+)",
+    r"protocolName='([^']+)'",
+    r"protocol='([^']+)'",
+    r"groupProtocol=([^,)\s]+)",
+    r"Protocol ([\w.-]+),",
+    r"^Performing ([\w.$-]+) assignment",
+    r"using strategy ([\w.$-]+)",
+    r"assignments using ([\w.$-]+)",
+    r"with '([^']+)' assignor",
+    r"running (\S+) assignor",
+)
+_REASONS = (
+    r"\(reason: (.*)\)\.?\s*$",
+    r"client reason: (.*?)\.?\s*$",
+    r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",
+    r" due to:? (.*?)\s*$",
+    r" since (.*?)\s*$",
+    r" because (.*?)\s*$",
+    r"with \d+ assigned partition\(s\)(?: \(lost\))?: (.*)$",
+    r"partition\(s\) lost: (.*)$",
+    r"Rejoining group[^:]*: (.*)$",
+    r"rebalance failed (.*)$",
+    r"[Ff]ailed[^:]*: (.+?)\s*$",
+    r"error(?: response)?[^:]*: (.+?)\s*$",
+    r"timed out (.*?)(?:: revoking|$)",
+    r"^Topic info for path (\S+ changed)",
+)
+_OFFSETS = (
+    r"FetchPosition\{offset=(\d+)",
+    r"committed offset (\d+)",
+    r"to (?:offset|position) (\d+)",
+    r"[Cc]ommitted offset (\d+)",
+    r"at offset (\d+)",
+    r"offset (\d+)",
+)
+
+
+def first_of(text: Column, patterns: tuple[str, ...]) -> Column:
+    """The first group of the first pattern that is found and not empty."""
+    return F.coalesce(*[F.nullif(F.regexp_extract(text, pattern, 1), F.lit("")) for pattern in patterns])
+
+
+def without_client_prefix(message: Column) -> Column:
+    """The message as its wording begins."""
+    for pattern in (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX):
+        message = F.regexp_replace(message, pattern, "")
+    return message
+
+
+def source_of(message: Column, logger: Column, layout: Column) -> Column:
+    """Which kind of client or server prints so: one of ``wordings``' sources."""
+    is_broker = message.rlike(BROKER_PREFIX) | logger.rlike(r"coordinator\.(?:group\.)?Group|k\.c\.g?\.?Group")
+    is_new_broker = message.rlike(r"^\[Group(?:Id)? ")
+    is_old = message.rlike(OLD_PREFIX) | logger.rlike(r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector")
+    is_rdkafka = (layout == wordings.LIBRDKAFKA) | message.rlike(r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
+    is_python = logger.rlike(r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client)")
+    return (
+        F.when(is_rdkafka, wordings.LIBRDKAFKA)
+        .when(message.startswith("[Consumer "), wordings.JAVA)
+        .when(is_broker | is_new_broker, wordings.BROKER)
+        .when(is_python, wordings.PYTHON)
+        .when(is_old, wordings.OLD_CONSUMER)
+        .otherwise(wordings.JAVA)
+    )
+
+
+def kind_of(message: Column, source: Column) -> Column:
+    """The kind of event of the first wording that fits; null: the wording isn't known."""
+    kinds = [F.when(source == name, _kind(message, known)) for name, known in wordings.BY_SOURCE.items()]
+    return F.coalesce(*kinds)
+
+
+def _kind(message: Column, known: list[wordings.Wording]) -> Column:
+    return F.coalesce(*[F.when(_fits(message, wording), wording.kind) for wording in known])
+
+
+def _fits(message: Column, wording: wordings.Wording) -> Column:
+    tests = [message.startswith(wording.head)] if wording.head else []
+    if wording.pattern is not None:
+        tests.append(message.rlike(wording.pattern))
+    return reduce(lambda both, test: both & test, tests)
+
+
+def consumer_prefix(message: Column) -> dict[str, Column]:
+    """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null is no group."""
+    parts = {"group_instance_id": 1, "client_id": 2, "prefix_group": 3}
+    found = {name: F.nullif(F.regexp_extract(message, CONSUMER_PREFIX, n), F.lit("")) for name, n in parts.items()}
+    return found | {"prefix_group": F.nullif(found["prefix_group"], F.lit("null"))}
+
+
+def client_of(text: Column, member_id: Column) -> Column:
+    """The client id where the prefix has none: of librdkafka's line, of a request dump, of the member id."""
+    printed = first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)"))
+    return F.coalesce(printed, F.nullif(F.regexp_extract(member_id, rf"^(.+)-{UUID}$", 1), F.lit("")))
+
+
+def old_consumer(message: Column) -> Column:
+    """The old consumer's id, ``<group>_<host>-<ms>-<hex>``, that stands before its lines."""
+    return F.nullif(F.regexp_extract(message, OLD_PREFIX, 1), F.lit(""))
+
+
+def old_group(consumer: Column) -> Column:
+    """Its group: what is before the last ``_`` (hosts hold none)."""
+    return F.nullif(F.regexp_extract(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}", 1), F.lit(""))
+
+
+def group_of(message: Column) -> Column:
+    return first_of(message, _GROUPS)
+
+
+def member_of(message: Column) -> Column:
+    return first_of(message, _MEMBERS)
+
+
+def generation_of(message: Column) -> Column:
+    """The generation, or the epoch of the new protocol; −1 is none."""
+    return first_of(message, _GENERATIONS).try_cast("bigint")
+
+
+def leader_of(message: Column) -> Column:
+    return first_of(message, _LEADERS)
+
+
+def assignor_of(message: Column) -> Column:
+    return F.nullif(first_of(message, _ASSIGNORS), F.lit("null"))
+
+
+def offset_of(message: Column) -> Column:
+    return first_of(message, _OFFSETS).try_cast("bigint")
+
+
+def reason_of(message: Column) -> Column:
+    """Why, in the log's own words."""
+    return first_of(message, _REASONS)
+
+
+def coordinator_of(message: Column) -> Column:
+    """``host:port`` of the coordinator."""
+    host_port = F.regexp_extract(message, r"host='?([^,'}]+)'?,\s*port=(\d+)", 0)
+    struct = F.concat_ws(
+        ":", F.regexp_extract(host_port, r"host='?([^,'}]+)", 1), F.regexp_extract(host_port, r"port=(\d+)", 1)
+    )
+    named = first_of(
+        message,
+        (r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)", r"broker ([\w.-]+:\d+)", r"node [^ ]+ at ([\w.-]+:\d+)"),
+    )
+    return F.coalesce(F.when(host_port != "", struct), named)
+
+
+def coordinator_id_of(message: Column) -> Column:
+    """The coordinator's broker id, given as such or as the connection's."""
+    printed = first_of(
+        message,
+        (
+            r"coordinator=\{node_id=(\d+)",
+            r"coordinator \S+ \(id: (\d+)",
+            r"coordinator is \S+ id (\d+)",
+            r"coordinator (\d+)",
+            r"connection to node (\d+)",
+        ),
+    ).try_cast("bigint")
+    connection = F.lit(_COORDINATOR_NODE) - printed
+    return F.when(printed > 2147000000, connection).otherwise(printed).cast("int")
+
+
+def partitions_of(message: Column, kind: Column) -> Column:
+    """``topic-partition`` as printed, of the kinds of events that list them; empty if the list is."""
+    listing = ["assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received"]
+    single = ["offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming"]
+    text = F.regexp_replace(message, r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "$1-$2")
+    text = F.regexp_replace(text, r"\bpartition (\d+) for topic ([\w.-]+)", "partition $2-$1")
+    text = F.regexp_replace(text, r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "$1-$2")
+    listed = F.regexp_extract(text, r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)", 1)
+    one = F.regexp_extract(text, r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?![\w-])", 1)
+    found = F.regexp_extract_all(F.when(kind.isin(single), one).otherwise(listed), F.lit(_TOPIC_PARTITION), 1)
+    # librdkafka counts here and lists in lines of their own.
+    counted = message.rlike(r"of \d+ partition\(s\)|for \d+ pending")
+    return F.when(kind.isin(single) & (F.size(found) > 0), found).when(kind.isin(listing) & ~counted, found)

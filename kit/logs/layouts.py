@@ -1,0 +1,133 @@
+"""Layouts of log lines: where a line says its time, level, logger and message; and what may stand in front of it.
+
+A layout is found per line, so that files may mix them. A time without a zone stays unknown in UTC unless the caller
+says the zone or the file proves it (0.9's request dumps hold epoch milliseconds beside the printed time).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+LEVELS = "TRACE|DEBUG|INFO|WARNING|WARN|ERROR|FATAL|CRITICAL|SEVERE|CONFIG|FINEST|FINER|FINE"
+TIME = r"\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+ZONE = r"Z|UTC|[+-]\d\d:?\d\d"
+_AT = rf"({TIME}) ?({ZONE})?"
+_LOGGER = r"([A-Za-z_][\w.$/-]*)"
+_THREAD = r"(?:\[[^\]]*\]\s+)?"
+
+JSON = "json"
+JUL = "java.util.logging"
+LIBRDKAFKA = "librdkafka"
+JUL_HEADER = r"^([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M) ([\w.$]+)(?: \S+)?$"
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+RECORD_START = rf"(?<![\d\[])(?=\[?{TIME} ?(?:{ZONE})?\]?,? +(?:{LEVELS})\b)"
+"""Where another record begins inside a line: pasted logs hold several."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A pattern, and which of its groups is what; 0: the layout doesn't say it."""
+
+    name: str
+    pattern: str
+    time: int
+    zone: int
+    level: int
+    logger: int
+    message: int
+
+
+LAYOUTS = (
+    Layout("kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\))?\s*$", 1, 2, 3, 5, 4),
+    Layout("spring", rf"^{_AT}\s+({LEVELS}) \d+ --- (?:\[[^\]]*\] *)+(\S+)\s+: (.*)$", 1, 2, 3, 4, 5),
+    Layout("log4j", rf"^{_AT},?\s+{_THREAD}({LEVELS})\s+{_THREAD}{_LOGGER}(?::\d+)?\s*(?:-|:) (.*)$", 1, 2, 3, 4, 5),
+    Layout("python", rf"^{_AT}\s*[-:|,]?\s*{_LOGGER}\s*[-:|,]\s*({LEVELS})\s*[-:|,]\s*(.*)$", 1, 2, 4, 3, 5),
+    Layout("plain", rf"^{_AT}\s+{_THREAD}({LEVELS}):?\s+(.*)$", 1, 2, 3, 0, 4),
+    Layout("time of day", rf"^(\d\d:\d\d:\d\d[.,]\d{{3}}) \[[^\]]*\] ({LEVELS})\s+([\w.$]+) - (.*)$", 1, 0, 2, 3, 4),
+    Layout("python without time", rf"^({LEVELS}):([\w.]+):(.*)$", 0, 0, 1, 2, 3),
+    Layout(LIBRDKAFKA, r"^%(\d)\|(\d{9,11}\.\d{3})\|(\w+)\|[^|]*\| (?:\[thrd:[^\]]*\]+: )?(.*)$", 2, 0, 1, 3, 4),
+    Layout(JSON, r"^(\{.*\})\s*$", 0, 0, 0, 0, 1),
+    Layout(JUL, rf"^({LEVELS}): (.*)$", 0, 0, 1, 0, 2),
+)
+NAMES = tuple(layout.name for layout in LAYOUTS)
+
+PREFIXES = (
+    (r"^([^\s:|\[{%]+\.(?:log|out|err|txt)(?:[.-]\d+)*(?:\.gz)?):(?:\d+:)?", 1),  # grep's
+    (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) [FP] ", 0),  # a container runtime's
+    (r"^(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's
+    (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's, newer
+    (r"^([A-Za-z0-9][\w.\-]*) *\| ", 1),  # that of several containers in one stream
+)
+"""What may stand in front of a line, in this order, and the group that names whose line it is."""
+
+_JSON_KEYS = {
+    "time": ("@timestamp", "timestamp", "ts", "time", "asctime"),
+    "level": ("level", "levelname", "severity", "log.level"),
+    "logger": ("logger_name", "logger", "name", "loggerName", "log.logger"),
+    "message": ("message", "msg"),
+}
+
+
+def without_prefix(line: Column) -> Column:
+    """The line without what stands in front of its record."""
+    for pattern, _ in PREFIXES:
+        line = F.regexp_replace(line, pattern, "")
+    return line
+
+
+def origin(line: Column) -> Column:
+    """Who the prefix says the line is from: a container, a host and program, a file. Null: no prefix."""
+    names = []
+    for pattern, group in PREFIXES:
+        if group:
+            names.append(F.nullif(F.regexp_extract(line, pattern, group), F.lit("")))
+        line = F.regexp_replace(line, pattern, "")
+    return F.coalesce(*reversed(names))
+
+
+def layout_of(record: Column, given: str | None) -> Column:
+    """The name of the first layout that fits; null: none does. Given a name: that one or none."""
+    wanted = [layout for layout in LAYOUTS if given is None or layout.name == given]
+    return F.coalesce(*[F.when(record.rlike(layout.pattern), layout.name) for layout in wanted])
+
+
+def part(record: Column, layout: Column, name: str) -> Column:
+    """``time``, ``zone``, ``level``, ``logger`` or ``message`` of a record of that layout; null where it has none."""
+    found = [
+        F.when(layout == each.name, F.regexp_extract(record, each.pattern, getattr(each, name)))
+        for each in LAYOUTS
+        if getattr(each, name) and each.name != JSON
+    ]
+    keys = _JSON_KEYS.get(name, ())
+    json = [F.when(layout == JSON, F.get_json_object(record, f"$['{key}']")) for key in keys]
+    return F.nullif(F.coalesce(*found, *json), F.lit(""))
+
+
+def epoch_at(time: Column, layout: Column) -> Column:
+    """The moment where the layout writes seconds or milliseconds since 1970: librdkafka, some JSON."""
+    number = time.try_cast("double")
+    seconds = F.when(number > 1e11, number / 1000).otherwise(number)
+    is_epoch = layout.isin(LIBRDKAFKA, JSON) & (number > 1e8)
+    return F.when(is_epoch, F.timestamp_micros(F.round(seconds * 1e6).cast("bigint")))
+
+
+def local_at(time: Column) -> Column:
+    """The printed time as a timestamp without zone; a first digit that pasting lost is put back. Null: no date."""
+    iso = F.regexp_replace(F.regexp_replace(time, ",", "."), r"^(\d{3}-)", "2$1")
+    iso = F.regexp_extract(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)", 1)
+    spoken = F.regexp_replace(F.regexp_replace(time, r"(\d{4}),", "$1"), r"\s?([AP]M)$", " $1")
+    american = F.when(time.rlike("[AP]M$"), F.try_to_timestamp(spoken, F.lit("MMM d, yyyy h:mm:ss a")))
+    return F.coalesce(iso.try_cast("timestamp_ntz"), american.cast("timestamp_ntz"))
+
+
+def utc_at(local: Column, zone: Column) -> Column:
+    """A local time of a zone (a name, ``+05:30``, ``Z``) → UTC; independent of the session's time zone."""
+    name = F.when(zone.isin("Z", "UTC"), "+00:00").otherwise(F.regexp_replace(zone, r"^([+-]\d\d)(\d\d)$", "$1:$2"))
+    there = F.convert_timezone(name, F.lit("UTC"), local)
+    return F.concat(there.cast("string"), F.lit("+00:00")).try_cast("timestamp")
