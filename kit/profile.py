@@ -10,6 +10,12 @@
     [clusters.production.spark]
     master = "local[*]"                                # or: remote = "sc://spark:15002"
 
+    [clusters.production.deploy]                       # who replaces processes, see kit.migrate.deploy
+    kind = "manual"                                    # or "command", or "lab"
+
+    [clusters.production.approvals]
+    require_second_person = true                       # who makes a plan may not approve it alone
+
     [clusters.production.security.kafka]
     protocol = "SASL_SSL"
     mechanism = "SCRAM-SHA-512"
@@ -36,6 +42,9 @@ from kit.errors import ProfileError
 
 FILE_NAME = "offramp.toml"
 FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
+MANUAL: Literal["manual"] = "manual"
+COMMAND = "command"
+LAB = "lab"
 
 
 class Secret(str):
@@ -122,6 +131,18 @@ class SparkSettings(_Section):
     conf: dict[str, str] = Field(default_factory=dict)
 
 
+class DeploySettings(_Section):
+    """``command`` (a list: program and arguments, with placeholders) and ``timeout_s`` are for kind ``command``."""
+
+    kind: Literal["manual", "command", "lab"] = MANUAL
+    command: tuple[str, ...] = ()
+    timeout_s: float = Field(default=300.0, gt=0)
+
+
+class ApprovalSettings(_Section):
+    require_second_person: bool = False
+
+
 class Profile(_Section):
     """One cluster of ``offramp.toml``."""
 
@@ -132,6 +153,8 @@ class Profile(_Section):
     cluster_id: str | None = None
     spark: SparkSettings = SparkSettings()
     security: Security = Security()
+    deploy: DeploySettings = DeploySettings()
+    approvals: ApprovalSettings = ApprovalSettings()
 
 
 def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:

@@ -13,8 +13,9 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from kit.errors import InputError
-from kit.lab import new_consumers, old_consumers, python_members, topics
+from kit.lab import jars, new_consumers, old_consumers, python_members, topics
 from kit.lab.consumers import Consumer, consumption_folder
+from kit.lab.control import Control
 from kit.lab.kraft import KRaftServers
 from kit.lab.new_consumers import NewMember, PacedProducer, production_folder
 from kit.lab.old_consumers import OldMember
@@ -57,6 +58,7 @@ class Lab:
         self._numbers: Counter[str] = Counter()
         self._partitions: dict[str, int] = {}
         self._serial = itertools.count(1)
+        self._known: dict[str, tuple[Consumer, tuple[str, ...], int]] = {}
 
     def start(self) -> Lab:
         """Start ZooKeeper, then all brokers side by side; raises LabError, after ending what was started."""
@@ -70,6 +72,7 @@ class Lab:
             self.servers = KRaftServers(self.ward) if self._kraft else Servers(self.ward, *self._shape, self.security)
             self.servers.start()
             self._secure()
+            self._control = Control(self.folder, self.replace)
         except BaseException:
             self.ward.close()
             raise
@@ -77,6 +80,7 @@ class Lab:
 
     def stop(self) -> None:
         """End everything and remove the folder."""
+        self._control.close()
         self.ward.close()
 
     def __enter__(self) -> Lab:
@@ -185,6 +189,8 @@ class Lab:
     ) -> list[Consumer]:
         """Start one JVM with several old consumers, of one group or of several."""
         started = old_consumers.launch(self.ward, self.zookeeper_connect, members, version)
+        for member, each in zip(members, started):
+            self._known[each.consumer_id] = (each, tuple(member.topics.split(",")), member.threads)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -202,6 +208,8 @@ class Lab:
     def start_python_members(self, members: Sequence[PythonMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several members written in Python, of one group or of several."""
         started = python_members.launch(self.ward, self.zookeeper_connect, self.servers.addresses(), members)
+        for member, each in zip(members, started):
+            self._known[each.consumer_id] = (each, tuple(member.topics), member.threads)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -228,6 +236,8 @@ class Lab:
     def start_new_consumers(self, members: Sequence[NewMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several confluent-kafka consumers, of one group or of several."""
         started = new_consumers.launch(self.ward, self.servers.addresses(), members, next(self._serial))
+        for member, each in zip(members, started):
+            self._known[each.consumer_id] = (each, tuple(member.topics), 1)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -235,9 +245,49 @@ class Lab:
     def start_console_consumer(self, group: str, topic: str, wait: bool = True) -> Consumer:
         """Start the Java console consumer of Kafka 3.9.1 as a member of ``group``."""
         consumer = new_consumers.launch_console(self.ward, self.servers.addresses(), group, topic, next(self._serial))
+        self._known[consumer.consumer_id] = (consumer, (topic,), 1)
         if wait:
             consumer.await_ready()
         return consumer
+
+    def consumers(self, group: str) -> list[Consumer]:
+        """Every consumer of a group that was started here, those that ended among them, oldest first."""
+        return [consumer for consumer, _, _ in self._known.values() if consumer.group == group]
+
+    def replace(self, group: str, consumer_id: str, flavour: str) -> str:
+        """Stop a consumer in order and start an OZKCC, a MEZKCC or a KC in its place; what was done, in a sentence.
+
+        One that isn't known or has ended is not stopped: then one is only started. Those that are started aren't all
+        alike, as in a real fleet: OZKCCs are of every release in turn, every other KC is Java's console consumer.
+
+        Raises:
+            InputError: the group has no consumer here, the flavour isn't one, or the consumer shares its process.
+            LabError: the new one did not become a member.
+        """
+        mine = [known for known in self._known.values() if known[0].group == group]
+        if not mine:
+            raise InputError(f"The lab has started no consumer of group {group!r}.")
+        found = self._known.get(consumer_id)
+        if found is not None and found[0].process.running:
+            if sum(each.process is found[0].process for each, _, _ in self._known.values()) > 1:
+                raise InputError(f"{consumer_id} shares its process with others: it can't be stopped alone.")
+            found[0].stop()
+        _, topics_, threads = found or mine[0]
+        started = self._launch(flavour, group, topics_, threads)
+        return f"{consumer_id or 'nothing'} stopped, {started.consumer_id} started"
+
+    def _launch(self, flavour: str, group: str, topics: tuple[str, ...], threads: int) -> Consumer:
+        turn = next(self._serial)
+        if flavour == "OZKCC":
+            releases = tuple(jars.OLD_CONSUMERS)
+            return self.start_old_consumer(group, topics, threads, releases[turn % len(releases)])
+        if flavour == "MEZKCC":
+            return self.start_python_member("mezkcc", group, topics, threads=threads)
+        if flavour == "KC" and len(topics) == 1 and turn % 2:
+            return self.start_console_consumer(group, topics[0])
+        if flavour == "KC":
+            return self.start_python_member("kc", group, topics)
+        raise InputError(f"There is no flavour {flavour!r}; there are OZKCC, MEZKCC and KC.")
 
     def start_producer(self, topics: str | Sequence[str], rate: float = 100.0) -> PacedProducer:
         """Start a process that writes numbered records, ``rate`` per second over all ``topics``, until stopped."""
@@ -261,5 +311,7 @@ class Lab:
             f'bootstrap_servers = "{servers}"\n'
             f'zookeeper_connect = "{zookeeper}"\n'
             f'cluster_id = "{self.cluster_id}"\n'
+            "[clusters.lab.deploy]\n"
+            'kind = "lab"\n'
         )
         return plain + (profile_sections(self.security, protocol, zookeeper_tls) if self.security else "")

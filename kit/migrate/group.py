@@ -1,0 +1,233 @@
+"""Plans that move one group along KIP-125's path, one stage or several, forward or back.
+
+    OZKCC ── canary MEZKCC ── all MEZKCC ── Kafka coordination ── canary KC ── all KC
+
+Between two stages either members are replaced or the toggle is set; there is no other way, so a group never has a mix
+of members that would read the same partitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from kit.cluster import Cluster
+from kit.errors import InputError, NothingToDo, PlanError
+from kit.migrate.actor import Actor, ClusterPerformer
+from kit.migrate.checks import raise_if_unsafe, warnings
+from kit.migrate.deploy import Deployer
+from kit.migrate.group_rules import Limits, findings, flavours_of
+from kit.migrate.observation import IGNORED, MAY_GROW, Observation
+from kit.migrate.plan import STOP, Plan
+from kit.migrate.replace import KIND as REPLACE
+from kit.migrate.replace import ReplaceActor, replace_step
+from kit.migrate.soak import KIND as SOAK
+from kit.migrate.soak import SoakActor, soak_step
+from kit.migrate.standing import FLAVOURS, KC, MEZKCC, OZKCC, Standing, look, named
+from kit.migrate.step import Step
+from kit.migrate.toggle import KIND as TOGGLE
+from kit.migrate.toggle import ToggleActor, toggle_step
+from kit.migrate.values import Json
+from kit.model import KAFKA, ZOOKEEPER
+
+KIND = "group migration"
+PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
+LOOK_S = 5.0
+"""How long the group is looked at before a plan is made: lag and members must not move meanwhile."""
+DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next one reads again."
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where a group is to go. ``canary`` members go ahead, watched for ``soak_s``; ``members`` go first of all.
+
+    ``lag_tolerance`` is in records; ``stable_s`` how long the group must have had the same members; ``each_s`` what one
+    replacement may take.
+    """
+
+    group_id: str
+    to_stage: str
+    canary: int = 1
+    soak_s: float = 60.0
+    stable_s: float = 60.0
+    lag_tolerance: int = 1000
+    each_s: float = 180.0
+    members: tuple[str, ...] = ()
+    on_failure: str = STOP
+
+    def __post_init__(self) -> None:
+        if self.to_stage not in PATH:
+            raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
+        if self.canary < 1:
+            raise InputError(f"a canary of {self.canary} members can't be watched")
+        if self.soak_s < 0 or self.stable_s < 0 or self.each_s <= 0 or self.lag_tolerance < 0:
+            raise InputError("soak_s, stable_s and lag_tolerance can't be negative, and each_s must be above 0")
+
+
+def plan_group(
+    cluster: Cluster,
+    deployer: Deployer,
+    wish: Wish,
+    made_by: str,
+    overrides: Iterable[str] = (),
+    look_s: float = LOOK_S,
+) -> Plan:
+    """Look at the group, then again ``look_s`` later, and say what is to be done. Writes nothing.
+
+    Raises:
+        NotFound, ReadError: there is no such group, or it can't be read.
+        NothingToDo: it is there already.
+        PlanError: it isn't on the path, or has nobody to replace.
+        UnsafePlan: a rule forbids it; all that do are named.
+    """
+    before = look(cluster, wish.group_id)
+    time.sleep(look_s)
+    now = look(cluster, wish.group_id)
+    return plan_from(before, now, cluster.cluster_id, deployer, wish, made_by, overrides)
+
+
+def plan_from(
+    before: Standing,
+    now: Standing,
+    cluster_id: str,
+    deployer: Deployer,
+    wish: Wish,
+    made_by: str,
+    overrides: Iterable[str] = (),
+) -> Plan:
+    """The plan by two looks at a group; pure. Raises as :func:`plan_group`."""
+    found = findings(before, now, wish.to_stage, Limits(wish.stable_s, wish.canary))
+    unsafe = [each for each in found if each.is_blocking and not each.rule.can_be_overridden]
+    if not unsafe:
+        _refuse_off_the_path(now, wish)
+    overridden = raise_if_unsafe(found, overrides)
+    steps = _steps(now, wish, deployer)
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster_id,
+        targets=(wish.group_id,),
+        made_by=made_by,
+        made_at=datetime.now(UTC),
+        observed=_observed(now),
+        steps=tuple(steps),
+        parameters={
+            "to_stage": wish.to_stage,
+            "canary": wish.canary,
+            "soak_s": wish.soak_s,
+            "stable_s": wish.stable_s,
+            "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
+        },
+        risks=(*warnings(found), DUPLICATES, *_risks(steps)),
+        overridden=overridden,
+        on_failure=wish.on_failure,
+    )
+
+
+def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
+    """Carries out this module's plans."""
+    actors: dict[str, Actor] = {REPLACE: replace, TOGGLE: ToggleActor(cluster), SOAK: SoakActor(cluster)}
+    return ClusterPerformer(cluster, actors, lambda plan: observe(cluster, plan))
+
+
+def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+    """What the plan observed, as it is now; of offsets those that it knew of."""
+    found = _observed(look(cluster, plan.targets[0]))
+    values: dict[str, Json] = {name: observation.value for name, observation in found.items()}
+    for name in ("zookeeper_offsets", "kafka_offsets"):
+        planned, current = plan.observed[name].value, values[name]
+        assert isinstance(planned, Mapping)
+        assert isinstance(current, Mapping)
+        values[name] = {pair: offset for pair, offset in current.items() if pair in planned}
+    return values
+
+
+def _refuse_off_the_path(now: Standing, wish: Wish) -> None:
+    if now.stage not in PATH:
+        raise PlanError(f"group {wish.group_id} is not on the path from OZKCC to KC: its stage is {now.stage!r}")
+    if now.stage == wish.to_stage:
+        raise NothingToDo(f"group {wish.group_id} is at {wish.to_stage!r} already")
+    n_members = len(now.members)
+    if wish.canary >= n_members and wish.to_stage in ("canary MEZKCC", "canary KC"):
+        raise PlanError(f"a canary of {wish.canary} needs more than the {n_members} member(s) of {wish.group_id}")
+    strangers = set(wish.members) - {member.member_id for member in now.members}
+    if strangers:
+        raise PlanError(f"group {wish.group_id} has no member {', '.join(sorted(strangers))}")
+
+
+def _observed(now: Standing) -> dict[str, Observation]:
+    members: dict[str, Json] = {
+        flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in FLAVOURS
+    }
+    zookeeper: dict[str, Json] = {
+        named(pair): it.zookeeper for pair, it in now.positions.items() if it.zookeeper is not None
+    }
+    kafka: dict[str, Json] = {named(pair): it.kafka for pair, it in now.positions.items() if it.kafka is not None}
+    return {
+        "stage": Observation(now.stage),
+        "toggle": Observation({"mode": now.mode, "version": now.mode_version}),
+        "members": Observation(members),
+        "topics": Observation(dict(now.subscribed)),
+        "kafka_group": Observation(now.kafka_state),
+        "coordinator": Observation(now.coordinator, IGNORED),
+        "zookeeper_offsets": Observation(zookeeper, MAY_GROW),
+        "kafka_offsets": Observation(kafka, MAY_GROW),
+    }
+
+
+def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
+    """Stage by stage; a stage that has the same members as the one before it, and no toggle between, needs none."""
+    here, there = PATH.index(now.stage), PATH.index(wish.to_stage)
+    forward = there > here
+    passed = PATH[here : there + 1] if forward else tuple(reversed(PATH[there : here + 1]))
+    counts, mode, steps = now.counts, now.mode, list[Step]()
+    total = len(now.members)
+    for last, stage in pairwise(passed):
+        number = f"{len(steps) + 1:02d}"
+        if {last, stage} == {"all MEZKCC", "Kafka coordination"}:
+            after = KAFKA if stage == "Kafka coordination" else ZOOKEEPER
+            steps.append(toggle_step(f"{number}-toggle-{after}", wish.group_id, mode, after))
+            mode = after
+            continue
+        wanted = _counts(stage, total, wish.canary)
+        if wanted == counts:
+            continue
+        name = f"{number}-replace-{stage.lower().replace(' ', '-')}"
+        needed = _needed_mode(counts, wanted)
+        steps.append(replace_step(name, wish.group_id, counts, wanted, needed, deployer, wish.members, wish.each_s))
+        counts = wanted
+        if stage.startswith("canary") and forward and wish.soak_s > 0:
+            flavour = flavours_of(stage)[-1]
+            name = f"{len(steps) + 1:02d}-soak-{flavour.lower()}"
+            steps.append(soak_step(name, wish.group_id, flavour, wish.soak_s, wish.lag_tolerance))
+    return steps
+
+
+def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
+    """A canary of everybody is the next stage."""
+    flavours = flavours_of(stage)
+    if len(flavours) == 1:
+        return {flavours[0]: total}
+    ahead = min(canary, total)
+    return {flavour: count for flavour, count in zip(flavours, (total - ahead, ahead)) if count}
+
+
+def _needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str | None:
+    """While old members are in the group ZooKeeper's assignment is in force, with KCs Kafka's."""
+    flavours = {**before, **after}
+    if KC in flavours:
+        return KAFKA
+    assert OZKCC in flavours
+    assert MEZKCC in flavours
+    return ZOOKEEPER
+
+
+def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
+    risks = []
+    if any(step.kind == REPLACE and step.changes[-1].after == OZKCC for step in steps):
+        risks.append("Old consumers read ZooKeeper's offsets alone: what only Kafka has is raised there first.")
+    if any(step.kind == TOGGLE for step in steps):
+        risks.append("While the toggle is followed each partition stands still for a moment, mostly under a second.")
+    return tuple(risks)

@@ -1,0 +1,124 @@
+"""Rules for moving one group: what must be so before anything is changed (KIP-125, Migration Plan)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kit.migrate.checks import WARNS, Finding, Rule
+from kit.migrate.standing import KC, MEZKCC, OZKCC, Standing, told
+
+GROWN_BY = 1000
+"""Records by which the group's lag may grow while it is being looked at."""
+LARGEST_METADATA = 1_000_000
+"""A group's metadata is one record of ``__consumer_offsets``; brokers refuse records above about a megabyte."""
+MEMBER_BYTES = 300
+"""Ids, host, time-outs and the encoding's own bytes of one member, generously."""
+
+SETTLED = Rule("settled", "no rebalance goes on, and each partition has a member")
+STABLE = Rule("stable", "the members have been the same for a while")
+LAG = Rule("lag", "the lag does not grow")
+CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
+STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
+MIX = Rule("one_coordination", "no member reads what another reads", can_be_overridden=False)
+METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
+TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
+PARITY = Rule("parity", "no store is ahead of the other", level=WARNS)
+ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", level=WARNS)
+SHARES = Rule("thread_shares", "each member has as many streams as the others", level=WARNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is asked for: seconds without a new member, and a canary's size."""
+
+    stable_s: float = 60.0
+    canary: int = 1
+
+
+def findings(before: Standing, now: Standing, to_stage: str, limits: Limits) -> list[Finding]:
+    """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
+    found = [
+        MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
+        SETTLED.found(now.is_settled, _settled(now)),
+        _stable(before, now, limits.stable_s),
+        _lag(before, now),
+        _canary(now, limits.canary),
+        STORAGE.found("commits_to_kafka" not in now.blockers, now.blockers.get("commits_to_kafka", "They do.")),
+        _metadata(now),
+        _toggle(now, to_stage),
+        PARITY.found("kafka_ahead" not in now.blockers, now.blockers.get("kafka_ahead", "They agree.")),
+        _shares(now),
+    ]
+    if now.effective_mode == "zookeeper":
+        name = now.assignor
+        found.append(ASSIGNOR.found(name is not None, f"They are of {name}." if name else "They are of none."))
+    return found
+
+
+def _settled(now: Standing) -> str:
+    if now.unconsumed:
+        return f"Nobody has {told(now.unconsumed)}."
+    return f"All {len(now.partitions)} partitions are consumed; the Kafka group is {now.kafka_state or 'not there'}."
+
+
+def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
+    same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
+    if not same:
+        return STABLE.found(False, "A member came or went while the plan was made.")
+    if now.youngest_at is None:
+        return STABLE.found(True, "They did not change while the plan was made; how long a KC is a member isn't known.")
+    age = (now.observed_at - now.youngest_at).total_seconds()
+    return STABLE.found(age >= wanted_s, f"The newest registered {age:.0f} s ago; {wanted_s:g} s are asked for.")
+
+
+def _lag(before: Standing, now: Standing) -> Finding:
+    lags = [sum(position.lag or 0 for position in each.positions.values()) for each in (before, now)]
+    seconds = (now.observed_at - before.observed_at).total_seconds()
+    grown = lags[1] - lags[0]
+    return LAG.found(grown <= GROWN_BY, f"It went from {lags[0]} to {lags[1]} records in {seconds:.0f} s.")
+
+
+def _canary(now: Standing, canary: int) -> Finding:
+    n_members = len(now.members)
+    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {n_members} members.")
+
+
+def _metadata(now: Standing) -> Finding:
+    """GroupMetadataValue holds each member's subscription and assignment."""
+    topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
+    size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
+    return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
+
+
+def _toggle(now: Standing, to_stage: str) -> Finding:
+    """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    if now.count(KC) and now.mode != "kafka":
+        return TOGGLE.found(False, f"KCs are members, and it holds {now.mode!r}: set it to 'kafka' before MEZKCCs come")
+    if now.count(OZKCC) and now.mode == "kafka":
+        return TOGGLE.found(
+            False, "It holds 'kafka' while old consumers are members: the group would turn when the last one leaves"
+        )
+    return TOGGLE.found(True, f"It holds {now.mode!r}.")
+
+
+def _shares(now: Standing) -> Finding:
+    streams = {sum(topics.values()) for topics in now.threads.values()}
+    sentence = "In Kafka's assignment each member has one share, however many streams it has"
+    return SHARES.found(len(streams) <= 1, f"{sentence}: here are members with {_either(streams)}.")
+
+
+def _either(counts: Iterable[int]) -> str:
+    return " and ".join(str(count) for count in sorted(counts)) or "none"
+
+
+def flavours_of(stage: str) -> tuple[str, ...]:
+    """Who is a member in a stage."""
+    return {
+        "OZKCC": (OZKCC,),
+        "canary MEZKCC": (OZKCC, MEZKCC),
+        "all MEZKCC": (MEZKCC,),
+        "Kafka coordination": (MEZKCC,),
+        "canary KC": (MEZKCC, KC),
+        "all KC": (KC,),
+    }[stage]

@@ -1,0 +1,88 @@
+"""One run per group at a time: an ephemeral znode per group, gone with the session of who holds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from platform import node
+from urllib.parse import quote
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+
+from kit.cluster import Cluster
+from kit.errors import ConnectError, LockLost, TargetBusy
+
+LOCKS = "/offramp/locks"
+"""Outside ``/consumers``: no consumer lists or watches it."""
+
+
+class ZookeeperLock:
+    """Holds the groups of one run. Made for one cluster; a lost session is a lost lock, even if a new one began.
+
+    Raises:
+        ConnectError: the cluster has no ZooKeeper to lock in.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        if cluster.zookeeper is None:
+            raise ConnectError(f"cluster {cluster.name!r} has no zookeeper_connect: a run needs ZooKeeper for its lock")
+        self._client: KazooClient = cluster.zookeeper
+        self._held: dict[str, int] = {}
+
+    def acquire(self, targets: Sequence[str], run_id: str) -> None:
+        """All or none.
+
+        Raises:
+            TargetBusy: another run has one of them; which, on which host, since when.
+            ConnectError: ZooKeeper does not answer.
+        """
+        holder = {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        try:
+            for target in sorted(targets):
+                self._take(target, json.dumps(holder).encode())
+        except TargetBusy:
+            self.release()
+            raise
+        except KazooException as error:
+            self.release()
+            raise ConnectError(f"the lock can't be taken: ZooKeeper says {error!r}") from error
+
+    def assert_held(self) -> None:
+        """Raises:
+        LockLost: the session that took the lock is over, or somebody deleted a lock.
+        """
+        for path, session in self._held.items():
+            try:
+                stat = self._client.exists(path)
+            except KazooException as error:
+                raise LockLost(f"nobody can tell whether {path} is still held: ZooKeeper says {error!r}") from error
+            if stat is None or stat.ephemeralOwner != session:
+                raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
+
+    def release(self) -> None:
+        """Each lock that is still this session's; one that can't be deleted ends with the session."""
+        for path, session in self._held.items():
+            try:
+                stat = self._client.exists(path)
+                if stat is not None and stat.ephemeralOwner == session:
+                    self._client.delete(path, version=stat.version)
+            except KazooException:
+                continue
+        self._held = {}
+
+    def _take(self, target: str, holder: bytes) -> None:
+        path = f"{LOCKS}/{quote(target, safe='')}"
+        try:
+            self._client.create(path, holder, ephemeral=True, makepath=True)
+        except NodeExistsError:
+            raise TargetBusy(f"group {target} is being worked on: {self._holder(path)}") from None
+        self._held[path] = self._client.client_id[0]
+
+    def _holder(self, path: str) -> str:
+        try:
+            told = json.loads(self._client.get(path)[0])
+            return f"run {told['run_id']} on {told['host']} since {told['since']}"
+        except (NoNodeError, ValueError, KeyError):
+            return f"{path} says no more"
