@@ -1,0 +1,164 @@
+"""The operator's desk for one cluster: plan, approve, carry out, take back – for terminal, notebooks and widgets alike.
+
+Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json`` beside it,
+and one folder per run. So a plan made in one process is approved in a second and carried out in a third.
+"""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from kit.cluster import Cluster
+from kit.errors import EvidenceError, NotFound, PlanError
+from kit.migrate import group
+from kit.migrate.approval import Approval, approve, load_approval, save_approval
+from kit.migrate.clock import Clock
+from kit.migrate.deploy import deployer_of
+from kit.migrate.dry_run import DryRun, dry_run
+from kit.migrate.event import Event
+from kit.migrate.group import Wish, plan_group
+from kit.migrate.lock import ZookeeperLock
+from kit.migrate.performer import Performer
+from kit.migrate.plan import Plan, load_plan, save_plan
+from kit.migrate.record import load_run
+from kit.migrate.replace import ReplaceActor
+from kit.migrate.run import Run, start_run
+
+RUNS = Path("runs")
+VALID_FOR = timedelta(hours=4)
+PLANS = "plans"
+PREFIX = 12
+
+
+class Desk:
+    """``say`` tells the operator what to do now (a manual replacement); ``tell`` is called with each event of a run."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        runs: Path = RUNS,
+        say: Callable[[str], None] = lambda sentence: None,
+        tell: Callable[[Event], None] | None = None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+    ) -> None:
+        self.cluster, self.runs = cluster, runs
+        self._say, self._tell, self._clock = say, tell, clock
+        self._deployer = deployer_of(cluster.profile)
+        self._needs_second = cluster.profile.approvals.require_second_person
+
+    def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        """Look at the group for some seconds and plan; the plan is kept. Raises as ``kit.migrate.group.plan_group``."""
+        plan = plan_group(self.cluster, self._deployer, wish, made_by or operator(), overrides)
+        return self.keep(plan)
+
+    def keep(self, plan: Plan) -> Plan:
+        """Raises:
+        EvidenceError: it can't be written.
+        """
+        path = self._file(plan.digest)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EvidenceError(f"{path.parent} can't be made: {error.strerror}") from error
+        save_plan(plan, path)
+        return plan
+
+    def plan(self, named: str) -> Plan:
+        """A kept plan, by its digest's first characters or by its file.
+
+        Raises:
+            NotFound: there is none, or several begin so.
+            PlanError: it was edited, or can't be read.
+        """
+        if named.endswith(".json"):
+            return load_plan(Path(named))
+        found = [path for path in self.plan_files() if path.name.startswith(named[:PREFIX].lower())]
+        if len(found) != 1:
+            raise NotFound(f"{len(found)} plans in {self.runs / PLANS} begin with {named!r}")
+        return load_plan(found[0])
+
+    def plan_files(self) -> list[Path]:
+        """Of the plans kept, the oldest first."""
+        files = [path for path in (self.runs / PLANS).glob("*.json") if not path.name.endswith(".approval.json")]
+        return sorted(files, key=lambda path: path.stat().st_mtime)
+
+    def dry_run(self, plan: Plan) -> DryRun:
+        """What a run would do, and what has changed since the plan was made; writes nothing."""
+        return dry_run(plan, self._performer(plan))
+
+    def approve(
+        self,
+        plan: Plan,
+        typed_subject: str,
+        typed_digest: str,
+        approver: str | None = None,
+        valid_for: timedelta = VALID_FOR,
+    ) -> Approval:
+        """Kept beside the plan. Raises ApprovalError."""
+        approval = approve(
+            plan,
+            typed_subject=typed_subject,
+            typed_digest_prefix=typed_digest,
+            approver=approver or operator(),
+            now=self._clock.now(),
+            valid_for=valid_for,
+            require_second_person=self._needs_second,
+        )
+        self.keep(plan)
+        save_approval(approval, self._file(plan.digest).with_suffix(".approval.json"))
+        return approval
+
+    def approval(self, plan: Plan) -> Approval | None:
+        """The one kept for this plan. Raises ApprovalError: it was edited."""
+        path = self._file(plan.digest).with_suffix(".approval.json")
+        return load_approval(path) if path.exists() else None
+
+    def begin(self, plan: Plan) -> Run:
+        """A new run of an approved plan; nothing is done before its ``act``.
+
+        Raises:
+            ApprovalError: it isn't approved, or the approval doesn't hold.
+        """
+        folder = start_run(
+            plan, self.approval(plan), self.runs, clock=self._clock, require_second_person=self._needs_second
+        )
+        return self._run(folder, plan)
+
+    def run(self, run_id: str) -> Run:
+        """A run that was begun before, to be resumed or undone.
+
+        Raises:
+            NotFound: there is no such run.
+            EvidenceError: its evidence was edited or can't be read.
+        """
+        folder = self.runs / run_id
+        if not folder.is_dir():
+            raise NotFound(f"there is no run {run_id!r} in {self.runs}")
+        return self._run(folder, load_run(folder).plan)
+
+    def _run(self, folder: Path, plan: Plan) -> Run:
+        return Run(
+            folder,
+            self._performer(plan),
+            ZookeeperLock(self.cluster),
+            clock=self._clock,
+            poll_s=0.5,
+            tell=self._tell,
+            require_second_person=self._needs_second,
+        )
+
+    def _performer(self, plan: Plan) -> Performer:
+        if plan.kind == group.KIND:
+            return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
+        raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
+
+    def _file(self, digest: str) -> Path:
+        return self.runs / PLANS / f"{digest[:PREFIX]}.json"
+
+
+def operator() -> str:
+    """Who works here, by the operating system."""
+    return getpass.getuser()
