@@ -325,3 +325,93 @@ class LogFile:
     first_at: datetime | None
     last_at: datetime | None
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRebalance:
+    """One consumer's way through one rebalance, from the logs; what they don't say is None.
+
+    ``consumer`` tells consumers apart that print the same client id. Times are as the log has them; ``is_utc`` says
+    whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found; ``join_ms``: joining →
+    joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
+    known; ``paused_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
+    committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
+    committed one. ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends before). ``line``,
+    ``last_line``: where its story stands in ``file``.
+    """
+
+    group_id: str | None
+    generation: int | None
+    consumer: str
+    member_id: str | None
+    client_id: str | None
+    source: str
+    is_leader: bool | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    coordinator_id: Int32 | None
+    reason: str | None
+    is_utc: bool
+    started_at: datetime | None
+    joined_at: datetime | None
+    ended_at: datetime | None
+    discover_ms: int | None
+    join_ms: int | None
+    sync_ms: int | None
+    assign_ms: int | None
+    offsets_ms: int | None
+    paused_ms: int | None
+    revoked: tuple[str, ...] | None
+    added: tuple[str, ...] | None
+    owned: tuple[str, ...] | None
+    fetched: tuple[str, ...] | None
+    positions: tuple[str, ...]
+    without_offset: tuple[str, ...]
+    outcome: str
+    failure: str | None
+    file: str
+    line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer.
+
+    ``joined`` and ``left``: beside the generation before (None: that isn't in the logs); ``slowest``: who joined last,
+    ``late_ms`` after the first. ``unlogged``: the leader, and members it named, of whom there is no log. ``moved``,
+    ``kept``: partitions whose owner changed, or didn't, of those seen in both; ``unseen``: seen before, and with nobody
+    now, which may be a missing log. ``reasons``: in the logs' words.
+    """
+
+    group_id: str
+    generation: int
+    is_utc: bool
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_ms: int | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    members: tuple[str, ...]
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
+    unlogged: tuple[str, ...]
+    slowest: str | None
+    late_ms: int | None
+    moved: tuple[str, ...] | None
+    kept: tuple[str, ...] | None
+    unseen: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFinding:
+    """Something in a group's logs that asks for attention, as a sentence to paste."""
+
+    group_id: str | None
+    finding: str
+    consumer: str | None
+    at: datetime | None
+    sentence: str

@@ -150,4 +150,7 @@ OWNER_HISTORY = Table("owner_history", model.ZnodeLife)
 LOG_EVENTS = Table("log_events", model.LogEvent)
 LOG_LINES = Table("log_lines", model.LogLine)
 LOG_FILES = Table("log_files", model.LogFile)
+MEMBER_REBALANCES = Table("member_rebalances", model.MemberRebalance)
+REBALANCES = Table("rebalances", model.Rebalance)
+LOG_FINDINGS = Table("log_findings", model.LogFinding)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

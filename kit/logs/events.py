@@ -109,7 +109,7 @@ def _text(spark: SparkSession, paths: list[str], skip_damage: bool = False) -> D
     """Lines with their file, the block of it, and a number that rises within the block."""
     lines = spark.read.option("ignoreCorruptFiles", skip_damage).text(paths)
     return lines.select(
-        F.col("_metadata.file_path").alias("file"),
+        F.regexp_replace("_metadata.file_path", "^file:/+", "/").alias("file"),
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("number"),
         F.col("value"),

@@ -74,7 +74,7 @@ _GENERATIONS = (
     r"Bumped group epoch to (\d+)",
     r"assignment for epoch (\d+)",
     r": epoch=(\d+), previousEpoch",
-    r"[Ee]poch (\d+)",
+    r"(?<!local )[Ee]poch (\d+)",
     r"memberEpoch=(\d+)",
     r"\[(\d+)\] \S+$",
 )

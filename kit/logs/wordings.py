@@ -465,6 +465,7 @@ context|2.0+|Group {} OffsetFetchRequest
 commit_failed|1.5+|Offset commit ({}) failed
 commit_failed|0.9+|OffsetCommit failed for
 commit_ok|0.9+|OffsetCommit for {} returned: Success
+context|0.9+|OffsetCommit for {} returned: Local: No offset stored
 commit_failed|0.9+|OffsetCommit for
 subscribed|0.9+|Group "{}": subscribe to new
 unsubscribed|0.9+|Group "{}": unsubscribe from

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import dataclass
 from pathlib import Path
+
+import polars as pl
+import pytest
+from pyspark.sql import SparkSession
+
+from kit.logs import ClientLogs, read_client_logs
 
 A = "consumer-7-11111111-2222-3333-4444-555555555555"
 B = "consumer-7-66666666-7777-8888-9999-aaaaaaaaaaaa"
@@ -166,6 +173,30 @@ NOISE = "".join(
     "kafka-1:9092 (id: 1 rack: null) (org.apache.kafka.clients.consumer.internals.Fetcher)\n"
     for n in range(50)
 )
+
+
+SEEDS = list((Path(__file__).parents[2].parent / "shared" / "seeds").glob("*coordination-log.txt"))
+"""A real log as an article shows it, where it lies beside the project."""
+
+
+@dataclass(frozen=True)
+class Read:
+    logs: ClientLogs
+    events: pl.DataFrame
+
+
+_READ: dict[SparkSession, Read] = {}
+
+
+def read_all(spark: SparkSession, folders: pytest.TempPathFactory) -> Read:
+    """All texts, in one read for all tests: to plan it takes Spark longer than to do it."""
+    if spark not in _READ:
+        folder = write(folders.mktemp("logs"))
+        for seed in SEEDS:
+            (folder / seed.name).write_bytes(seed.read_bytes())
+        logs = read_client_logs(spark, str(folder))
+        _READ[spark] = Read(logs, pl.DataFrame(logs.events.toArrow()))
+    return _READ[spark]
 
 
 def prefixed(text: str, prefix: str) -> str:

@@ -18,12 +18,12 @@ from tests.property.log_texts import A, B
 
 @pytest.fixture(scope="module")
 def logs(spark, tmp_path_factory) -> ClientLogs:
-    return read_client_logs(spark, str(log_texts.write(tmp_path_factory.mktemp("logs"))))
+    return log_texts.read_all(spark, tmp_path_factory).logs
 
 
 @pytest.fixture(scope="module")
-def events(logs) -> pl.DataFrame:
-    return pl.DataFrame(logs.events.toArrow()).sort("file", "line", "record")
+def events(spark, tmp_path_factory) -> pl.DataFrame:
+    return log_texts.read_all(spark, tmp_path_factory).events.sort("file", "line", "record")
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,8 @@ def test_lines_that_are_not_understood_are_shown(logs):
 
 def test_every_file_is_accounted_for(logs, tmp_path):
     account = {Path(row["file"]).name: row for row in logs.files.iter_rows(named=True)}
-    assert set(account) == {*log_texts.TEXTS, "rotated.log.1.gz", "binary.log"}
+    seeds = {seed.name for seed in log_texts.SEEDS}
+    assert set(account) == {*log_texts.TEXTS, "rotated.log.1.gz", "binary.log"} | seeds
     for name, text in log_texts.TEXTS.items():
         assert account[name]["n_lines"] == len(text.splitlines()), name
     problems = {name: row["problem"] for name, row in account.items()}
@@ -229,6 +230,7 @@ def test_every_file_is_accounted_for(logs, tmp_path):
         verify_logs(logs)
 
 
+@pytest.mark.slow
 def test_a_torn_file_is_named_and_the_others_are_read(spark, tmp_path):
     log_texts.write_torn(tmp_path / "torn.log.gz")
     (tmp_path / "whole.log").write_text(log_texts.JAVA_0_11)
@@ -240,6 +242,7 @@ def test_a_torn_file_is_named_and_the_others_are_read(spark, tmp_path):
     assert first.column(0).to_pylist() == [datetime(2018, 5, 1, 6, 0, 0, 100000, tzinfo=UTC)]
 
 
+@pytest.mark.slow
 def test_a_layout_that_no_line_has(spark, tmp_path):
     (tmp_path / "a.log").write_text(log_texts.RDKAFKA)
     with pytest.raises(PartialRead, match="no line of the layout given"):

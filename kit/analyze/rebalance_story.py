@@ -1,0 +1,67 @@
+"""What the logs tell about each group, in sentences to paste into a ticket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narwhals.typing import IntoDataFrame
+
+from kit.analyze.rebalance_findings import clock, listed, log_findings, seconds
+from kit.analyze.rebalances import member_rebalances, rebalances
+
+
+def story(events: IntoDataFrame) -> list[str]:
+    """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
+    told = [_member_sentence(row) for row in member_rebalances(events).iter_rows(named=True)]
+    told += [_generation_sentence(row) for row in rebalances(events).iter_rows(named=True)]
+    return told + log_findings(events)["sentence"].to_list()
+
+
+def _member_sentence(row: dict[str, Any]) -> str:
+    way = [
+        _took(row["discover_ms"], f"found the coordinator {_coordinator(row)}"),
+        f"gave up {listed(row['revoked'])}" if row["revoked"] else None,
+        _took(row["join_ms"], f"joined generation {row['generation']}") if row["joined_at"] else None,
+        {True: "as leader", False: f"as follower of {row['leader_id']}" if row["leader_id"] else "as follower"}.get(
+            row["is_leader"]
+        ),
+        _took(row["sync_ms"], f"synced (assigned by {row['assignor']})" if row["assignor"] else "synced"),
+        None if row["owned"] is None else f"has {listed(row['owned'])}",
+        f"asked for the committed offsets of {listed(row['fetched'])}" if row["fetched"] else None,
+        f"starts at {', '.join(row['positions'])}" if row["positions"] else None,
+        f"found no committed offset of {listed(row['without_offset'])}" if row["without_offset"] else None,
+        {"failed": "did not get through", "open": "is not through where the log ends"}.get(row["outcome"]),
+    ]
+    why = f" Why: {row['reason']}." if row["reason"] else ""
+    who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
+    return start + ", ".join(filter(None, way)) + f".{why}"
+
+
+def _generation_sentence(row: dict[str, Any]) -> str:
+    parts = [
+        f"{len(row['members'])} member(s) seen",
+        f"led by {row['leader_id']}" if row["leader_id"] else "leader not in the logs",
+        f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
+        f"left: {', '.join(row['left'])}" if row["left"] else None,
+        f"last to join was {row['slowest']}, {seconds(row['late_ms'])} after the first" if row["late_ms"] else None,
+        f"with nobody in these logs any more: {listed(row['unseen'])}" if row["unseen"] else None,
+        f"moved: {listed(row['moved'])}" if row["moved"] else None,
+        f"without a log here: {', '.join(row['unlogged'])}" if row["unlogged"] else None,
+    ]
+    took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: generation {row['generation']}{took}: "
+    return start + "; ".join(filter(None, parts)) + "."
+
+
+def _when(at: Any, is_utc: bool) -> str:
+    return "(no time)" if at is None else f"{clock(at)}{' UTC' if is_utc else ' (as printed)'}"
+
+
+def _coordinator(row: dict[str, Any]) -> str:
+    number = f" (broker {row['coordinator_id']})" if row["coordinator_id"] is not None else ""
+    return f"{row['coordinator'] or '?'}{number}"
+
+
+def _took(ms: int | None, what: str) -> str | None:
+    return None if ms is None else f"{what} in {seconds(ms)}"

@@ -1,0 +1,258 @@
+"""Event table of logs → each consumer's way through its rebalances, and the generations of each group.
+
+Frames in, polars frames out: who a line is of is found by a fold (``log_lives``), so a Spark event table is collected
+before; it is small beside its logs. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.typing import IntoDataFrame
+
+from kit import tables
+from kit.analyze.log_lives import QUIET, Attempt, Event, Life, datetime_of, lives, positions, reasons, time_of
+from kit.model import MemberRebalance, Rebalance
+
+_ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
+
+
+def ordered_events(events: IntoDataFrame) -> list[Event]:
+    """The rows that tell something, in the order of their times; lines without one stay behind the line before."""
+    frame = nw.from_native(events, eager_only=True)
+    frame = frame.filter(~nw.col("kind").is_in(QUIET)).sort("file", "line", "record")
+    rows: list[tuple[int, int, Event]] = []
+    last: dict[str, int] = {}
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        at = time_of(row)
+        last[row["file"]] = at if at is not None else last.get(row["file"], 0)
+        rows.append((last[row["file"]], number, row))
+    return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
+
+
+def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
+    """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
+    rows = [row for life in lives(ordered_events(events)) for row in _of_life(life)]
+    rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
+    return pl.DataFrame(tables.MEMBER_REBALANCES.from_rows(rows))
+
+
+def rebalances(events: IntoDataFrame) -> pl.DataFrame:
+    """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
+    ordered = ordered_events(events)
+    parts = [row for life in lives(ordered) for row in _of_life(life)]
+    groups = sorted({row.group_id for row in parts if row.group_id} | {e["group_id"] for e in _brokers(ordered)})
+    rows = [row for group in groups for row in _of_group(group, parts, ordered)]
+    return pl.DataFrame(tables.REBALANCES.from_rows(rows))
+
+
+def _brokers(events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if event["source"] == "broker" and event["group_id"]]
+
+
+def _of_life(life: Life) -> list[MemberRebalance]:
+    rows: list[MemberRebalance] = []
+    owned: tuple[str, ...] | None = None
+    for attempt in life.attempts:
+        if not _is_rebalance(attempt):
+            continue
+        row = _row(life, attempt, owned)
+        owned = row.owned
+        rows.append(row)
+    return rows
+
+
+def _is_rebalance(attempt: Attempt) -> bool:
+    kinds = ("joining", "join_requested", "joined", "assigned", "rebalance_begun", "reconciling", "group_assignment")
+    return bool(attempt.all_of(*kinds))
+
+
+def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> MemberRebalance:
+    joined, synced, assigned = attempt.first("joined"), attempt.first("synced"), attempt.first("assigned")
+    done = assigned if assigned is not None else attempt.first("group_assignment", "rebalance_ended")
+    started = min(attempt.at.values(), default=None)
+    joining = attempt.first("joining", "join_requested")
+    member, leader = attempt.said("member_id") or life.member_id, attempt.said("leader_id")
+    failures = attempt.all_of("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
+    placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
+    last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
+    revoked, added, owned = _partitions(attempt, owned_before)
+    is_leader = _is_leader(attempt, member, leader)
+    return MemberRebalance(
+        group_id=attempt.said("group_id") or life.said("group_id"),
+        generation=attempt.generation,
+        consumer=life.name,
+        member_id=member,
+        client_id=life.said("client_id"),
+        source=attempt.events[0]["source"],
+        is_leader=is_leader,
+        leader_id=leader or (member if is_leader else None),
+        assignor=attempt.said("assignor"),
+        coordinator=attempt.said("coordinator") or life.said("coordinator"),
+        coordinator_id=attempt.said("coordinator_id") or life.said("coordinator_id"),
+        reason="; ".join(reasons(attempt)) or None,
+        is_utc=all(event["observed_at"] is not None for event in attempt.events),
+        started_at=datetime_of(started),
+        joined_at=datetime_of(joined),
+        ended_at=datetime_of(done),
+        discover_ms=_ms(attempt.first("coordinator_query"), attempt.first("coordinator_found")),
+        join_ms=_ms(joining, joined),
+        sync_ms=_ms(joined, synced),
+        assign_ms=_ms(synced if synced is not None else joined, done),
+        offsets_ms=_ms(done, last_position),
+        paused_ms=_ms(attempt.first("revoked", "lost", "released"), done),
+        revoked=revoked,
+        added=added,
+        owned=owned,
+        fetched=_listed(attempt.all_of("offsets_fetching")),
+        positions=tuple(positions(attempt)),
+        without_offset=tuple(p for event in attempt.all_of("offset_missing") for p in event["partitions"] or ()),
+        outcome="assigned" if done is not None else "failed" if failures else "open",
+        failure=failures[-1]["text"] if failures else None,
+        file=attempt.events[0]["file"],
+        line=attempt.events[0]["line"],
+        last_line=attempt.events[-1]["line"],
+    )
+
+
+def _is_leader(attempt: Attempt, member: str | None, leader: str | None) -> bool | None:
+    if attempt.all_of("leader_assigning", "assignment_computed"):
+        return True
+    if leader is not None and member is not None:
+        return leader == member
+    follows = any("follower" in event["text"] for event in attempt.all_of("sync_sent"))
+    return False if follows else None
+
+
+def _partitions(
+    attempt: Attempt, before: tuple[str, ...] | None
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
+    revoked = _listed(attempt.all_of("revoked", "lost"))
+    wholes = [
+        e["owned_after"] for e in attempt.all_of("assignment_diff", "reconciling") if e["owned_after"] is not None
+    ]
+    wholes += [event["partitions"] for event in attempt.all_of("group_assignment") if event["partitions"] is not None]
+    added = _listed([*attempt.all_of("assigned"), *attempt.all_of("owned")])
+    if wholes:
+        return revoked, added, tuple(sorted(wholes[-1]))
+    if added is None:
+        return revoked, None, None
+    adds_to_them = any("Adding newly assigned" in event["text"] for event in attempt.all_of("assigned"))
+    kept = set(before or ()) - set(revoked or ()) if adds_to_them else set()
+    return revoked, added, tuple(sorted(kept | set(added)))
+
+
+def _listed(events: list[Event]) -> tuple[str, ...] | None:
+    lists = [event["partitions"] for event in events if event["partitions"] is not None]
+    return tuple(sorted({partition for each in lists for partition in each})) if lists else None
+
+
+def _of_group(group: str, parts: list[MemberRebalance], events: list[Event]) -> list[Rebalance]:
+    told: dict[int, list[MemberRebalance]] = {}
+    for row in parts:
+        if row.group_id == group and row.generation is not None:
+            told.setdefault(row.generation, []).append(row)
+    by_broker: dict[int, list[Event]] = {}
+    for event in _brokers(events):
+        generation = _leads_to(event)
+        if event["group_id"] == group and generation is not None:
+            by_broker.setdefault(generation, []).append(event)
+    named = _named_by_leaders(events, group)
+    found: list[Rebalance] = []
+    owners: dict[str, str] = {}
+    for generation in sorted({*told, *by_broker}):
+        before = found[-1] if found and found[-1].generation == generation - 1 else None
+        members = told.get(generation, [])
+        whole = named.get(generation, {})
+        now = {p: _id(row) for row in members for p in row.owned or ()} | {p: m for m, ps in whole.items() for p in ps}
+        found.append(_generation(group, generation, members, by_broker.get(generation, []), whole, before, owners, now))
+        owners = now or owners
+    return found
+
+
+def _generation(
+    group: str,
+    generation: int,
+    members: list[MemberRebalance],
+    by_broker: list[Event],
+    whole: dict[str, list[str]],
+    before: Rebalance | None,
+    owned_before: dict[str, str],
+    owned: dict[str, str],
+) -> Rebalance:
+    seen = tuple(sorted({_id(row) for row in members} | set(whole)))
+    starts = [row.started_at for row in members if row.started_at] + [_at(e) for e in by_broker if _at(e)]
+    ends = [row.ended_at for row in members if row.ended_at] + [_at(e) for e in by_broker if _at(e)]
+    started, ended = min(starts, default=None), max(ends, default=None)
+    leader = next((row.leader_id for row in members if row.leader_id), None)
+    leader = leader or next((e["leader_id"] for e in by_broker if e["leader_id"]), None)
+    joins = sorted((row.joined_at, _id(row)) for row in members if row.joined_at)
+    both = set(owned_before) & set(owned)
+    moved = tuple(sorted(p for p in both if owned_before[p] != owned[p]))
+    said = [row.reason for row in members if row.reason] + [e["reason"] for e in by_broker if e["reason"]]
+    return Rebalance(
+        group_id=group,
+        generation=generation,
+        is_utc=all(row.is_utc for row in members) and all(e["observed_at"] is not None for e in by_broker),
+        started_at=started,
+        ended_at=ended,
+        duration_ms=None if started is None or ended is None else round((ended - started).total_seconds() * 1000),
+        leader_id=leader,
+        assignor=next((row.assignor for row in members if row.assignor), None),
+        coordinator=next((row.coordinator for row in members if row.coordinator), None),
+        members=seen,
+        joined=None if before is None else tuple(sorted(set(seen) - set(before.members))),
+        left=None if before is None else _left(before, seen, by_broker, whole),
+        unlogged=tuple(sorted({*whole, *([leader] if leader else [])} - {_id(row) for row in members})),
+        slowest=joins[-1][1] if len(joins) > 1 else None,
+        late_ms=round((joins[-1][0] - joins[0][0]).total_seconds() * 1000) if len(joins) > 1 else None,
+        moved=moved if both else None,
+        kept=tuple(sorted(both - set(moved))) if both else None,
+        unseen=tuple(sorted(set(owned_before) - set(owned))) if members else (),
+        reasons=tuple(dict.fromkeys(said)),
+    )
+
+
+def _left(
+    before: Rebalance, seen: tuple[str, ...], by_broker: list[Event], whole: dict[str, list[str]]
+) -> tuple[str, ...]:
+    """Gone for sure: of a leader's list that names all, or said by the broker; silence alone is no leaving."""
+    gone = {e["member_id"] for e in by_broker if e["kind"] in ("member_left", "member_failed") and e["member_id"]}
+    return tuple(sorted((set(before.members) - set(seen) if whole else set()) | gone))
+
+
+def _leads_to(event: Event) -> int | None:
+    """The generation a broker's line is about; it names the old one when a rebalance begins."""
+    generation: int | None = event["generation"]
+    if generation is None:
+        return None
+    return generation + 1 if event["kind"] == "group_rebalancing" else generation
+
+
+def _named_by_leaders(events: list[Event], group: str) -> dict[int, dict[str, list[str]]]:
+    """The whole group's assignment per generation, where a leader ≥ 2.4 printed it."""
+    found: dict[int, dict[str, list[str]]] = {}
+    for event in events:
+        if event["kind"] == "assignment_computed" and event["group_id"] == group and event["generation"] is not None:
+            members = {m: [p for p in ps.split(", ") if p] for m, ps in _ASSIGNMENT.findall(event["text"])}
+            if members:
+                found[event["generation"]] = members
+    return found
+
+
+def _id(row: MemberRebalance) -> str:
+    return row.member_id or row.consumer
+
+
+def _ms(since: int | None, until: int | None) -> int | None:
+    return None if since is None or until is None else round((until - since) / 1000)
+
+
+def _at(event: Event) -> Any:
+    return datetime_of(time_of(event))
