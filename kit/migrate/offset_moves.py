@@ -1,0 +1,107 @@
+"""What an offset becomes: where it is wanted, clamped to its log, and whether that goes backwards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kit.migrate.offset_selection import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One committed offset as a store holds it; ``offset`` None and no ``error``: there is none.
+
+    ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` says why the offset
+    isn't known.
+    """
+
+    offset: int | None = None
+    metadata: str | None = None
+    leader_epoch: int | None = None
+    version: int | None = None
+    error: str | None = None
+
+
+NOTHING = Stored()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where an offset shall be, before it is clamped; ``note`` says what isn't plain about it.
+
+    ``metadata`` and ``leader_epoch`` go with it to Kafka.
+    """
+
+    key: Key
+    before: Stored
+    wanted: int
+    note: str | None = None
+    metadata: str | None = None
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition's offset, ``before`` → ``after``; ``reason`` where that isn't what was wanted."""
+
+    wish: Wish
+    after: int
+    reason: str | None = None
+
+    @property
+    def key(self) -> Key:
+        return self.wish.key
+
+    @property
+    def before(self) -> int | None:
+        return self.wish.before.offset
+
+    @property
+    def item(self) -> str:
+        return item_of(self.key)
+
+    @property
+    def is_change(self) -> bool:
+        return self.before != self.after
+
+    @property
+    def is_backwards(self) -> bool:
+        """Whether records that count as read would be read again."""
+        return self.before is not None and self.after < self.before
+
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch belongs to the wanted record; of a clamped offset it is unknown."""
+        return self.wish.leader_epoch if self.after == self.wish.wanted else None
+
+
+def clamp(wish: Wish, log_start: int, log_end: int) -> Move:
+    """The move to where ``wish`` wants, at least to the log's start and at most to its end (the high watermark)."""
+    after = min(max(wish.wanted, log_start), log_end)
+    reasons = [wish.note] if wish.note else []
+    if after > wish.wanted:
+        reasons.append(f"{wish.wanted} is before the log's start: raised to {after}")
+    elif after < wish.wanted:
+        reasons.append(f"{wish.wanted} is beyond the log's end: lowered to {after}")
+    return Move(wish, after, "; ".join(reasons) or None)
+
+
+def item_of(key: Key) -> str:
+    """``group/topic-partition``."""
+    group_id, topic, partition = key
+    return f"{group_id}/{topic}-{partition}"
+
+
+def parse_item(item: str) -> Key:
+    """The inverse of :func:`item_of`: a topic's name holds no slash, a partition no dash."""
+    group_id, _, place = item.rpartition("/")
+    topic, _, partition = place.rpartition("-")
+    return group_id, topic, int(partition)
+
+
+def told(items: Iterable[str], shown: int = 3) -> str:
+    """The first of them, and how many more there are."""
+    items = list(items)
+    more = f" and {len(items) - shown} more" if len(items) > shown else ""
+    return ", ".join(items[:shown]) + more

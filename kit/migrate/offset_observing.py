@@ -1,0 +1,118 @@
+"""The observations that a plan for offsets rests on, and the same again when it is carried out.
+
+``<store> group <group>`` is who is there, ``<store> offsets <group>`` are all its offsets in that store (with the
+versions of the znodes), ``log starts`` and ``log ends`` are those of the partitions that are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kit.cluster import Cluster
+from kit.migrate.observation import EXACT, IGNORED, MAY_GROW, Observation
+from kit.migrate.offset_moves import Stored
+from kit.migrate.offset_reading import (
+    STORES,
+    GroupInStore,
+    Stores,
+    fetch_kafka,
+    fetch_logs,
+    fetch_zookeeper,
+)
+from kit.migrate.offset_selection import Place
+from kit.migrate.offset_steps import group_name, offsets_name
+from kit.migrate.values import Json
+from kit.model import KAFKA, ZOOKEEPER, LogOffset
+
+LOG_STARTS, LOG_ENDS = "log starts", "log ends"
+
+
+def group_observations(
+    stores: Stores, written: tuple[str, Collection[str]], read: tuple[str, Collection[str]] | None
+) -> dict[str, Observation]:
+    """Of the groups that are ``written`` (store, group ids) and, where it is a copy, of those that are ``read``.
+
+    Offsets where it is written are exact, and who is a member in either store. Where it is read they are exact too,
+    unless somebody is at work there: then they may grow. Elsewhere they are only shown.
+    """
+    observed: dict[str, Observation] = {}
+    for store in STORES if stores.zookeeper is not None else (KAFKA,):
+        for group_id in sorted({*written[1], *(read[1] if read else ())}):
+            group = stores.group(store, group_id)
+            is_written = group_id in written[1]
+            is_read = read is not None and read[0] == store and group_id in read[1]
+            tolerance = EXACT if is_written and written[0] == store else IGNORED
+            if is_read and tolerance == IGNORED:
+                tolerance = MAY_GROW if group.members else EXACT
+            members = EXACT if is_written or (is_read and not group.members) else IGNORED
+            observed[group_name(store, group_id)] = Observation(_group(store, group), members)
+            if group.offsets or tolerance != IGNORED:
+                observed[offsets_name(store, group_id)] = Observation(_offsets(group.offsets), tolerance)
+    return observed
+
+
+def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -> dict[str, Observation]:
+    """Retention moves the starts and producers move the ends; a topic that was made anew begins again."""
+    asked = sorted(set(places))
+    return {
+        LOG_STARTS: Observation(_log(logs, asked, "log_start_offset"), MAY_GROW),
+        LOG_ENDS: Observation(_log(logs, asked, "log_end_offset"), MAY_GROW),
+    }
+
+
+def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
+    """Those of ``observed`` that this module made, under the same names, as they are now; others are left out.
+
+    Raises:
+        ConnectError, ReadError: they could not be read.
+    """
+    found: dict[str, Json] = {}
+    for store, fetch in ((ZOOKEEPER, fetch_zookeeper), (KAFKA, fetch_kafka)):
+        prefix, offsets_prefix = group_name(store, ""), offsets_name(store, "")
+        members = {name.removeprefix(prefix) for name in observed if name.startswith(prefix)}
+        offsets = {name.removeprefix(offsets_prefix) for name in observed if name.startswith(offsets_prefix)}
+        groups = fetch(cluster, (members | offsets).__contains__) if members or offsets else {}
+        stores = Stores(groups, groups)
+        found |= {group_name(store, each): _group(store, stores.group(store, each)) for each in members}
+        found |= {offsets_name(store, each): _offsets(stores.group(store, each).offsets) for each in offsets}
+    return found | _observe_logs(cluster, observed)
+
+
+def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
+    planned = {name: observed[name].value for name in (LOG_STARTS, LOG_ENDS) if name in observed}
+    places = {_parse_place(name) for value in planned.values() if isinstance(value, Mapping) for name in value}
+    if not planned:
+        return {}
+    logs = fetch_logs(cluster, {topic for topic, _ in places})
+    fields = {LOG_STARTS: "log_start_offset", LOG_ENDS: "log_end_offset"}
+    return {name: _log(logs, sorted(places), fields[name]) for name in planned}
+
+
+def _group(store: str, group: GroupInStore) -> Json:
+    """A group of which nothing is known any more must not look like one without members."""
+    told: dict[str, Json] = {"members": group.members} if group.error is None else {"error": group.error}
+    return told | ({"state": group.state} if store == KAFKA else {})
+
+
+def _offsets(offsets: Mapping[Place, Stored]) -> Json:
+    return {f"{topic}-{partition}": _beside(stored) for (topic, partition), stored in sorted(offsets.items())}
+
+
+def _beside(stored: Stored) -> Json:
+    values: dict[str, Json] = {
+        "offset": stored.offset,
+        "metadata": stored.metadata,
+        "leader_epoch": stored.leader_epoch,
+        "version": stored.version,
+        "error": stored.error,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _log(logs: Mapping[Place, LogOffset], places: Iterable[Place], field: str) -> Json:
+    return {f"{topic}-{partition}": getattr(logs.get((topic, partition)), field, None) for topic, partition in places}
+
+
+def _parse_place(text: str) -> Place:
+    topic, _, partition = text.rpartition("-")
+    return topic, int(partition)

@@ -1,0 +1,138 @@
+"""Which groups, topics and partitions an operation on offsets is about, given as a frame or as lists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import polars as pl
+
+from kit.errors import InputError, NotFound
+
+Place: TypeAlias = tuple[str, int]
+"""A topic and a partition."""
+Key: TypeAlias = tuple[str, str, int]
+"""A group, a topic and a partition."""
+
+COLUMNS = ("group_id", "topic", "partition")
+_TYPES: Mapping[str, type] = {"group_id": str, "topic": str, "partition": int}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``keys`` are values of ``columns``; of a column that isn't there everything is selected."""
+
+    columns: tuple[str, ...]
+    keys: frozenset[tuple[str | int, ...]]
+
+    @property
+    def groups(self) -> frozenset[str] | None:
+        """The groups that are named; None: every group."""
+        return frozenset(str(key[0]) for key in self.keys) if "group_id" in self.columns else None
+
+    def accepts(self, group_id: str) -> bool:
+        """Whether anything of the group may be selected."""
+        return self.groups is None or group_id in self.groups
+
+    def takes(self, group_id: str, topic: str, partition: int) -> bool:
+        row = {"group_id": group_id, "topic": topic, "partition": partition}
+        return tuple(row[name] for name in self.columns) in self.keys
+
+    def named_places(self, group_id: str) -> Iterator[tuple[str, int | None]]:
+        """Topics (and partitions, where those are named too) that are selected by name for a group."""
+        at = {name: self.columns.index(name) for name in self.columns}
+        for key in self.keys if "topic" in at else ():
+            if "group_id" not in at or key[at["group_id"]] == group_id:
+                partition = key[at["partition"]] if "partition" in at else None
+                yield str(key[at["topic"]]), None if partition is None else int(partition)
+
+    def refuse_unknown_groups(self, known: Collection[str], where: str) -> None:
+        """Raises:
+        NotFound: a group is named that is not among ``known``.
+        """
+        unknown = sorted((self.groups or frozenset()) - frozenset(known))
+        if unknown:
+            raise NotFound(f"{_first(unknown, 'group')} not in {where}: look for a typing error, or for another store")
+
+    def places(self, group_id: str, stored: Iterable[Place], partitions: Mapping[str, Collection[int]]) -> list[Place]:
+        """What is selected of a group: what is named, of all ``partitions`` by topic; else of what it has ``stored``.
+
+        Raises:
+            NotFound: a topic or partition is named that the cluster doesn't have.
+        """
+        if "topic" not in self.columns:
+            return sorted(place for place in stored if self.takes(group_id, *place))
+        found: set[Place] = set()
+        for topic, partition in self.named_places(group_id):
+            if topic not in partitions:
+                raise NotFound(f"group {group_id!r}: there is no topic {topic!r} in this cluster")
+            numbers = partitions[topic] if partition is None else [partition]
+            if partition is not None and partition not in partitions[topic]:
+                raise NotFound(
+                    f"group {group_id!r}: there is no {topic}-{partition}; {topic!r} has {len(partitions[topic])}"
+                    " partitions"
+                )
+            found |= {(topic, number) for number in numbers}
+        return sorted(found)
+
+
+def select(
+    frame: pl.DataFrame | None = None,
+    *,
+    groups: Iterable[str] | str | None = None,
+    topics: Iterable[str] | str | None = None,
+    partitions: Iterable[int] | None = None,
+) -> Selection:
+    """A selection by the rows of a frame (``group_id``, ``topic``, ``partition``; others are ignored), or by lists.
+
+    A column or list that is missing selects everything of it. Lists are combined, each with each.
+
+    Raises:
+        InputError: nothing is selected, both ways are used, a null or a value of another kind is in it, or partitions
+            are given without topics.
+    """
+    lists = {"group_id": _listed(groups), "topic": _listed(topics), "partition": partitions}
+    given = {name: list(values) for name, values in lists.items() if values is not None}
+    if frame is not None and given:
+        raise InputError("a selection is a frame or lists, not both")
+    if frame is None:
+        if not given:
+            raise InputError("nothing is selected: name groups, topics or a frame of them")
+        frame = pl.DataFrame({"selected": [True]})
+        for name, values in given.items():
+            _refuse_other_kinds(name, values)
+            frame = frame.join(pl.DataFrame({name: values}, strict=False), how="cross")
+    return _of_frame(frame)
+
+
+def _of_frame(frame: pl.DataFrame) -> Selection:
+    columns = tuple(name for name in COLUMNS if name in frame.columns)
+    if not columns:
+        raise InputError(f"a selection has one of the columns {', '.join(COLUMNS)}, not only {frame.columns}")
+    if columns[-1] == "partition" and "topic" not in columns:
+        raise InputError("partitions are selected without their topics")
+    if frame.is_empty():
+        raise InputError("the selection is empty: no group, topic or partition is in it")
+    for name in columns:
+        _refuse_other_kinds(name, frame[name].to_list())
+    return Selection(columns, frozenset(frame.select(columns).iter_rows()))
+
+
+def _refuse_other_kinds(name: str, values: Iterable[object]) -> None:
+    kind = _TYPES[name]
+    for value in values:
+        if type(value) is not kind or value == "" or (isinstance(value, int) and value < 0):
+            raise InputError(f"the selection's {name} holds {value!r}; every one has to be {_KINDS[name]}")
+
+
+_KINDS = {"group_id": "a group's name", "topic": "a topic's name", "partition": "a number from 0 on"}
+
+
+def _listed(values: Iterable[str] | str | None) -> Iterable[str] | None:
+    return [values] if isinstance(values, str) else values
+
+
+def _first(names: list[str], noun: str) -> str:
+    shown = ", ".join(map(repr, names[:3]))
+    return f"{noun} {shown} is" if len(names) == 1 else f"{len(names)} {noun}s ({shown}{', …' * (len(names) > 3)}) are"

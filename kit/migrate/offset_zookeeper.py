@@ -1,0 +1,248 @@
+"""Offset znodes of many groups: read, written, created and deleted in transactions, each on the version that was read.
+
+A transaction holds up to 500 operations and half a megabyte: servers drop a connection that sends more than one
+(``jute.maxbuffer``). One znode that changed meanwhile fails its whole transaction, which is then tried again without
+it. Missing parents are made with the access list of the nearest parent there is; no consumer deletes those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+
+from kit.errors import ConnectError
+from kit.migrate.offset_kafka import ACCEPTED, Answer
+from kit.migrate.offset_moves import Stored
+from kit.migrate.offset_selection import Key
+from kit.read.link import DEADLINE_S, Deadline, backoff_s
+from kit.read.multiread import Znode, fetch_children, fetch_data
+from kit.read.zookeeper import CONSUMERS
+
+OPERATIONS_PER_TRANSACTION = 500
+BYTES_PER_TRANSACTION = 500_000
+_BYTES_PER_OPERATION = 100
+"""Of an operation, beside its path: header, version, access list, the digits."""
+_CHANGED = {
+    BadVersionError: "somebody wrote this znode meanwhile",
+    NoNodeError: "somebody deleted this znode meanwhile",
+    NodeExistsError: "somebody created this znode meanwhile",
+}
+
+
+def offset_path(key: Key) -> str:
+    group_id, topic, partition = key
+    return f"{CONSUMERS}/{group_id}/offsets/{topic}/{partition}"
+
+
+def parents_of(key: Key) -> tuple[str, ...]:
+    """From the group's znode down to the topic's."""
+    group_id, topic, _ = key
+    return f"{CONSUMERS}/{group_id}", f"{CONSUMERS}/{group_id}/offsets", f"{CONSUMERS}/{group_id}/offsets/{topic}"
+
+
+def missing_of(client: KazooClient, paths: Iterable[str]) -> list[str]:
+    """Those that don't exist, parents first."""
+    asked = sorted(set(paths))
+    return [path for path, znode in zip(asked, fetch_data(client, asked)) if znode is None]
+
+
+class ZookeeperWriter:
+    """Groups' offset znodes, by group, topic and partition; a lost connection is waited out for ``deadline_s``."""
+
+    can_delete = True
+
+    def __init__(
+        self, client: KazooClient, deadline_s: float = DEADLINE_S, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client, self._deadline_s, self._sleep = client, deadline_s, sleep
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """What the znodes hold, with versions; NOTHING where there is none, an error where it is no offset.
+
+        Raises:
+            ConnectError: ZooKeeper did not answer before the deadline.
+        """
+        asked, deadline, attempt = list(keys), Deadline.after(self._deadline_s), 0
+        while True:
+            try:
+                znodes = fetch_data(self._client, [offset_path(key) for key in asked])
+                return {key: _stored(znode) for key, znode in zip(asked, znodes)}
+            except ConnectError:
+                if not deadline.allows(attempt):
+                    raise
+                self._sleep(backoff_s(attempt))
+                attempt += 1
+
+    def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Set, create or delete each znode, if it still has the version of ``known``.
+
+        Nothing of a group is written while a member is registered under its ``ids``; one that registers later finds
+        its offsets written or not, and none of its own is overwritten, because its commit moves the version.
+        """
+        busy = self._registered({group_id for group_id, _, _ in wanted})
+        answers = {key: Answer(busy[key[0]]) for key in wanted if key[0] in busy}
+        todo = {key: stored for key, stored in wanted.items() if key not in answers}
+        created = [key for key, stored in todo.items() if stored.offset is not None and known[key].version is None]
+        lists = self._make_parents(created)
+        for chunk in _chunks(list(todo)):
+            answers |= self._commit({key: todo[key] for key in chunk}, known, lists)
+        return answers
+
+    def remove_parents(self, paths: Sequence[str]) -> None:
+        """Delete these, children first; one that isn't empty any more stays."""
+        for path in sorted(paths, reverse=True):
+            try:
+                self._client.retry(self._client.delete, path)
+            except (NotEmptyError, NoNodeError):
+                continue
+
+    def _registered(self, groups: set[str]) -> dict[str, str]:
+        asked = sorted(groups)
+        names = fetch_children(self._client, [f"{CONSUMERS}/{group_id}/ids" for group_id in asked])
+        found = {}
+        for group_id, ids in zip(asked, names):
+            if isinstance(ids, KazooException):
+                found[group_id] = f"ZooKeeper doesn't tell who is registered: {type(ids).__name__}"
+            elif ids:
+                found[group_id] = f"the group has {len(ids)} members now, first {min(ids)}"
+        return found
+
+    def _make_parents(self, created: Sequence[Key]) -> dict[str, Any]:
+        """Make what is missing above these znodes; the access list to give them, by their parent."""
+        lists: dict[str, Any] = {}
+        parents = {path for key in created for path in parents_of(key)}
+        missing = missing_of(self._client, parents)
+        for path in sorted(parents.difference(missing)):
+            lists[path] = self._access_list(path)
+        for path in missing:
+            above = path.rpartition("/")[0]
+            lists[path] = lists[above] if above in lists else lists.setdefault(above, self._access_list(above))
+        for start in range(0, len(missing), OPERATIONS_PER_TRANSACTION):
+            self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists)
+        return lists
+
+    def _make(self, paths: Sequence[str], lists: Mapping[str, Any]) -> None:
+        transaction = self._client.transaction()
+        for path in paths:
+            transaction.create(path, b"", acl=lists[path])
+        if _errors(self._results(transaction)):
+            for path in paths:  # Somebody made one of them meanwhile, or it is refused, which the offsets then tell.
+                try:
+                    self._client.create(path, b"", acl=lists[path])
+                except KazooException:
+                    continue
+
+    def _access_list(self, path: str) -> Any:
+        try:
+            return self._client.retry(self._client.get_acls, path)[0]
+        except KazooException:
+            return None
+
+    def _commit(
+        self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored], lists: Mapping[str, Any]
+    ) -> dict[Key, Answer]:
+        """One transaction, again without those that failed it, until it goes through or all have failed."""
+        answers: dict[Key, Answer] = {}
+        pending, deadline, attempt = list(wanted), Deadline.after(self._deadline_s), 0
+        while pending:
+            transaction = self._client.transaction()
+            for key in pending:
+                _add(transaction, key, wanted[key], known[key], lists)
+            try:
+                failed = _errors(self._results(transaction))
+            except (KazooException, self._client.handler.timeout_exception) as error:
+                answers |= self._after_loss(pending, wanted, known, error, deadline.allows(attempt))
+                self._sleep(backoff_s(attempt))
+                attempt += 1
+            else:
+                answers |= {pending[index]: Answer(_told(error)) for index, error in failed.items()}
+                answers |= self._moved(pending, known) if failed else dict.fromkeys(pending, ACCEPTED)
+            pending = [key for key in pending if key not in answers]
+        return answers
+
+    def _results(self, transaction: Any) -> list[Any]:
+        results: list[Any] = transaction.commit_async().get(timeout=self._deadline_s)
+        return results
+
+    def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Those that are of another version by now: all at once, so that a hundred of them don't take as many tries."""
+        found = self.read(pending)
+        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if found[key] != known[key]}
+
+    def _after_loss(
+        self,
+        pending: Sequence[Key],
+        wanted: Mapping[Key, Stored],
+        known: Mapping[Key, Stored],
+        error: Exception,
+        may_try_again: bool,
+    ) -> dict[Key, Answer]:
+        """The connection was lost with a transaction under way; a znode that is as it was can be tried again."""
+        lost = Answer(f"the connection was lost meanwhile: {type(error).__name__}", is_certain=False)
+        try:
+            found = self.read(pending)
+        except ConnectError:
+            return dict.fromkeys(pending, lost)
+        answers = {key: ACCEPTED if found[key].offset == wanted[key].offset else lost for key in pending}
+        return {key: answer for key, answer in answers.items() if found[key] != known[key] or not may_try_again}
+
+
+def _add(transaction: Any, key: Key, wanted: Stored, known: Stored, lists: Mapping[str, Any]) -> None:
+    path = offset_path(key)
+    if wanted.offset is None:
+        transaction.delete(path, known.version)
+    elif known.version is None:
+        transaction.create(path, str(wanted.offset).encode(), acl=lists.get(path.rpartition("/")[0]))
+    else:
+        transaction.set_data(path, str(wanted.offset).encode(), known.version)
+
+
+def _errors(results: Sequence[Any]) -> dict[int, Exception]:
+    """What failed a transaction, by its place; the others' errors only say that they were rolled back."""
+    innocent = (RolledBackError, RuntimeInconsistency)
+    return {
+        index: result
+        for index, result in enumerate(results)
+        if isinstance(result, Exception) and not isinstance(result, innocent)
+    }
+
+
+def _told(error: Exception) -> str:
+    return _CHANGED.get(type(error), f"ZooKeeper refused it: {type(error).__name__}")
+
+
+def _stored(znode: Znode | KazooException | None) -> Stored:
+    if znode is None:
+        return Stored()
+    if isinstance(znode, KazooException):
+        return Stored(error=f"ZooKeeper refused the read: {type(znode).__name__}")
+    text = znode.data.decode("utf-8", "replace")
+    if text.isdecimal():
+        return Stored(int(text), version=znode.version)
+    return Stored(version=znode.version, error=f"the znode holds {text!r}, not an offset")
+
+
+def _chunks(keys: Sequence[Key]) -> Iterator[list[Key]]:
+    chunk: list[Key] = []
+    size = 0
+    for key in keys:
+        length = len(offset_path(key).encode()) + _BYTES_PER_OPERATION
+        if chunk and (len(chunk) == OPERATIONS_PER_TRANSACTION or size + length > BYTES_PER_TRANSACTION):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(key)
+        size += length
+    if chunk:
+        yield chunk

@@ -1,0 +1,280 @@
+"""Plans that move committed offsets: copied between stores and groups, brought back from a file, reset.
+
+Each plan writes to one store. Planning reads and writes nothing; the plan is carried out by :mod:`kit.migrate.run` with
+:class:`kit.migrate.offset_performer.OffsetsPerformer`::
+
+    selection = select(groups=["orders-app"])
+    plan = plan_copy(cluster, ZOOKEEPER, KAFKA, selection, PlanOptions(made_by="ann", now=datetime.now(UTC)))
+    offset_changes(plan)        # group_id, topic, partition, store, before, wanted, after, reason
+
+What is wanted is clamped to the log: at least its start, at most its end (the high watermark). An offset that would go
+backwards makes the plan unsafe, and the rule names the first of them: ``allow_backwards`` overrides it, and
+``skip_backwards`` leaves those partitions out and lists them. Refusing comes first because a copy that silently omits
+some partitions looks as if it were whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from kit.cluster import Cluster
+from kit.errors import InputError, NotFound, ReadError
+from kit.migrate.offset_draft import GONE, Draft, PlanOptions
+from kit.migrate.offset_files import load_offsets, save_offsets
+from kit.migrate.offset_moves import Stored, Wish, item_of, parse_item, told
+from kit.migrate.offset_reading import (
+    GroupInStore,
+    Stores,
+    fetch_logs,
+    fetch_offsets_at,
+    fetch_stores,
+    partitions_by_topic,
+    refuse_unless_connected,
+)
+from kit.migrate.offset_resets import Reset, bounds, wanted_by
+from kit.migrate.offset_selection import Key, Place, Selection, select
+from kit.migrate.plan import Plan
+from kit.model import KAFKA, LogOffset
+
+__all__ = [
+    "PlanOptions", "Reset", "Selection", "export_offsets", "offset_changes", "plan_copy", "plan_import", "plan_reset",
+    "select",
+]  # fmt: skip
+
+
+def plan_copy(
+    cluster: Cluster,
+    source: str,
+    target: str,
+    selection: Selection,
+    options: PlanOptions,
+    to_groups: Mapping[str, str] | None = None,
+) -> Plan:
+    """Copy offsets from the store ``source`` to the store ``target`` (``kafka``, ``zookeeper``; may be the same).
+
+    ``selection`` is of what is read; ``to_groups`` names the group to write for a group that is read, others are
+    written under their own names. Between two groups of Kafka the metadata and leader epochs go along. A group that is
+    written need not exist yet. An offset whose partition no broker knows any more is left out, and listed.
+
+    Raises:
+        InputError: a store isn't there, two groups would be copied into one, or nothing would be copied elsewhere.
+        NotFound: a group, topic or partition is named that isn't there.
+        NothingToDo: all of it is so already.
+        UnsafePlan: a rule of ``offset_rules`` forbids it.
+        ConnectError, ReadError: the cluster could not be read.
+    """
+    refuse_unless_connected(cluster, source, target)
+    renamed = dict(to_groups or {})
+    _refuse_if_onto_itself(source, target, renamed, selection)
+    stores = fetch_stores(cluster, lambda group_id: selection.accepts(group_id) or group_id in renamed.values())
+    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
+    _refuse_unknown_places(selection, picked, source)
+    read = {key[0] for key in picked}
+    _refuse_merging(source, target, renamed, read)
+    logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
+    draft = Draft(cluster, f"copy offsets from {source} to {target}", target, stores, logs, options)
+    draft.parameters |= {"source": source, "groups": {each: renamed.get(each, each) for each in sorted(read)}}
+    draft.copies(source, {each: renamed.get(each, each) for each in sorted(read)})
+    carries = source == target == KAFKA
+    for key, stored in sorted(picked.items()):
+        draft.add((renamed.get(key[0], key[0]), *key[1:]), stored, carries_metadata=carries)
+    return draft.plan()
+
+
+def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
+    """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
+
+    Where the selection names topics, all their partitions are set, committed or not; else those that have an offset. A
+    partition without one can't be shifted: it is left out, and listed.
+
+    Raises:
+        NotFound: a group (unless ``options.new_groups``), topic or partition is named that isn't there.
+        InputError, NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    stores = fetch_stores(cluster, selection.accepts)
+    groups = _groups_to_write(selection, stores, store, options)
+    named = {topic for group_id in groups for topic, _ in selection.named_places(group_id)}
+    stored = {topic for group_id in groups for topic, _ in stores.group(store, group_id).offsets}
+    logs = fetch_logs(cluster, named | stored)
+    partitions = partitions_by_topic(logs)
+    keys = [
+        (group_id, *place)
+        for group_id in groups
+        for place in selection.places(group_id, stores.group(store, group_id).offsets, partitions)
+    ]
+    if not keys:
+        raise NotFound(
+            f"{store} has no offset of what is selected: name the topics to set offsets where there are none"
+        )
+    draft = Draft(cluster, f"reset offsets in {store} to {reset.sentence}", store, stores, logs, options)
+    draft.parameters |= {"reset": reset.sentence}
+    at_time = _offsets_at(cluster, reset, options, logs, keys)
+    for key in keys:
+        _wish_reset(draft, key, reset, at_time)
+    return draft.plan()
+
+
+def plan_import(
+    cluster: Cluster,
+    path: Path,
+    store: str,
+    options: PlanOptions,
+    selection: Selection | None = None,
+    *,
+    other_cluster: bool = False,
+    edited: bool = False,
+) -> Plan:
+    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only those that it takes.
+
+    Raises:
+        InputError, WrongCluster: see ``offset_files.load_offsets``; or the selection takes nothing of the file.
+        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that isn't there.
+        NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    file = load_offsets(path, cluster.cluster_id, other_cluster=other_cluster, edited=edited)
+    offsets = {key: it for key, it in file.offsets.items() if selection is None or selection.takes(*key)}
+    if not offsets:
+        raise InputError(f"{path} has {len(file.offsets)} offsets, and the selection takes none of them")
+    groups = {key[0] for key in offsets}
+    stores = fetch_stores(cluster, groups.__contains__)
+    unknown = sorted(groups - stores.known())
+    if unknown and not options.new_groups:
+        raise NotFound(f"{path} has offsets of {told(map(repr, unknown))}, unknown in both stores: see new_groups")
+    logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
+    strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
+    if strangers:
+        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {told(strangers)}")
+    draft = Draft(cluster, f"import offsets to {store}", store, stores, logs, options)
+    draft.parameters |= {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
+    for key, stored in sorted(offsets.items()):
+        draft.add(key, stored, carries_metadata=store == KAFKA)
+    return draft.plan()
+
+
+def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, options: PlanOptions) -> int:
+    """Save what is selected to a file (``.jsonl`` or ``.csv``); the number of offsets. A read: nothing is planned.
+
+    Raises:
+        NotFound: a group is named that has no offsets in this store, or nothing is selected.
+        ReadError: an offset can't be read; a backup that lacks it would not show that.
+        InputError, ConnectError: the file can't be written; the cluster doesn't answer.
+    """
+    refuse_unless_connected(cluster, store)
+    found = fetch_stores(cluster, selection.accepts).groups(store)
+    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{store}'s offsets")
+    offsets = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    offsets = {key: stored for key, stored in offsets.items() if selection.takes(*key)}
+    _refuse_unknown_places(selection, offsets, store)
+    _refuse_unreadable(offsets, found)
+    save_offsets(path, cluster.cluster_id, store, offsets, options.now)
+    return len(offsets)
+
+
+def offset_changes(plan: Plan) -> pl.DataFrame:
+    """What a plan for offsets does, a row per partition: before, wanted, after, and the reason where they differ."""
+    rows = []
+    for step in plan.steps:
+        noted = step.parameters["noted"]
+        for change in step.changes:
+            note = noted.get(change.item) if isinstance(noted, Mapping) else None
+            wanted, reason = (note["wanted"], note["reason"]) if isinstance(note, Mapping) else (change.after, None)
+            key = parse_item(change.item)
+            rows.append((*key, step.parameters["store"], change.before, wanted, change.after, reason))
+    return pl.DataFrame(rows, schema=_CHANGES, orient="row")
+
+
+_CHANGES = {
+    "group_id": pl.String,
+    "topic": pl.String,
+    "partition": pl.Int32,
+    "store": pl.String,
+    "before": pl.Int64,
+    "wanted": pl.Int64,
+    "after": pl.Int64,
+    "reason": pl.String,
+}
+
+
+def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
+    log = draft.logs.get(key[1:])
+    within = bounds(log)
+    if log is None:
+        draft.leave_out(key, GONE)
+    elif within is None:
+        draft.refuse_log(key)
+    else:
+        wanted, note = wanted_by(reset, draft.before(key), *within, at_time.get(key[1:]))
+        if wanted is None and draft.before(key).error is None:
+            draft.leave_out(key, "it has no offset that could be shifted")
+        else:
+            draft.wish(Wish(key, draft.before(key), wanted or 0, note))
+
+
+def _offsets_at(
+    cluster: Cluster, reset: Reset, options: PlanOptions, logs: Mapping[Place, LogOffset], keys: Iterable[Key]
+) -> dict[Place, int | None]:
+    """The offsets of the time that a reset means; none where it means no time."""
+    at = reset.time_at(options.now)
+    places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
+    return {} if at is None or not places else fetch_offsets_at(cluster, places, int(at.timestamp() * 1000))
+
+
+def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:
+    """The groups that are named, else all that have offsets in the store."""
+    if selection.groups is None:
+        return sorted(group_id for group_id, group in stores.groups(store).items() if group.offsets)
+    if not options.new_groups:
+        selection.refuse_unknown_groups(stores.known(), "ZooKeeper or Kafka (see new_groups)")
+    return sorted(selection.groups)
+
+
+def _refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], selection: Selection) -> None:
+    if source == target and not renamed:
+        raise InputError(f"{source} to {target}, each group to itself: that copies nothing; name to_groups")
+    strangers = sorted(set(renamed) - (selection.groups if selection.groups is not None else set(renamed)))
+    if strangers:
+        raise InputError(f"to_groups names group {strangers[0]!r}, which is not selected")
+
+
+def _refuse_merging(source: str, target: str, renamed: Mapping[str, str], read: Iterable[str]) -> None:
+    """Of two groups' offsets for one partition, neither is right for both."""
+    sources: dict[str, str] = {}
+    for group_id in sorted(read):
+        written = renamed.get(group_id, group_id)
+        if written in sources:
+            raise InputError(f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}")
+        if written == group_id and source == target:
+            raise InputError(f"group {group_id!r} would be copied onto itself; name another one in to_groups")
+        sources[written] = group_id
+
+
+def _refuse_unknown_places(selection: Selection, found: Collection[Key], where: str) -> None:
+    """What is selected by name has to be there; else a typing error would pass as an empty copy.
+
+    Raises:
+        NotFound: the first group, topic or partition without an offset.
+    """
+    if not found:
+        raise NotFound(f"{where} has no offset of what is selected")
+    topics = {(key[0], key[1]) for key in found}
+    for group_id in sorted(selection.groups or ()):
+        for topic, partition in sorted(selection.named_places(group_id), key=repr):
+            if partition is None and (group_id, topic) not in topics:
+                raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}")
+            if partition is not None and (group_id, topic, partition) not in found:
+                raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}")
+
+
+def _refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupInStore]) -> None:
+    broken = [f"{item_of(key)}: {stored.error}" for key, stored in offsets.items() if stored.error is not None]
+    broken += [f"group {each!r}: {group.error}" for each, group in groups.items() if group.error is not None]
+    if broken:
+        raise ReadError(f"{len(broken)} things can't be read, so the file would lack them: {told(broken)}")
