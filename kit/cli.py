@@ -1,34 +1,32 @@
 """``offramp``: the library's verbs for a terminal and for schedulers, with the same names and numbers.
 
 Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 login refused; 6 wrong cluster;
-7 can't be read; 8 no such group; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be read.
+7 can't be read; 8 no such group, plan or run; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be
+read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of date; 18 to 23 a run did not end well;
+24 its evidence.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from kit import views
 from kit.cluster import connect
 from kit.consume import Flavour, Wish, properties_of
 from kit.consume import consume as run_consumers
-from kit.errors import OfframpError, PartialRead
+from kit.errors import PartialRead
 from kit.lab.command import app as lab_app
+from kit.operate import plan_app, register
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
+from kit.terminal import ProfileFile, ProfileName, out, print_rows, print_sentences, refusals, say
 
 app = typer.Typer(
     name="offramp",
@@ -38,20 +36,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(plan_app, name="plan", help="Say what would be done, and keep that as a plan to approve.")
+register(app)
 app.add_typer(lab_app, name="lab", help="Real servers and consumers on this machine, to try things on.")
 
-ProfileName = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
-]
-ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Rows as JSON on standard output.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
-
-# A pipe has no width of its own; a file of 80 columns would fold every table.
-_out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
-_err = Console(stderr=True)
 
 
 @app.command()
@@ -137,13 +129,13 @@ def snapshot(
     from kit.snapshot import take_snapshot
     from kit.spark import spark_session
 
-    with _refusals():
+    with refusals():
         chosen = load_profile(profile, profile_file)
-        _say("starting Spark …")
+        say("starting Spark …")
         spark = spark_session(chosen)
         kept = History(spark, history)
         with connect(chosen) as cluster:
-            _say(f"reading {cluster.name} ({cluster.cluster_id}) …")
+            say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             taken = take_snapshot(spark, cluster, pattern)
         kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
@@ -164,9 +156,9 @@ def report(
     """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network."""
     from kit.report import run_report
 
-    with _refusals():
-        made = run_report(load_profile(profile, profile_file), output, pattern, history, _say)
-        _out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
+    with refusals():
+        made = run_report(load_profile(profile, profile_file), output, pattern, history, say)
+        out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
         if made.outcome["read_errors"]:
             raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")
 
@@ -227,7 +219,7 @@ def consume(
     
     offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
     """
-    with _refusals():
+    with refusals():
         wish = Wish(
             flavour,
             group,
@@ -248,62 +240,12 @@ def consume(
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """The project's own errors as one line and their exit code."""
-    try:
-        yield
-    except OfframpError as error:
-        _err.print(f"offramp: {error}", style="bold red", highlight=False, markup=False, soft_wrap=True)
-        raise typer.Exit(error.exit_code) from None
-
-
-@contextmanager
 def _snapshot(
     profile: str | None, profile_file: Path | None, group: str | None, pattern: str
 ) -> Iterator[Snapshot[pl.DataFrame]]:
     """One snapshot to print from; afterwards says what could not be read."""
-    with _refusals():
+    with refusals():
         with connect(load_profile(profile, profile_file)) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
         yield taken
         verify_read(taken)
-
-
-def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
-    """A frame as a table for people, or as JSON rows."""
-    rows = rows.drop("snapshot_id", "observed_at", strict=False)
-    if not as_json and "error" in rows.columns and rows["error"].null_count() == len(rows):
-        rows = rows.drop("error")
-    if as_json:
-        json.dump(rows.to_dicts(), sys.stdout, default=_as_text, indent=1)
-        sys.stdout.write("\n")
-        return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, kind in rows.schema.items():
-        is_prose = name in {"sentence", "example", "error", "next_step"}
-        table.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold", no_wrap=not is_prose)
-    for row in rows.iter_rows():
-        table.add_row(*(_cell(value) for value in row))
-    _out.print(table)
-
-
-def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
-    """The ``sentence`` of each row; what is left out is counted."""
-    for sentence in rows["sentence"].head(at_most):
-        _out.print(f"• {sentence}", markup=False, highlight=False)
-    if len(rows) > at_most:
-        _out.print(f"… and {len(rows) - at_most} more")
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _as_text(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _say(text: str) -> None:
-    _err.print(text, highlight=False, markup=False, soft_wrap=True)

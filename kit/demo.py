@@ -10,7 +10,6 @@ from pathlib import Path
 import typer
 
 from kit import views
-from kit.cli import print_rows
 from kit.cluster import connect
 from kit.errors import OfframpError
 from kit.history import History
@@ -20,6 +19,7 @@ from kit.profile import Profile, load_profile
 from kit.report import run_report
 from kit.snapshot import observe, take_snapshot
 from kit.spark import spark_session
+from kit.terminal import print_rows
 
 RUNS = Path("runs")
 

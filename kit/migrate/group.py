@@ -35,8 +35,6 @@ from kit.model import KAFKA, ZOOKEEPER
 
 KIND = "group migration"
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
-LOOK_S = 5.0
-"""How long the group is looked at before a plan is made: lag and members must not move meanwhile."""
 DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next one reads again."
 
 
@@ -45,7 +43,8 @@ class Wish:
     """Where a group is to go. ``canary`` members go ahead, watched for ``soak_s``; ``members`` go first of all.
 
     ``lag_tolerance`` is in records; ``stable_s`` how long the group must have had the same members; ``each_s`` what one
-    replacement may take.
+    replacement may take. ``look_s`` is how long the group is looked at before the plan is made: its lag and its members
+    must not move meanwhile.
     """
 
     group_id: str
@@ -55,6 +54,7 @@ class Wish:
     stable_s: float = 60.0
     lag_tolerance: int = 1000
     each_s: float = 180.0
+    look_s: float = 5.0
     members: tuple[str, ...] = ()
     on_failure: str = STOP
 
@@ -63,19 +63,12 @@ class Wish:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {self.canary} members can't be watched")
-        if self.soak_s < 0 or self.stable_s < 0 or self.each_s <= 0 or self.lag_tolerance < 0:
-            raise InputError("soak_s, stable_s and lag_tolerance can't be negative, and each_s must be above 0")
+        if min(self.soak_s, self.stable_s, self.look_s, self.lag_tolerance) < 0 or self.each_s <= 0:
+            raise InputError("soak_s, stable_s, look_s and lag_tolerance can't be negative, and each_s must be above 0")
 
 
-def plan_group(
-    cluster: Cluster,
-    deployer: Deployer,
-    wish: Wish,
-    made_by: str,
-    overrides: Iterable[str] = (),
-    look_s: float = LOOK_S,
-) -> Plan:
-    """Look at the group, then again ``look_s`` later, and say what is to be done. Writes nothing.
+def plan_group(cluster: Cluster, deployer: Deployer, wish: Wish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
+    """Look at the group, then again a while later, and say what is to be done. Writes nothing.
 
     Raises:
         NotFound, ReadError: there is no such group, or it can't be read.
@@ -84,7 +77,7 @@ def plan_group(
         UnsafePlan: a rule forbids it; all that do are named.
     """
     before = look(cluster, wish.group_id)
-    time.sleep(look_s)
+    time.sleep(wish.look_s)
     now = look(cluster, wish.group_id)
     return plan_from(before, now, cluster.cluster_id, deployer, wish, made_by, overrides)
 

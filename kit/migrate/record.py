@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from kit.migrate.values import canonical, digest_of, parse_json
 
 VERDICT = "verdict.json"
 REPORT = "report.html"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-")
+"""Beside runs there may be plans, reports and a history in the same folder."""
 _WRITTEN = {Outcome.CONFIRMED: 2, Outcome.UNKNOWN: 1}
 """Which outcomes mean that something was or may have been written; a later one that says less doesn't unsay it."""
 
@@ -241,7 +244,7 @@ def _folders(root: Path) -> list[Path]:
     try:
         if not root.exists():
             return []
-        return sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return sorted(path for path in root.iterdir() if path.is_dir() and _RUN_ID.match(path.name))
     except OSError as error:
         raise EvidenceError(f"{root} can't be read: {error.strerror}") from error
 

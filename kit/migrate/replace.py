@@ -12,6 +12,7 @@ from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Re
 from kit.migrate.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.standing import OZKCC, MemberStanding, Standing, look, told
 from kit.migrate.step import Change, Step
+from kit.migrate.toggle import NAMES
 from kit.migrate.values import Json
 
 KIND = "replace"
@@ -42,7 +43,7 @@ def replace_step(
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
-    needed = f" under {mode.capitalize()}'s assignment" if mode else ""
+    needed = f" under {NAMES[mode]}'s assignment" if mode else ""
     return Step(
         step_id=step_id,
         kind=KIND,
@@ -51,7 +52,7 @@ def replace_step(
         verification=f"the group has {_counted(after)}, and each partition has one of them",
         deadline_s=each_s,
         changes=tuple(items),
-        undo=f"The new {to_flavour}{plural} are replaced by {from_flavour}{plural} again, the newest first.",
+        undo=f"Each new {to_flavour} is replaced by a {from_flavour} again, the newest first.",
         needs_person=deployer.instruction(group_id, from_flavour, to_flavour) if deployer.needs_person else None,
         affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
         parameters={
@@ -82,20 +83,24 @@ class ReplaceActor:
         self._say = say
         self._clock = clock
         self._poll_s = poll_s
+        self._begun: set[str] = set()
 
     def check(self, step: Step) -> Checked:
         found = self._look(step)
         before, after = _counts(step, "before"), _counts(step, "after")
         mode = step.parameters["mode"]
-        if not _is_on_the_way(found.counts, before, after):
+        is_resumed = step.step_id in self._begun and _is_on_the_way(found.counts, before, after)
+        if found.counts != before and not is_resumed:
             return Checked(False, f"expected {_counted(before)}, found {_counted(found.counts)}")
         if mode is not None and found.effective_mode != mode:
-            return Checked(False, f"{mode}'s assignment must be in force, found {found.effective_mode}")
+            return Checked(False, f"{NAMES[str(mode)]}'s assignment must be in force, found {found.effective_mode}")
         if found.counts == before and not found.is_settled:
             return Checked(False, f"the group is not settled: {_unsettled(found)}")
         return Checked(True, f"found {_counted(found.counts)}; each of {len(found.partitions)} partitions is consumed")
 
     def state(self, step: Step) -> StepState:
+        """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
+        self._begun.add(step.step_id)
         counts = self._look(step).counts
         if counts == _counts(step, "after"):
             return StepState.DONE

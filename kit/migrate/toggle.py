@@ -18,6 +18,7 @@ from kit.model import KAFKA, ZOOKEEPER
 from kit.read.owner_history import OwnerWatch
 
 KIND = "toggle"
+NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
 SETTLE_S = 180.0
 """An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
 
@@ -29,7 +30,7 @@ def mode_path(group_id: str) -> str:
 
 def toggle_step(step_id: str, group_id: str, before: str | None, after: str, deadline_s: float = SETTLE_S) -> Step:
     """Set the coordination of one group to ``kafka`` or ``zookeeper``."""
-    name = "Kafka" if after == KAFKA else "ZooKeeper"
+    name = NAMES[after]
     back = f"the znode is set to {before!r} again" if before is not None else "the znode is deleted again"
     return Step(
         step_id=step_id,
@@ -84,7 +85,7 @@ class ToggleActor:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._pauses(step)
-        name = "Kafka" if after == KAFKA else "ZooKeeper"
+        name = NAMES[after]
         return Verified(
             True,
             f"{found.count('MEZKCC')} members follow {name}'s assignment of {len(found.partitions)} partitions",

@@ -1,0 +1,196 @@
+"""``offramp plan | approve | act | resume | undo | verify | runs``: the operator's desk in a terminal."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from kit.cluster import connect
+from kit.errors import OfframpError, RunError
+from kit.migrate.desk import RUNS, VALID_FOR, Desk, operator
+from kit.migrate.group import PATH, Wish
+from kit.migrate.plan import STOP, UNDO, Plan
+from kit.migrate.record import list_runs, load_run
+from kit.migrate.rendering import event_text, plan_text, record_text
+from kit.migrate.run import Ending, Run
+from kit.migrate.states import RunState
+from kit.profile import load_profile
+from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
+
+plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder of plans and runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
+RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
+
+
+@plan_app.command("group")
+def plan_group(
+    group: Annotated[str, typer.Argument(help="The group.")],
+    to: Annotated[str, typer.Option("--to", help=f"Where it is to stand: {', '.join(PATH)}.")],
+    canary: Annotated[int, typer.Option(help="How many members go ahead.")] = 1,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="Whom to replace first; can be given again.")
+    ] = None,
+    soak: Annotated[float, typer.Option(help="Seconds for which a canary is watched.")] = 60.0,
+    stable: Annotated[float, typer.Option(help="Seconds for which the group must have had the same members.")] = 60.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
+    each: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
+    look: Annotated[float, typer.Option(help="Seconds for which the group is looked at first.")] = 5.0,
+    undo_on_failure: Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")] = False,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
+    ] = None,
+    runs: RunsFolder = RUNS,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
+    with _desk(profile, profile_file, runs) as desk:
+        on_failure = UNDO if undo_on_failure else STOP
+        wish = Wish(group, to, canary, soak, stable, lag_tolerance, each, look, tuple(member or ()), on_failure)
+        say(f"looking at {group} …")
+        _show_plan(desk.plan_group(wish, override or ()), as_json)
+
+
+@plan_app.command("show")
+def show(
+    plan: Named,
+    runs: RunsFolder = RUNS,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Print a plan again, and what has changed since it was made. Writes nothing."""
+    with _desk(profile, profile_file, runs) as desk:
+        found = desk.plan(plan)
+        _show_plan(found, as_json)
+        dry = desk.dry_run(found)
+        for difference in dry.differences:
+            say(f"changed since: {difference.sentence}")
+        first = dry.steps[0]
+        say(f"it {'could' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
+
+
+def approve(
+    plan: Named,
+    typed_subject: Annotated[
+        str, typer.Option("--subject", prompt="Type the group's name", help="The group's name, as a confirmation.")
+    ],
+    typed_digest: Annotated[
+        str,
+        typer.Option(
+            "--digest",
+            prompt="Type the first 8 characters of the plan's digest",
+            help="Eight or more of the digest's first characters, as a confirmation.",
+        ),
+    ],
+    approver: Annotated[str | None, typer.Option("--by", help="Who approves; by default who is logged in.")] = None,
+    hours: Annotated[float, typer.Option(help="For how long it may be carried out.")] = VALID_FOR / timedelta(hours=1),
+    runs: RunsFolder = RUNS,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Approve one plan, by typing its group's name and the beginning of its digest."""
+    with _desk(profile, profile_file, runs) as desk:
+        found = desk.plan(plan)
+        made = desk.approve(found, typed_subject, typed_digest, approver, timedelta(hours=hours))
+        say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
+        say(f"carry it out: offramp act {found.digest[:8]}")
+
+
+def act(plan: Named, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
+    with _desk(profile, profile_file, runs) as desk:
+        _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
+
+
+def resume(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
+    with _desk(profile, profile_file, runs) as desk:
+        wanted = RunState.UNDONE if load_run(runs / run).state in _GOING_BACK else RunState.VERIFIED
+        _carry_out(desk.run(run), Run.resume, wanted)
+
+
+def undo(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Take back what a run did, the newest step first."""
+    with _desk(profile, profile_file, runs) as desk:
+        _carry_out(desk.run(run), Run.undo, RunState.UNDONE)
+
+
+def verify(run: RunId, runs: RunsFolder = RUNS) -> None:
+    """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
+    with refusals():
+        record = load_run(runs / run)
+        typer.echo(record_text(record))
+        if record.state not in (RunState.VERIFIED, RunState.UNDONE):
+            raise RunError(f"run {run} is {record.state}: {record.sentence}")
+
+
+def list_(
+    run: Annotated[str | None, typer.Argument(help="One run, shown whole.")] = None,
+    runs: RunsFolder = RUNS,
+    as_json: AsJson = False,
+) -> None:
+    """List all runs, or show one."""
+    with refusals():
+        if run is not None:
+            typer.echo(record_text(load_run(runs / run)))
+            return
+        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in list_runs(runs)]
+        print_rows(pl.DataFrame(rows, schema=dict.fromkeys(_COLUMNS, pl.String)), as_json)
+
+
+_COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")
+_GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
+
+
+def register(app: typer.Typer) -> None:
+    """Put the verbs that belong to no noun on the command line."""
+    for verb, name in ((approve, None), (act, None), (resume, None), (undo, None), (verify, None), (list_, "runs")):
+        app.command(name)(verb)
+
+
+@contextmanager
+def _desk(profile: str | None, profile_file: Path | None, runs: Path) -> Iterator[Desk]:
+    with refusals(), connect(load_profile(profile, profile_file)) as cluster:
+        yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        from kit.migrate.values import readable
+
+        typer.echo(readable(plan.to_json()))
+        return
+    typer.echo(plan_text(plan))
+    say(f"approve it: offramp approve {plan.digest[:8]}")
+
+
+def _carry_out(run: Run, verb: Callable[[Run], Ending], wanted: RunState) -> None:
+    """Ctrl-C asks the run to stop; a second one interrupts it."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        say("stopping after what is being written; Ctrl-C again interrupts that too")
+        run.request_stop(operator())
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        ending = verb(run)
+    except KeyboardInterrupt:
+        raise OfframpError(f"run {run.run_id} was interrupted: resume it or undo it") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    say(f"evidence: {run.folder / 'report.html'}")
+    ending.raise_unless(wanted)

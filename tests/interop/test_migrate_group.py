@@ -1,0 +1,262 @@
+"""One group along KIP-125's whole path and back, by plans that were approved, under load, with real members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from typer.testing import CliRunner
+
+from kit.cli import app
+from kit.cluster import connect
+from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError, StalePlan, TargetBusy, UnsafePlan
+from kit.lab import Lab, faults
+from kit.lab.process import wait_until
+from kit.migrate.desk import Desk
+from kit.migrate.event import Event
+from kit.migrate.group import PATH, Wish
+from kit.migrate.lock import ZookeeperLock
+from kit.migrate.plan import Plan
+from kit.migrate.record import load_run
+from kit.migrate.run import Ending, Run
+from kit.migrate.states import RunState
+from kit.profile import Profile, load_profile
+from tests.interop.group import IS_SOAK, Group
+
+MakeGroup = Callable[..., Group]
+VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", "1.1.1", "0.10.2.2")
+SOAK = 60.0 if IS_SOAK else 3.0
+
+
+@pytest.fixture
+def profile(lab: Lab, tmp_path: Path) -> Profile:
+    """In the lab's folder, as `offramp lab up` writes it: deploy.kind is lab."""
+    path = lab.folder / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    return load_profile(file=path)
+
+
+@pytest.fixture
+def desk(profile: Profile, tmp_path: Path) -> Iterator[Desk]:
+    with connect(profile) as cluster:
+        yield Desk(cluster, tmp_path / "runs")
+
+
+def old_group(group: MakeGroup, members: int = 3, partitions: int = 12) -> Group:
+    shared = group(partitions)
+    for version in VERSIONS[:members]:
+        shared.add_old(1, version)
+    shared.await_agreed()
+    return shared
+
+
+def wish(shared: Group, to_stage: str, **wishes: object) -> Wish:
+    return Wish(shared.name, to_stage, **{"soak_s": SOAK, "stable_s": 0.0, "look_s": 1.0, **wishes})  # type: ignore[arg-type]
+
+
+def approved(desk: Desk, plan: Plan) -> Plan:
+    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+    return plan
+
+
+def move(desk: Desk, shared: Group, to_stage: str, **wishes: object) -> Ending:
+    ending = desk.begin(approved(desk, desk.plan_group(wish(shared, to_stage, **wishes)))).act()
+    ending.raise_unless()
+    return ending
+
+
+def assert_nothing_lost(shared: Group) -> dict[str, object]:
+    shared.everyone = shared.lab.consumers(shared.name)
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"], found["unowned"]) == (0, 0, 0)
+    assert found["is_exclusive"], shared.proof().told()
+    return found
+
+
+def writes(shared: Group) -> dict[str, tuple[bytes, int]]:
+    """The toggle and the locks as they are, with their versions."""
+    client: KazooClient = shared.zookeeper
+    paths = [shared.path("migration/mode"), "/offramp/locks"]
+    return {path: (client.get(path)[0], client.get(path)[1].mzxid) for path in paths if client.exists(path)}
+
+
+def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Desk) -> None:
+    """KIP-125's Migration Plan: OZKCCs of three releases, MEZKCCs, KCs in Python and Java, and back to OZKCCs."""
+    shared = old_group(group, 5 if IS_SOAK else 3)
+    there = move(desk, shared, "all KC")
+    back = move(desk, shared, "OZKCC")
+    found = assert_nothing_lost(shared)
+    assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
+    for ending in (there, back):
+        record = load_run(desk.runs / ending.run_id)
+        assert record.verified == {step.step_id for step in record.plan.steps}
+        assert not record.notes
+    print(f"the whole path and back: longest pause {found['longest_pause_ms']} ms")
+
+
+def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
+    shared = old_group(group, 2)
+    runs = ["--runs", str(tmp_path), "--profile-file", str(profile.file)]
+
+    def offramp(*arguments: str, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*arguments, *runs])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    options = ["--soak", "1", "--stable", "0", "--look", "1"]
+    for stage in ("all MEZKCC", "Kafka coordination", "all MEZKCC", "OZKCC"):
+        text = offramp("plan", "group", shared.name, "--to", stage, *options)
+        digest = next(line.split()[-1] for line in text.splitlines() if line.startswith("digest:"))
+        offramp("act", digest[:8], code=16)
+        offramp("approve", digest[:8], "--subject", "another", "--digest", digest[:8], code=16)
+        offramp("approve", digest[:8], "--subject", shared.name, "--digest", digest[:8])
+        assert "VERIFIED" in offramp("act", digest[:8])
+    listed = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path), "--json"]).output
+    assert listed.count('"VERIFIED"') == 4
+    assert_nothing_lost(shared)
+
+
+def test_a_run_is_taken_back_step_by_step(group: MakeGroup, desk: Desk) -> None:
+    shared = old_group(group, 2)
+    ending = move(desk, shared, "Kafka coordination")
+    desk.run(ending.run_id).undo().raise_unless(RunState.UNDONE)
+    assert not shared.zookeeper.exists(shared.path("migration/mode"))
+    assert_nothing_lost(shared)
+
+
+def test_stopped_at_every_event_and_resumed(group: MakeGroup, desk: Desk) -> None:
+    """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
+    shared = old_group(group, 2)
+    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
+    n_stops = 0
+    seen: set[tuple[str | None, str]] = set()
+    ending: Ending | None = None
+    while ending is None or ending.state is not RunState.VERIFIED:
+        going, pressed = desk.run(run.run_id), []
+
+        def press(event: Event, going: Run = going, pressed: list[int] = pressed) -> None:
+            place = (event.step_id, event.event + event.state)
+            if not pressed and place not in seen and event.event in ("moved", "acted"):
+                seen.add(place)
+                pressed.append(1)
+                going.request_stop("test")
+
+        going._tell = press
+        ending = going.act() if n_stops == 0 else going.resume()
+        n_stops += ending.state is RunState.STOPPED
+        assert ending.state in (RunState.STOPPED, RunState.VERIFIED), ending
+        assert n_stops < 60
+    print(f"stopped {n_stops} times")
+    assert n_stops > 8
+    assert_nothing_lost(shared)
+
+
+CHANGES: dict[str, Callable[[Group], object]] = {
+    "members": lambda shared: shared.add_python("ozkcc"),
+    "toggle": lambda shared: shared.toggle("zookeeper"),
+    "offsets": lambda shared: shared.zookeeper.set(shared.path(f"offsets/{next(iter(shared.topics))}/0"), b"0"),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, desk: Desk, changed: str) -> None:
+    shared = old_group(group, 2)
+    shared.await_(lambda: (shared.offset(next(iter(shared.topics)), 0) or 0) > 0, "an offset")
+    plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
+    if changed == "offsets":
+        for member in shared.members:
+            member.pause()  # else the group would commit over it at once
+    CHANGES[changed](shared)
+    run = desk.begin(plan)
+    with pytest.raises(StalePlan, match=changed):
+        run.act()
+    assert run.record.state is RunState.VOID
+    assert set(shared.lab.consumers(shared.name)) == set(shared.everyone)
+
+
+def test_nothing_is_written_before_an_approval(group: MakeGroup, desk: Desk) -> None:
+    shared = old_group(group, 2)
+    before = writes(shared)
+    plan = desk.plan_group(wish(shared, "Kafka coordination"))
+    dry = desk.dry_run(plan)
+    assert dry.steps[0].can_begin
+    with pytest.raises(ApprovalError, match="was not approved"):
+        desk.begin(plan)
+    assert writes(shared) == before
+    assert shared.lab.consumers(shared.name) == shared.everyone
+
+
+def test_bad_input(group: MakeGroup, desk: Desk) -> None:
+    shared = old_group(group, 2)
+    with pytest.raises(NothingToDo, match="already"):
+        desk.plan_group(wish(shared, "OZKCC"))
+    with pytest.raises(PlanError, match="has no member nobody"):
+        desk.plan_group(wish(shared, "all MEZKCC", members=("nobody",)))
+    with pytest.raises(UnsafePlan, match=r"stable: The newest registered .* 86400 s are asked for"):
+        desk.plan_group(wish(shared, "all MEZKCC", stable_s=86_400.0))
+    plan = desk.plan_group(wish(shared, "all MEZKCC", stable_s=86_400.0), overrides=["stable"])
+    assert list(plan.overridden) == ["stable"]
+
+
+def test_one_run_at_a_time(group: MakeGroup, desk: Desk, profile: Profile, tmp_path: Path) -> None:
+    shared = old_group(group, 2)
+    plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
+    with lock_of(profile) as other:
+        other.acquire([shared.name], "another-run")
+        with pytest.raises(TargetBusy, match="run another-run on "):
+            desk.begin(plan).act()
+        other.assert_held()
+    desk.begin(plan).act().raise_unless()
+
+
+@contextmanager
+def lock_of(profile: Profile) -> Iterator[ZookeeperLock]:
+    with connect(profile) as cluster:
+        yield ZookeeperLock(cluster)
+
+
+def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profile) -> None:
+    shared = old_group(group, 2)
+    with lock_of(profile) as lock:
+        lock.acquire([shared.name], "a-run")
+        shared.zookeeper.delete(f"/offramp/locks/{shared.name}")
+        with pytest.raises(LockLost, match="is gone"):
+            lock.assert_held()
+
+
+def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, desk: Desk) -> None:
+    """What was replaced stays so; once the member is back, the run goes on to its end."""
+    shared = old_group(group, 3)
+    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
+    victim = shared.members[-1]
+
+    def kill(event: Event) -> None:
+        if event.event == "verified" and event.step_id == "02-soak-mezkcc":
+            faults.kill(victim)
+            wait_until(lambda: victim.consumer_id not in ids(shared), "its session's end", 30)
+
+    run._tell = kill
+    ending = run.act()
+    assert ending.state is RunState.FAILED
+    with pytest.raises(RunError, match="expected 1 MEZKCC, 2 OZKCC, found 1 MEZKCC, 1 OZKCC"):
+        ending.raise_unless()
+    shared.add_old(1)
+    run._tell = None
+    run.resume().raise_unless()
+    found = assert_nothing_lost(shared)
+    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+
+
+def ids(shared: Group) -> list[str]:
+    children: list[str] = shared.zookeeper.get_children(shared.path("ids"))
+    return children
+
+
+def test_every_stage_is_on_the_path() -> None:
+    from kit.analyze.stages import STAGES
+
+    assert [stage for stage in STAGES if stage in PATH] == list(PATH)
