@@ -12,27 +12,30 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kit.logs import wordings
 from kit.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA, MONTHS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MARKS = (
-    "%7|",
-    "%4|",
     "dinator",
-    "Group",
     "group ",
+    "Group",
+    "Member",
+    "g group",
+    "generation",
+    "Reconcil",
     "d partitions",
     "ommit",
     "etting offset",
     "balanc",
+    "beat",
     "metadata ",
     "kafka.consumer.",
+    "%7|",
 )
-"""One of them is in every line about coordination that doesn't begin as a Java client ≥ 1.0 begins its lines."""
-_JAVA_MARKS = ("%7|", "%4|", "dinator", "Membership", "\t")
+"""One of them is in every line about coordination, in its text or in the name of its class. Each costs a walk over the
+line, so they are few; and no set of beginnings beside them: the JVM doesn't compile what Spark makes of that."""
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
@@ -55,15 +58,8 @@ def _any_of(tests: list[Column]) -> Column:
 
 def is_candidate(line: Column) -> Column:
     """Lines that may tell an event; true for all that do, and for not many others."""
-    at = F.instr(line, "groupId=")
-    message = F.substr(line, F.call_function("locate", F.lit("] "), line, at) + 2, F.lit(40))
-    heads = {known.head for known in wordings.BY_SOURCE[wordings.JAVA] if known.head}
-    whole = sorted({head[: wordings.HEAD_LENGTH] for head in heads if len(head) >= wordings.HEAD_LENGTH})
-    short = sorted({head for head in heads if len(head) < wordings.HEAD_LENGTH})
-    known = F.substring(message, 1, wordings.HEAD_LENGTH).isin(whole) | _any_of([message.startswith(h) for h in short])
-    java = known | _any_of([line.contains(mark) for mark in _JAVA_MARKS])
-    other = line.startswith("%") | F.substring(line, 1, 3).isin(*MONTHS) | _any_of([line.contains(m) for m in _MARKS])
-    return F.when(at > 0, java).otherwise(other)
+    begins = line.startswith("%") | F.substring(line, 1, 3).isin(*MONTHS)
+    return _any_of([line.contains(mark) for mark in _MARKS]) | begins
 
 
 def looks_like_coordination(message: Column, logger: Column) -> Column:

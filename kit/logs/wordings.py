@@ -13,7 +13,7 @@ from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS
 from kit.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
 from kit.logs.wording import BROKER, CONTEXT, JAVA, LIBRDKAFKA, OLD_CONSUMER, PYTHON, Wording
 
-__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "HEAD_LENGTH", "JAVA", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "Wording"]
+__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "Wording"]
 
 BY_SOURCE = {
     JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS],
@@ -23,6 +23,3 @@ BY_SOURCE = {
     LIBRDKAFKA: RDKAFKA,
 }
 """In the order in which they are tried for a line whose kind of client is known."""
-
-HEAD_LENGTH = 12
-"""Of so many characters is the head that a message of a Java client ≥ 1.0 is looked up by."""
