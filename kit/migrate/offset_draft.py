@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -126,15 +126,16 @@ class Draft:
             left = f"; left out: {self._told_left_out()}" if self._left_out else ""
             raise NothingToDo(f"{self.kind}: every offset is as wanted already{left}")
         self._refuse_impossible_names(targets)
+        observed = group_observations(self.stores, (self.store, targets), self._sources(targets))
+        observed |= log_observations(self.logs, (move.key[1:] for move in moves))
         return Plan(
             kind=self.kind,
             cluster_id=self.cluster.cluster_id,
             targets=tuple(targets),
             made_by=self.options.made_by,
             made_at=self.options.now,
-            observed=group_observations(self.stores, (self.store, targets), self._sources(targets))
-            | log_observations(self.logs, (move.key[1:] for move in moves)),
-            steps=self._steps(moves, targets),
+            observed=observed,
+            steps=self._steps(moves, targets, observed),
             parameters={**self.parameters, "store": self.store, "left_out": self._told_each_left_out()},
             risks=(*warnings(findings), *self._risks(moves)),
             overridden=overridden,
@@ -173,7 +174,7 @@ class Draft:
         wanted = set(targets)
         return store, [read for read, written in groups.items() if written in wanted]
 
-    def _steps(self, moves: Sequence[Move], targets: Iterable[str]) -> tuple[Step, ...]:
+    def _steps(self, moves: Sequence[Move], targets: Iterable[str], observed: Collection[str]) -> tuple[Step, ...]:
         missing: list[str] = []
         if self.store == ZOOKEEPER:
             created = [move.key for move in moves if move.wish.before.version is None]
@@ -184,6 +185,7 @@ class Draft:
             can_delete=self.store == ZOOKEEPER or KafkaWriter(self.cluster.link).can_delete,
             missing_parents=frozenset(missing),
             new_groups={each for each in targets if self.stores.group(KAFKA, each).state == "Dead"},
+            observed=observed,
         )
 
     def _refuse_impossible_names(self, targets: Iterable[str]) -> None:

@@ -1,7 +1,8 @@
 """The observations that a plan for offsets rests on, and the same again when it is carried out.
 
-``<store> group <group>`` is who is there, ``<store> offsets <group>`` are all its offsets in that store (with the
-versions of the znodes), ``log starts`` and ``log ends`` are those of the partitions that are written.
+``<store> group <group>`` is who is there; ``<store> offsets <group>`` are all its offsets in that store, and
+``versions``, ``metadata`` and ``leader epochs`` what is stored beside them; ``log starts`` and ``log ends`` are those
+of the partitions that are written. Plain numbers by partition: a plan for a thousand groups holds 20,000 of each.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from kit.migrate.offset_reading import (
     fetch_zookeeper,
 )
 from kit.migrate.offset_selection import Place
-from kit.migrate.offset_steps import group_name, offsets_name
+from kit.migrate.offset_steps import GROUP, LEADER_EPOCHS, METADATA, OFFSET_PARTS, OFFSETS, VERSIONS, observed_name
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER, LogOffset
 
 LOG_STARTS, LOG_ENDS = "log starts", "log ends"
+_FIELDS = {OFFSETS: "offset", VERSIONS: "version", METADATA: "metadata", LEADER_EPOCHS: "leader_epoch"}
 
 
 def group_observations(
@@ -45,9 +47,11 @@ def group_observations(
             if is_read and tolerance == IGNORED:
                 tolerance = MAY_GROW if group.members else EXACT
             members = EXACT if is_written or (is_read and not group.members) else IGNORED
-            observed[group_name(store, group_id)] = Observation(_group(store, group), members)
-            if group.offsets or tolerance != IGNORED:
-                observed[offsets_name(store, group_id)] = Observation(_offsets(group.offsets), tolerance)
+            observed[observed_name(store, GROUP, group_id)] = Observation(_group(store, group), members)
+            for part in OFFSET_PARTS:
+                value = _part(part, group.offsets)
+                if value or (part == OFFSETS and tolerance != IGNORED):
+                    observed[observed_name(store, part, group_id)] = Observation(value, _of_part(part, tolerance))
     return observed
 
 
@@ -68,14 +72,26 @@ def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> di
     """
     found: dict[str, Json] = {}
     for store, fetch in ((ZOOKEEPER, fetch_zookeeper), (KAFKA, fetch_kafka)):
-        prefix, offsets_prefix = group_name(store, ""), offsets_name(store, "")
-        members = {name.removeprefix(prefix) for name in observed if name.startswith(prefix)}
-        offsets = {name.removeprefix(offsets_prefix) for name in observed if name.startswith(offsets_prefix)}
-        groups = fetch(cluster, (members | offsets).__contains__) if members or offsets else {}
+        named = {part: _groups_named(observed, store, part) for part in (GROUP, *OFFSET_PARTS)}
+        asked = frozenset().union(*named.values())
+        groups = fetch(cluster, asked.__contains__) if asked else {}
         stores = Stores(groups, groups)
-        found |= {group_name(store, each): _group(store, stores.group(store, each)) for each in members}
-        found |= {offsets_name(store, each): _offsets(stores.group(store, each).offsets) for each in offsets}
+        for part, group_ids in named.items():
+            for group_id in group_ids:
+                group = stores.group(store, group_id)
+                value = _group(store, group) if part == GROUP else _part(part, group.offsets)
+                found[observed_name(store, part, group_id)] = value
     return found | _observe_logs(cluster, observed)
+
+
+def _groups_named(observed: Iterable[str], store: str, part: str) -> frozenset[str]:
+    prefix = observed_name(store, part, "")
+    return frozenset(name.removeprefix(prefix) for name in observed if name.startswith(prefix))
+
+
+def _of_part(part: str, tolerance: str) -> str:
+    """Texts can't grow; where offsets may, what is stored beside them is only shown."""
+    return IGNORED if tolerance == MAY_GROW and part in (METADATA, LEADER_EPOCHS) else tolerance
 
 
 def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
@@ -94,19 +110,15 @@ def _group(store: str, group: GroupInStore) -> Json:
     return told | ({"state": group.state} if store == KAFKA else {})
 
 
-def _offsets(offsets: Mapping[Place, Stored]) -> Json:
-    return {f"{topic}-{partition}": _beside(stored) for (topic, partition), stored in sorted(offsets.items())}
-
-
-def _beside(stored: Stored) -> Json:
-    values: dict[str, Json] = {
-        "offset": stored.offset,
-        "metadata": stored.metadata,
-        "leader_epoch": stored.leader_epoch,
-        "version": stored.version,
-        "error": stored.error,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+def _part(part: str, offsets: Mapping[Place, Stored]) -> dict[str, Json]:
+    """One number or text by partition; of an offset that can't be read the error."""
+    field = _FIELDS[part]
+    values: dict[str, Json] = {}
+    for (topic, partition), stored in sorted(offsets.items()):
+        value = stored.error if part == OFFSETS and stored.error is not None else getattr(stored, field)
+        if value is not None:
+            values[f"{topic}-{partition}"] = value
+    return values
 
 
 def _log(logs: Mapping[Place, LogOffset], places: Iterable[Place], field: str) -> Json:

@@ -18,6 +18,8 @@ from kit.model import KAFKA, ZOOKEEPER
 
 KIND_OF_STORE = {KAFKA: "kafka_offsets", ZOOKEEPER: "zookeeper_offsets"}
 STEP_KINDS = frozenset(KIND_OF_STORE.values())
+GROUP, OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS = "group", "offsets", "versions", "metadata", "leader epochs"
+OFFSET_PARTS = (OFFSETS, VERSIONS, METADATA, LEADER_EPOCHS)
 GROUPS_PER_STEP = 1_000
 DEADLINE_S = 60.0
 
@@ -41,14 +43,9 @@ _NO_DELETION = (
 )
 
 
-def group_name(store: str, group_id: str) -> str:
-    """The name of an observation: a group's state and members in one store."""
-    return f"{store} group {group_id}"
-
-
-def offsets_name(store: str, group_id: str) -> str:
-    """The name of an observation: all of a group's offsets in one store."""
-    return f"{store} offsets {group_id}"
+def observed_name(store: str, part: str, group_id: str) -> str:
+    """The name of an observation of one group in one store; ``part`` is GROUP or one of OFFSET_PARTS."""
+    return f"{store} {part} {group_id}"
 
 
 def offset_steps(
@@ -58,10 +55,12 @@ def offset_steps(
     can_delete: bool,
     missing_parents: Collection[str],
     new_groups: Collection[str],
+    observed: Collection[str],
 ) -> tuple[Step, ...]:
     """The steps for moves that all change something, a thousand groups each.
 
-    ``new_groups`` are those that a coordinator doesn't know yet, ``missing_parents`` the znodes that don't exist yet.
+    ``new_groups`` are those that a coordinator doesn't know yet, ``missing_parents`` the znodes that don't exist yet,
+    ``observed`` the names of the plan's observations.
     """
     by_group: dict[str, list[Move]] = {}
     for move in moves:
@@ -71,8 +70,9 @@ def offset_steps(
     steps = []
     for number, batch in enumerate(batches, 1):
         of_batch = [move for group_id in batch for move in by_group[group_id]]
-        affects = [offsets_name(store, group_id) for group_id in batch]
-        affects += [group_name(store, group_id) for group_id in batch if store == KAFKA and group_id in new_groups]
+        affects = [observed_name(store, part, group_id) for group_id in batch for part in OFFSET_PARTS]
+        affects += [observed_name(store, GROUP, each) for each in batch if store == KAFKA and each in new_groups]
+        affects = [name for name in affects if name in observed]
         steps.append(_step(f"{store}-offsets-{number}", store, batch, of_batch, affects, can_delete, missing_parents))
     return tuple(steps)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -32,6 +33,7 @@ from kit.read.zookeeper import CONSUMERS
 
 OPERATIONS_PER_TRANSACTION = 500
 BYTES_PER_TRANSACTION = 500_000
+_DELETES_IN_FLIGHT = 200
 _BYTES_PER_OPERATION = 100
 """Of an operation, beside its path: header, version, access list, the digits."""
 _CHANGED = {
@@ -102,11 +104,13 @@ class ZookeeperWriter:
 
     def remove_parents(self, paths: Sequence[str]) -> None:
         """Delete these, children first; one that isn't empty any more stays."""
-        for path in sorted(paths, reverse=True):
-            try:
-                self._client.retry(self._client.delete, path)
-            except (NotEmptyError, NoNodeError):
-                continue
+        for depth in sorted({path.count("/") for path in paths}, reverse=True):
+            level = [path for path in paths if path.count("/") == depth]
+            for start in range(0, len(level), _DELETES_IN_FLIGHT):
+                under_way = [self._client.delete_async(path) for path in level[start : start + _DELETES_IN_FLIGHT]]
+                for result in under_way:
+                    with suppress(NotEmptyError, NoNodeError):
+                        result.get(timeout=self._deadline_s)
 
     def _registered(self, groups: set[str]) -> dict[str, str]:
         asked = sorted(groups)

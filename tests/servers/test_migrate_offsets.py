@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import polars as pl
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kazoo.client import KazooClient
+from kafka import errors as kafka_errors
+from kafka.future import Future
+from kafka.protocol.consumer import OffsetCommitRequest
+from kazoo.exceptions import ConnectionLoss
 
 from kit import connect
 from kit.errors import (
     InputError,
-    NothingToDo,
     NotFound,
+    NothingToDo,
     StalePlan,
     TargetBusy,
     UnsafePlan,
@@ -29,9 +31,9 @@ from kit.migrate.approval import approve
 from kit.migrate.dry_run import dry_run
 from kit.migrate.offset_kafka import KafkaWriter
 from kit.migrate.offset_moves import Stored, item_of
-from kit.migrate.offset_performer import OffsetsPerformer
+from kit.migrate.offset_performer import OffsetsActor, OffsetsPerformer
 from kit.migrate.offset_reading import fetch_stores
-from kit.migrate.offset_zookeeper import offset_path
+from kit.migrate.offset_zookeeper import ZookeeperWriter, offset_path
 from kit.migrate.offsets import (
     PlanOptions,
     Reset,
@@ -42,8 +44,7 @@ from kit.migrate.offsets import (
     plan_reset,
     select,
 )
-from kit.migrate.performer import Outcome, StepState
-from kit.migrate.record import load_run
+from kit.migrate.performer import Outcome
 from kit.migrate.run import Run, start_run
 from kit.migrate.states import RunState
 from kit.profile import load_profile
@@ -335,8 +336,19 @@ def test_a_znode_without_a_number_is_reported_and_kept(desk, topic):
     group = f"g-{topic}"
     desk.put(group, topic, {0: "forty", 1: 5})
     desk.commit(group, topic, {0: 50, 1: 60})
-    with pytest.raises(UnsafePlan, match="readable_offsets: 1 can't be read and are not overwritten.*'forty'"):
+    with pytest.raises(UnsafePlan, match=r"readable_offsets: 1 can't be read and are not overwritten.*'forty'"):
         plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+
+
+def await_member(consumer, topic):
+    """Returns when partitions are assigned to it."""
+
+    def is_member():
+        consumer.poll(0.1)
+        return bool(consumer.assignment())
+
+    consumer.subscribe([topic])
+    wait_until(is_member, "partitions assigned", 30)
 
 
 @pytest.fixture
@@ -345,10 +357,11 @@ def member(lab):
     members = []
 
     def join(group, topic):
-        consumer = Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group})
+        consumer = Consumer(
+            {**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group, "enable.auto.commit": False}
+        )
         members.append(consumer)
-        consumer.subscribe([topic])
-        wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "partitions assigned", 30)
+        await_member(consumer, topic)
         return consumer
 
     yield join
@@ -372,7 +385,7 @@ def test_groups_with_members_are_refused(desk, topic, member):
     to_kafka = desk.cluster, "zookeeper", "kafka", select(groups=group)
     to_zookeeper = desk.cluster, "kafka", "zookeeper", select(groups=group)
     path = register(desk.cluster, group, "host-1-a")
-    with pytest.raises(UnsafePlan, match="no_members: 1 of 1 groups.*has 1 members, first"):
+    with pytest.raises(UnsafePlan, match=r"no_members: 1 of 1 groups.*has 1 members, first"):
         plan_copy(*to_zookeeper, BACK)
     with pytest.raises(UnsafePlan, match="idle_elsewhere"):
         plan_copy(*to_kafka, OPTIONS)
@@ -407,11 +420,223 @@ def test_what_changed_after_the_plan_voids_it(desk, lab, topic, member, change):
     said = {
         "member": f"kafka group {group}/members",
         "old member": f"zookeeper group {group}/members",
-        "target": f"kafka offsets {group}/{topic}-0/offset: expected 10 .exact., found 11",
-        "source": f"zookeeper offsets {group}/{topic}-0/offset: expected 40 .exact., found 41",
+        "target": f"kafka offsets {group}/{topic}-0: expected 10 .exact., found 11",
+        "source": f"zookeeper offsets {group}/{topic}-0: expected 40 .exact., found 41",
         "topic": "found n",
     }
     with pytest.raises(StalePlan, match=said[change]):
         run.act()
     assert run.record.state == RunState.VOID
     assert desk.offsets("kafka", group) != in_topic(topic, p0=40)
+
+
+def when_acting(do):
+    """``tell`` for a run: ``do`` once, when the preconditions are checked and nothing is written yet."""
+    done = []
+
+    def tell(event):
+        if event.event == "moved" and event.state == RunState.ACTING and not done:
+            done.append(event)
+            do()
+
+    return tell
+
+
+def outcomes_of(run, plan):
+    """Outcome and error by item, over all steps."""
+    acted = [outcome for step in plan.steps for outcome in run.record.acted(step).outcomes]
+    assert len(acted) == sum(len(step.changes) for step in plan.steps), "an item has no outcome"
+    return {it.item: (it.outcome, it.error) for it in acted}
+
+
+def test_a_group_that_becomes_active_in_the_midst_of_it(desk, topic, member):
+    calm, active = f"calm-{topic}", f"active-{topic}"
+    for group in (calm, active):
+        desk.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(desk.cluster, "kafka", select(groups=[calm, active]), Reset("offset", 20), OPTIONS)
+    run = desk.run(plan, tell=when_acting(lambda: member(active, topic)))
+    ending = run.act()
+    assert ending.state == RunState.FAILED
+    assert "2 of 4 items were not done" in ending.sentence
+    found = outcomes_of(run, plan)
+    assert {item for item, (outcome, _) in found.items() if outcome == Outcome.CONFIRMED} == {
+        f"{calm}/{topic}-0",
+        f"{calm}/{topic}-1",
+    }
+    assert found[f"{active}/{topic}-0"][0] == Outcome.REFUSED
+    assert "the group has members now" in found[f"{active}/{topic}-0"][1]
+    assert run.undo().state == RunState.UNDONE
+    assert desk.offsets("kafka", calm) == in_topic(topic, p0=10, p1=10)
+
+
+def test_resumed_when_the_member_has_left_again(desk, topic, member):
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
+    joined = []
+    run = desk.run(plan, tell=when_acting(lambda: joined.append(member(group, topic))))
+    assert run.act().state == RunState.FAILED
+    ending = desk_again(desk, run).resume()
+    assert ending.state == RunState.FAILED
+    assert "kafka group" in ending.sentence
+    joined[0].close()
+    assert desk_again(desk, run).resume().state == RunState.VERIFIED
+    assert desk.offsets("kafka", group) == in_topic(topic, p0=20, p1=20)
+
+
+def desk_again(desk, run) -> Run:
+    """Another process that takes the run up."""
+    return Run(run.folder, OffsetsPerformer(desk.cluster, 10), ProcessLock(), poll_s=0.1)
+
+
+def test_znodes_that_change_in_the_midst_of_it(desk, topic):
+    calm, busy, odd = (f"{name}-{topic}" for name in ("calm", "busy", "odd"))
+    for group in (calm, busy, odd):
+        desk.commit(group, topic, {0: 30, 1: 30})
+        desk.put(group, topic, {0: 10, 1: 10})
+    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=[calm, busy, odd]), OPTIONS)
+
+    def disturb():
+        register(desk.cluster, busy, "host-1-a")
+        desk.put(odd, topic, {0: 11, 1: "eleven"})
+        desk.cluster.zookeeper._connection._socket.shutdown(socket.SHUT_RDWR)
+
+    run = desk.run(plan, tell=when_acting(disturb))
+    assert run.act().state == RunState.FAILED
+    found = outcomes_of(run, plan)
+    assert [found[f"{calm}/{topic}-{number}"] for number in (0, 1)] == [(Outcome.CONFIRMED, None)] * 2
+    assert found[f"{busy}/{topic}-0"] == (
+        Outcome.REFUSED,
+        f"the group has 1 members now, first {busy}_host-1-a",
+    )
+    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+    assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
+    assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
+    assert desk.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
+
+
+def test_a_znode_that_changes_between_reading_and_writing(desk, topic):
+    group = f"g-{topic}"
+    keys = [(group, topic, 0), (group, topic, 1)]
+    desk.put(group, topic, {0: 10, 1: 10})
+    writer = ZookeeperWriter(desk.cluster.zookeeper, 10)
+    known = writer.read(keys)
+    desk.put(group, topic, {0: 12})
+    answers = writer.write(dict.fromkeys(keys, Stored(20)), known)
+    assert [answers[key].error for key in keys] == ["somebody wrote this znode meanwhile", None]
+    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=12, p1=20)
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_an_answer_of_zookeeper_that_is_lost(desk, topic, is_sent):
+    """Read back before it is tried again, so that a write that went through is neither lost nor repeated."""
+    group = f"g-{topic}"
+    desk.put(group, topic, {0: 10})
+
+    class Lossy(ZookeeperWriter):
+        losses = 1
+
+        def _results(self, transaction):
+            results = super()._results(transaction) if is_sent or not self.losses else []
+            if self.losses:
+                self.losses -= 1
+                raise ConnectionLoss()
+            return results
+
+    writer, keys = Lossy(desk.cluster.zookeeper, 10), [(group, topic, 0)]
+    known = writer.read(keys)
+    assert writer.write({keys[0]: Stored(20)}, known)[keys[0]].error is None
+    assert writer.read(keys) == {keys[0]: Stored(20, version=known[keys[0]].version + 1)}
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
+    """Until the deadline; then the offset that is read back tells."""
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 10})
+
+    class Mute:
+        """The link, but for the answers to commits."""
+
+        def send(self, request, broker_id=None):
+            if not isinstance(request, OffsetCommitRequest):
+                return desk.cluster.link.send(request, broker_id)
+            if is_sent:
+                desk.cluster.link.send(request, broker_id)
+            return Future().failure(kafka_errors.RequestTimedOutError())
+
+        def __getattr__(self, name):
+            return getattr(desk.cluster.link, name)
+
+    step = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS).steps[0]
+    actor = OffsetsActor(replace(desk.cluster, link=Mute()), deadline_s=0.5)
+    (outcome,) = actor.act(step, lambda outcomes: None)
+    if is_sent:
+        assert (outcome.outcome, outcome.after) == (Outcome.CONFIRMED, 100)
+    else:
+        assert (outcome.outcome, outcome.after) == (Outcome.UNKNOWN, 10)
+        assert outcome.error == "the coordinator left the request unanswered; it reads back as 10"
+
+
+GROUPS, PARTITIONS = 1000, 20
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """Two brokers, each of which can coordinate every group."""
+    with Lab(brokers=2) as lab:
+        path = lab.folder / "pair.toml"
+        path.write_text(lab.profile_toml())
+        lab.create_topics({"kept": PARTITIONS - 2, "doomed": 2}, replication=2)
+        lab.produce("kept", 1000 * (PARTITIONS - 2))
+        lab.produce("doomed", 2000)
+        with connect(load_profile(file=path)) as cluster:
+            yield lab, Desk(cluster, tmp_path_factory.mktemp("runs"))
+
+
+def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
+    """A group becomes active, another's offset is moved, a topic is deleted, a broker goes: told item by item."""
+    lab, desk = pair
+    groups = [f"many-{number:04d}" for number in range(GROUPS)]
+    places = [("kept", number) for number in range(PARTITIONS - 2)] + [("doomed", 0), ("doomed", 1)]
+    keys = [(group, *place) for group in groups for place in places]
+    answers = desk.kafka.write(dict.fromkeys(keys, Stored(10)), {})
+    assert {answer.error for answer in answers.values()} == {None}
+    plan = plan_reset(desk.cluster, "kafka", select(groups=groups), Reset("latest"), OPTIONS)
+    assert (len(plan.steps), len(plan.steps[0].changes)) == (1, GROUPS * PARTITIONS)
+    consumer = Consumer(
+        {**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": groups[5], "enable.auto.commit": False}
+    )
+
+    def disturb():
+        lab.admin.delete_topics(["doomed"])["doomed"].result()
+        await_member(consumer, "kept")
+        desk.commit(groups[7], "kept", {3: 11})
+        faults.kill(faults.broker(lab, 2))
+
+    performer = OffsetsPerformer(desk.cluster, deadline_s=60)
+    desk.performer = performer
+    run = desk.run(plan, tell=when_acting(disturb))
+    try:
+        ending = run.act()
+        found = outcomes_of(run, plan)
+        kept = {item_of((groups[number], *place)) for number in range(GROUPS) for place in places[:-2]}
+        active = {item_of((groups[5], *place)) for place in places[:-2]}
+        moved = item_of((groups[7], "kept", 3))
+        assert ending.state == RunState.FAILED
+        assert {found[item][0] for item in kept - active - {moved}} == {Outcome.CONFIRMED}
+        assert {found[item][0] for item in active} == {Outcome.REFUSED}
+        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+        assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
+        now = performer_offsets(desk, keys)
+        assert all(now[key] == 1000 for key in keys if item_of(key) in kept - active - {moved})
+        consumer.close()
+        assert run.undo().state == RunState.UNDONE
+        now = performer_offsets(desk, keys)
+        assert all(now[key] == (11 if item_of(key) == moved else 10) for key in keys if item_of(key) in kept - active)
+    finally:
+        consumer.close()
+
+
+def performer_offsets(desk, keys):
+    return {key: stored.offset for key, stored in KafkaWriter(desk.cluster.link, 60).read(keys).items()}
