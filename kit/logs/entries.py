@@ -35,7 +35,7 @@ _MARKS = (
     "%7|",
 )
 """One of them is in every line about coordination, in its text or in the name of its class. Each costs a walk over the
-line, so they are few; and no set of beginnings beside them: the JVM doesn't compile what Spark makes of that."""
+line, so they are few; a set of beginnings beside them was measured to be slower, why is not known."""
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
