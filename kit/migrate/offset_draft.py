@@ -74,6 +74,7 @@ class Draft:
     _left_out: dict[Key, str] = field(default_factory=dict)
     _unreadable: dict[Key, str] = field(default_factory=dict)
     _unknown_logs: dict[Key, str] = field(default_factory=dict)
+    _bounds: dict[Place, tuple[int, int] | None] = field(default_factory=dict)
     _source: tuple[str, dict[str, str]] | None = None
 
     def before(self, key: Key) -> Stored:
@@ -97,21 +98,25 @@ class Draft:
 
     def wish(self, wish: Wish) -> None:
         """Write what is wished, clamped; or remember why that can't be."""
-        log = self.logs.get(wish.key[1:])
-        within = bounds(log)
         if wish.before.error is not None:
             self._unreadable[wish.key] = wish.before.error
-        elif log is None:
-            self.leave_out(wish.key, GONE)
-        elif within is None:
-            self.refuse_log(wish.key)
-        else:
+            return
+        within = self.within(wish.key)
+        if within is not None:
             self._moves.append(clamp(wish, *within))
 
-    def refuse_log(self, key: Key) -> None:
-        """Its start or end is not known, so nothing can be clamped to it."""
-        log = self.logs.get(key[1:])
-        self._unknown_logs[key] = (log.error if log else GONE) or "its start and end are unknown"
+    def within(self, key: Key) -> tuple[int, int] | None:
+        """Start and end of its log. None: there is none, so it is left out, or they are unknown, so a rule blocks."""
+        place = key[1:]
+        if place not in self._bounds:
+            self._bounds[place] = bounds(self.logs.get(place))
+        if self._bounds[place] is None:
+            log = self.logs.get(place)
+            if log is None:
+                self.leave_out(key, GONE)
+            else:
+                self._unknown_logs[key] = log.error or "its start and end are unknown"
+        return self._bounds[place]
 
     def plan(self) -> Plan:
         """Raises:

@@ -73,17 +73,14 @@ def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, ed
         InputError: it can't be read, is no such file, was edited, or a row is wrong; which line, and how.
         WrongCluster: it is another cluster's.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} can't be read: {error}") from error
-    header = _header(path, lines)
+    first, body = _split(path)
+    header = _header(path, first)
     if header["cluster_id"] != cluster_id and not other_cluster:
         raise WrongCluster(
             f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the numbers mean other"
             " records there; import it with other_cluster only if the logs are the same"
         )
-    parsed = _parse_csv(path, lines) if _is_csv(path) else _parse_lines(path, lines)
+    parsed = _parse_csv(path, body) if _is_csv(path) else _parse_lines(path, body)
     rows = [(number, _checked(path, number, row)) for number, row in parsed]
     if digest_of(tuple(row for _, row in rows)) != header["digest"] and not edited:
         raise InputError(f"{path} was edited after it was written; import it with edited only if you know by whom")
@@ -98,7 +95,7 @@ def _row(key: Key, stored: Stored) -> dict[str, Json]:
 
 def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -110,8 +107,17 @@ def _is_csv(path: Path) -> bool:
     return path.suffix == ".csv"
 
 
-def _header(path: Path, lines: Sequence[str]) -> Mapping[str, Any]:
-    first = lines[0] if lines else ""
+def _split(path: Path) -> tuple[str, str]:
+    """The first line and the rest, its line ends as they are: a text in it may hold some."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            first, _, body = file.read().partition("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} can't be read: {error}") from error
+    return first, body
+
+
+def _header(path: Path, first: str) -> Mapping[str, Any]:
     try:
         header = parse_json(first.removeprefix(_MARK) if _is_csv(path) else first)
     except ValueError:
@@ -123,8 +129,8 @@ def _header(path: Path, lines: Sequence[str]) -> Mapping[str, Any]:
     return header
 
 
-def _parse_lines(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(lines[1:], 2):
+def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(body.removesuffix("\n").split("\n") if body else (), 2):
         try:
             row = parse_json(line)
         except ValueError as error:
@@ -134,8 +140,8 @@ def _parse_lines(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[s
         yield number, row
 
 
-def _parse_csv(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.DictReader(lines[1:])
+def _parse_csv(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(body, newline=""))
     if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
         raise InputError(f"{path}, line 2: the columns are {reader.fieldnames}; it needs {', '.join(_REQUIRED)}")
     for row in reader:

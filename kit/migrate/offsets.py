@@ -22,7 +22,7 @@ import polars as pl
 
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, ReadError
-from kit.migrate.offset_draft import GONE, Draft, PlanOptions
+from kit.migrate.offset_draft import Draft, PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
 from kit.migrate.offset_moves import Stored, Wish, item_of, parse_item, told
 from kit.migrate.offset_reading import (
@@ -204,18 +204,14 @@ _CHANGES = {
 
 
 def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
-    log = draft.logs.get(key[1:])
-    within = bounds(log)
-    if log is None:
-        draft.leave_out(key, GONE)
-    elif within is None:
-        draft.refuse_log(key)
+    within, before = draft.within(key), draft.before(key)
+    if within is None:
+        return
+    wanted, note = wanted_by(reset, before, *within, at_time.get(key[1:]))
+    if wanted is None and before.error is None:
+        draft.leave_out(key, "it has no offset that could be shifted")
     else:
-        wanted, note = wanted_by(reset, draft.before(key), *within, at_time.get(key[1:]))
-        if wanted is None and draft.before(key).error is None:
-            draft.leave_out(key, "it has no offset that could be shifted")
-        else:
-            draft.wish(Wish(key, draft.before(key), wanted or 0, note))
+        draft.wish(Wish(key, before, wanted or 0, note))
 
 
 def _offsets_at(
