@@ -1,0 +1,58 @@
+"""Two connections to one cluster: one for who works, one for who watches, so that neither waits for the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from kit.cluster import Cluster, connect
+from kit.errors import WrongCluster
+from kit.migrate.desk import RUNS, Desk
+from kit.migrate.event import Event
+from kit.migrate.standing import Standing, look
+from kit.profile import Profile, load_profile
+
+
+class Connection:
+    """``runs`` is the folder of plans and evidence: by default ``runs`` beside the profile's file.
+
+    Raises:
+        WrongCluster: another one answers than ``cluster_id`` names (empty: any that the profile accepts).
+        ConnectError, ProfileError: as ``kit.cluster.connect``.
+    """
+
+    def __init__(self, profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> None:
+        self.profile = profile if isinstance(profile, Profile) else load_profile(profile or None)
+        self.runs = Path(runs) if runs else self.profile.file.resolve().parent / RUNS
+        self._works = connect(self.profile)
+        try:
+            _refuse_other(self._works, cluster_id)
+            self._watches = connect(self.profile)
+        except BaseException:
+            self._works.close()
+            raise
+        self._one_look = threading.Lock()
+
+    @property
+    def cluster_id(self) -> str:
+        return self._works.cluster_id
+
+    def desk(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Desk:
+        return Desk(self._works, self.runs, say, tell)
+
+    def look(self, group_id: str) -> Standing:
+        """Raises as ``kit.migrate.standing.look``."""
+        with self._one_look:
+            return look(self._watches, group_id)
+
+    def close(self) -> None:
+        self._works.close()
+        self._watches.close()
+
+
+def _refuse_other(cluster: Cluster, cluster_id: str) -> None:
+    if cluster_id and cluster.cluster_id != cluster_id:
+        raise WrongCluster(
+            f"cluster {cluster.name!r}: expected cluster id {cluster_id}, but {cluster.cluster_id} answers"
+        )
