@@ -70,6 +70,8 @@ class Draft:
     logs: Mapping[Place, LogOffset]
     options: PlanOptions
     parameters: dict[str, Json] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    """Groups that the selection takes and that could not be read, with the error."""
     _moves: list[Move] = field(default_factory=list)
     _left_out: dict[Key, str] = field(default_factory=dict)
     _unreadable: dict[Key, str] = field(default_factory=dict)
@@ -141,7 +143,7 @@ class Draft:
             made_at=self.options.now,
             observed=observed,
             steps=self._steps(moves, targets, observed),
-            parameters={**self.parameters, "store": self.store, "left_out": self._told_each_left_out()},
+            parameters={**self.parameters, "store": self.store, **self._left()},
             risks=(*warnings(findings), *self._risks(moves)),
             overridden=overridden,
             on_failure=self.options.on_failure,
@@ -206,9 +208,15 @@ class Draft:
             risks.append(f"{len(noted)} of {len(moves)} offsets become something else than was wanted: {named}")
         if self._left_out:
             risks.append(f"{len(self._left_out)} offsets are left out: {self._told_left_out()}")
+        if self.unread:
+            named = told(f"{group_id!r}: {error}" for group_id, error in self.unread.items())
+            risks.append(f"{len(self.unread)} groups are left out, because they can't be read: {named}")
         if self.store == KAFKA and any(it.wish.before.metadata and it.wish.metadata is None for it in moves):
             risks.append("metadata that is committed beside some of the offsets goes; undoing brings it back")
         return risks
+
+    def _left(self) -> dict[str, Json]:
+        return {"left_out": self._told_each_left_out(), "unread_groups": self.unread}
 
     def _told_left_out(self) -> str:
         return told(f"{item}: {reason}" for item, reason in self._told_each_left_out().items())

@@ -12,21 +12,30 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
 
 from kit.migrate.offset_moves import Stored
+from kit.migrate.offset_requests import (
+    MULTI_GROUP_VERSION,
+    Asked,
+    Codes,
+    commit_codes,
+    commit_of,
+    delete_codes,
+    delete_of,
+    fetch_many,
+    fetch_one,
+    parse_stored,
+)
 from kit.migrate.offset_selection import Key, Place
 from kit.read.coordinator import GROUPS_PER_REQUEST
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 
 _IN_FLIGHT = 4
 """kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
-_MULTI_GROUP_VERSION = 8
-_COMMIT_VERSION = 8
-"""The newest that answers alike for groups of both protocols (KIP-848 gave version 9 errors of its own)."""
 _REQUEST_TIMED_OUT = 7
 _MEANINGS = {
     3: "the topic or partition is not there any more",
@@ -49,9 +58,6 @@ class Answer:
 ACCEPTED = Answer()
 _NO_COORDINATOR = Answer("its coordinator could not be found or did not answer")
 _UNANSWERED = Answer("the coordinator left the request unanswered", is_certain=False)
-
-Asked: TypeAlias = Mapping[Place, Stored]
-_Codes: TypeAlias = Callable[[Any], Iterable[tuple[Place, int]]]
 
 
 class KafkaWriter:
@@ -83,13 +89,13 @@ class KafkaWriter:
         """
         commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
         deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
-        return self._write(commits, _commit, _committed) | self._write(deletes, _delete, _deleted)
+        return self._write(commits, commit_of, commit_codes) | self._write(deletes, delete_of, delete_codes)
 
     def remove_parents(self, paths: Sequence[str]) -> None:
         """There are none here."""
 
     def _write(
-        self, wanted: Mapping[Key, Stored], request: Callable[[str, Asked], Any], codes: Callable[[Asked], _Codes]
+        self, wanted: Mapping[Key, Stored], request: Callable[[str, Asked], Any], codes: Callable[[Asked], Codes]
     ) -> dict[Key, Answer]:
         by_group: dict[str, dict[Place, Stored]] = {}
         for (group_id, topic, partition), stored in wanted.items():
@@ -147,12 +153,12 @@ class KafkaWriter:
     async def _fetch_from(
         self, broker_id: int, groups: Sequence[str], found: dict[str, Asked | str], again: dict[str, str]
     ) -> None:
-        is_batched = self._link.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION)
+        is_batched = self._link.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
         under_way: deque[tuple[Sequence[str], Any]] = deque()
         for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
             if len(under_way) == _IN_FLIGHT:
                 await _fetched(*under_way.popleft(), found, again)
-            request = _fetch_many(chunk) if is_batched else _fetch_one(chunk[0])
+            request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
             under_way.append((chunk, self._link.send(request, broker_id)))
         while under_way:
             await _fetched(*under_way.popleft(), found, again)
@@ -181,7 +187,7 @@ class _Writing:
     """One kind of write, and what was answered so far."""
 
     request: Callable[[str, Asked], Any]
-    codes: Callable[[Asked], _Codes]
+    codes: Callable[[Asked], Codes]
     answers: dict[Key, Answer]
 
     def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
@@ -256,77 +262,8 @@ async def _fetched(asked: Sequence[str], future: Any, found: dict[str, Asked | s
             found[group_id] = describe_code(answer.error_code)
         else:
             found[group_id] = {
-                (topic.name, it.partition_index): _stored(it) for topic in answer.topics for it in topic.partitions
+                (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
             }
-
-
-def _stored(each: Any) -> Stored:
-    if each.error_code:
-        return Stored(error=describe_code(each.error_code))
-    if each.committed_offset < 0:
-        return Stored()
-    epoch = each.committed_leader_epoch
-    return Stored(each.committed_offset, each.metadata or None, None if epoch is None or epoch < 0 else epoch)
-
-
-def _fetch_many(group_ids: Sequence[str]) -> Any:
-    groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
-    version = _MULTI_GROUP_VERSION
-    return OffsetFetchRequest(groups=groups, require_stable=False, min_version=version, max_version=version)
-
-
-def _fetch_one(group_id: str) -> Any:
-    return OffsetFetchRequest(group_id=group_id, topics=None, min_version=2, max_version=_MULTI_GROUP_VERSION - 1)
-
-
-def _commit(group_id: str, offsets: Asked) -> Any:
-    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), stored in offsets.items():
-        by_topic.setdefault(topic, []).append(
-            topic_type.OffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=stored.offset,
-                committed_leader_epoch=-1 if stored.leader_epoch is None else stored.leader_epoch,
-                committed_metadata=stored.metadata or "",
-            )
-        )
-    return OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        retention_time_ms=-1,
-        topics=[topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()],
-        max_version=_COMMIT_VERSION,
-    )
-
-
-def _delete(group_id: str, offsets: Asked) -> Any:
-    topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    by_topic: dict[str, list[Any]] = {}
-    for topic, partition in offsets:
-        by_topic.setdefault(topic, []).append(topic_type.OffsetDeleteRequestPartition(partition_index=partition))
-    topics = [topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return OffsetDeleteRequest(group_id=group_id, topics=topics)
-
-
-def _committed(asked: Asked) -> _Codes:
-    return lambda response: (
-        ((topic.name, each.partition_index), each.error_code) for topic in response.topics for each in topic.partitions
-    )
-
-
-def _deleted(asked: Asked) -> _Codes:
-    """A refusal of the whole request is one of each partition."""
-
-    def codes(response: Any) -> Iterator[tuple[Place, int]]:
-        if response.error_code:
-            yield from ((place, response.error_code) for place in asked)
-        else:
-            yield from _committed(asked)(response)
-
-    return codes
 
 
 def _chunks(groups: Sequence[str], size: int) -> Iterator[Sequence[str]]:

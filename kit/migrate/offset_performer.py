@@ -15,7 +15,14 @@ from kit.errors import PlanError, RunError
 from kit.migrate.offset_kafka import Answer, KafkaWriter
 from kit.migrate.offset_moves import Stored, item_of, parse_item, told
 from kit.migrate.offset_observing import observe_offsets
-from kit.migrate.offset_reading import NOT_IN_KAFKA, NOT_IN_ZOOKEEPER, fetch_kafka, fetch_logs, fetch_zookeeper
+from kit.migrate.offset_reading import (
+    NOT_IN_KAFKA,
+    NOT_IN_ZOOKEEPER,
+    fetch_kafka,
+    fetch_logs,
+    fetch_zookeeper,
+    refuse_unless_connected,
+)
 from kit.migrate.offset_rules import why_busy
 from kit.migrate.offset_selection import Key
 from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, groups_of, store_of
@@ -148,6 +155,7 @@ class OffsetsActor:
     def _writer(self, step: Step) -> Writer:
         if step.kind not in self.kinds:
             raise PlanError(f"step {step.step_id!r} of kind {step.kind!r} does not write offsets")
+        refuse_unless_connected(self._cluster, store_of(step))
         if store_of(step) == KAFKA:
             return KafkaWriter(self._cluster.link, self._deadline_s)
         return ZookeeperWriter(self._cluster.zookeeper, self._deadline_s)

@@ -89,7 +89,13 @@ def fetch_kafka(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, G
 
 
 def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
-    """The accepted groups under ``/consumers``, with who is registered and the offset znodes with their versions."""
+    """The accepted groups under ``/consumers``, with who is registered and the offset znodes with their versions.
+
+    Raises:
+        InputError: this cluster is connected without ZooKeeper.
+        ConnectError: it stopped answering.
+    """
+    refuse_unless_connected(cluster, ZOOKEEPER)
     found = fetch_consumers(cluster.zookeeper, accepts)
     return _assembled(found.groups, found.members, found.committed_offsets)
 

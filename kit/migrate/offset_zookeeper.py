@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -18,7 +18,6 @@ from kazoo.exceptions import (
     KazooException,
     NodeExistsError,
     NoNodeError,
-    NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
 )
@@ -41,6 +40,9 @@ _CHANGED = {
     NoNodeError: "somebody deleted this znode meanwhile",
     NodeExistsError: "somebody created this znode meanwhile",
 }
+
+
+Result = TypeVar("Result")
 
 
 def offset_path(key: Key) -> str:
@@ -76,11 +78,16 @@ class ZookeeperWriter:
         Raises:
             ConnectError: ZooKeeper did not answer before the deadline.
         """
-        asked, deadline, attempt = list(keys), Deadline.after(self._deadline_s), 0
+        asked = list(keys)
+        znodes = self._patiently(lambda: fetch_data(self._client, [offset_path(key) for key in asked]))
+        return {key: _stored(znode) for key, znode in zip(asked, znodes)}
+
+    def _patiently(self, fetch: Callable[[], Result]) -> Result:
+        """What ``fetch`` reads, tried again after a lost connection until the deadline."""
+        deadline, attempt = Deadline.after(self._deadline_s), 0
         while True:
             try:
-                znodes = fetch_data(self._client, [offset_path(key) for key in asked])
-                return {key: _stored(znode) for key, znode in zip(asked, znodes)}
+                return fetch()
             except ConnectError:
                 if not deadline.allows(attempt):
                     raise
@@ -103,18 +110,19 @@ class ZookeeperWriter:
         return answers
 
     def remove_parents(self, paths: Sequence[str]) -> None:
-        """Delete these, children first; one that isn't empty any more stays."""
+        """Delete these, children first; one that isn't empty any more stays, and so may one that is refused."""
         for depth in sorted({path.count("/") for path in paths}, reverse=True):
             level = [path for path in paths if path.count("/") == depth]
             for start in range(0, len(level), _DELETES_IN_FLIGHT):
                 under_way = [self._client.delete_async(path) for path in level[start : start + _DELETES_IN_FLIGHT]]
                 for result in under_way:
-                    with suppress(NotEmptyError, NoNodeError):
+                    with suppress(KazooException, self._client.handler.timeout_exception):
                         result.get(timeout=self._deadline_s)
 
     def _registered(self, groups: set[str]) -> dict[str, str]:
         asked = sorted(groups)
-        names = fetch_children(self._client, [f"{CONSUMERS}/{group_id}/ids" for group_id in asked])
+        paths = [f"{CONSUMERS}/{group_id}/ids" for group_id in asked]
+        names = self._patiently(lambda: fetch_children(self._client, paths))
         found = {}
         for group_id, ids in zip(asked, names):
             if isinstance(ids, KazooException):
@@ -127,7 +135,7 @@ class ZookeeperWriter:
         """Make what is missing above these znodes; the access list to give them, by their parent."""
         lists: dict[str, Any] = {}
         parents = {path for key in created for path in parents_of(key)}
-        missing = missing_of(self._client, parents)
+        missing = self._patiently(lambda: missing_of(self._client, parents))
         for path in sorted(parents.difference(missing)):
             lists[path] = self._access_list(path)
         for path in missing:
@@ -141,12 +149,13 @@ class ZookeeperWriter:
         transaction = self._client.transaction()
         for path in paths:
             transaction.create(path, b"", acl=lists[path])
-        if _errors(self._results(transaction)):
-            for path in paths:  # Somebody made one of them meanwhile, or it is refused, which the offsets then tell.
-                try:
-                    self._client.create(path, b"", acl=lists[path])
-                except KazooException:
-                    continue
+        try:
+            is_made = not _errors(self._results(transaction))
+        except (KazooException, self._client.handler.timeout_exception):
+            is_made = False
+        for path in paths if not is_made else ():
+            with suppress(KazooException):  # It is there by now, or is refused: then the offsets' creation tells.
+                self._client.retry(self._client.create, path, b"", acl=lists[path])
 
     def _access_list(self, path: str) -> Any:
         try:

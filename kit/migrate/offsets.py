@@ -71,6 +71,7 @@ def plan_copy(
     _refuse_if_onto_itself(source, target, renamed, selection)
     stores = fetch_stores(cluster, lambda group_id: selection.accepts(group_id) or group_id in renamed.values())
     found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    unread = _refuse_unread(selection, found, source)
     selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
     picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
     picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
@@ -80,6 +81,7 @@ def plan_copy(
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
     draft = Draft(cluster, f"copy offsets from {source} to {target}", target, stores, logs, options)
     draft.parameters |= {"source": source, "groups": {each: renamed.get(each, each) for each in sorted(read)}}
+    draft.unread |= unread
     draft.copies(source, {each: renamed.get(each, each) for each in sorted(read)})
     carries = source == target == KAFKA
     for key, stored in sorted(picked.items()):
@@ -99,6 +101,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     """
     refuse_unless_connected(cluster, store)
     stores = fetch_stores(cluster, selection.accepts)
+    unread = _refuse_unread(selection, stores.groups(store), store)
     groups = _groups_to_write(selection, stores, store, options)
     named = {topic for group_id in groups for topic, _ in selection.named_places(group_id)}
     stored = {topic for group_id in groups for topic, _ in stores.group(store, group_id).offsets}
@@ -115,6 +118,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
         )
     draft = Draft(cluster, f"reset offsets in {store} to {reset.sentence}", store, stores, logs, options)
     draft.parameters |= {"reset": reset.sentence}
+    draft.unread |= unread
     at_time = _offsets_at(cluster, reset, options, logs, keys)
     for key in keys:
         _wish_reset(draft, key, reset, at_time)
@@ -214,6 +218,18 @@ def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, in
         draft.wish(Wish(key, before, wanted or 0, note))
 
 
+def _refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
+    """Groups that could not be read, with the error: of a selection that doesn't name them they are left out, and told.
+
+    Raises:
+        ReadError: one of them is named.
+    """
+    unread = {group_id: group.error for group_id, group in sorted(groups.items()) if group.error is not None}
+    if unread and selection.groups is not None:
+        raise ReadError(f"{store}: {told(f'group {group_id!r}: {error}' for group_id, error in unread.items())}")
+    return unread
+
+
 def _offsets_at(
     cluster: Cluster, reset: Reset, options: PlanOptions, logs: Mapping[Place, LogOffset], keys: Iterable[Key]
 ) -> dict[Place, int | None]:
@@ -258,8 +274,6 @@ def _refuse_unknown_places(selection: Selection, found: Collection[Key], where: 
     Raises:
         NotFound: the first group, topic or partition without an offset.
     """
-    if not found:
-        raise NotFound(f"{where} has no offset of what is selected")
     topics = {(key[0], key[1]) for key in found}
     for group_id in sorted(selection.groups or ()):
         for topic, partition in sorted(selection.named_places(group_id), key=repr):
@@ -267,6 +281,8 @@ def _refuse_unknown_places(selection: Selection, found: Collection[Key], where: 
                 raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}")
             if partition is not None and (group_id, topic, partition) not in found:
                 raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}")
+    if not found:
+        raise NotFound(f"{where} has no offset of what is selected: look for a typing error, or for another store")
 
 
 def _refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupInStore]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from subprocess import SubprocessError
 
 from kit.errors import OfframpError
-from tests.bench import groups, lag, members, memory, streams, znodes
+from tests.bench import groups, lag, members, memory, offsets, streams, znodes
 from tests.bench.clock import WrongAnswer, say
 from tests.bench.rows import REPOSITORY, RESULTS, Row, table, write
 from tests.bench.site import Site, Sizes, filled
@@ -20,6 +20,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "lag": lag.compared,
     "streams": streams.compared,
     "members": members.compared,
+    "offsets": offsets.compared,
 }
 UNFILLED = frozenset({"streams", "members"})
 """Comparisons that need no groups to be there."""

@@ -578,6 +578,129 @@ def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
         assert outcome.error == "the coordinator left the request unanswered; it reads back as 10"
 
 
+def test_nothing_is_written_by_any_plan_or_dry_run(desk, topic, tmp_path):
+    group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
+    desk.commit(group, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
+    desk.put(f"old-{group}", topic, {0: 10, 1: 20})
+    export_offsets(desk.cluster, path, "kafka", select(groups=group), OPTIONS)
+    before, tree = desk.everything(), desk.cluster.zookeeper.get_children("/consumers")
+    of_group, of_old = select(groups=group), select(groups=f"old-{group}")
+    plans = [
+        plan_copy(desk.cluster, "kafka", "zookeeper", of_group, OPTIONS),
+        plan_copy(desk.cluster, "kafka", "kafka", of_group, OPTIONS, {group: f"new-{group}"}),
+        plan_copy(desk.cluster, "zookeeper", "kafka", of_old, OPTIONS),
+        plan_import(desk.cluster, path, "zookeeper", OPTIONS),
+        *(plan_reset(desk.cluster, "kafka", of_group, reset, BACK) for reset in (Reset("earliest"), Reset("latest"))),
+        plan_reset(desk.cluster, "zookeeper", of_old, Reset("ago", timedelta(days=1)), BACK),
+    ]
+    for plan in plans:
+        assert all(step.can_begin for step in dry_run(plan, desk.performer).steps), plan.kind
+        run = desk.run(plan)
+        run.request_stop("ann")
+        assert run.act().state == RunState.STOPPED
+    assert desk.everything() == before
+    assert desk.cluster.zookeeper.get_children("/consumers") == tree
+
+
+def test_what_is_not_there_is_named(desk, topic):
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 10})
+    cluster, latest, copied = desk.cluster, Reset("latest"), ("kafka", "zookeeper")
+
+    def refused(error, said, call, *arguments):
+        with pytest.raises(error, match=said):
+            call(cluster, *arguments, OPTIONS)
+
+    refused(NotFound, "group 'nobody' is not in kafka's offsets", plan_copy, *copied, select(groups="nobody"))
+    nowhere, second, third = (
+        select(groups=group, topics="nowhere"),
+        select(groups=group, topics=topic, partitions=[1]),
+        select(groups=group, topics=topic, partitions=[2]),
+    )
+    refused(NotFound, "has no offset of topic 'nowhere'", plan_copy, *copied, nowhere)
+    refused(NotFound, f"has no offset of {topic}-1", plan_copy, *copied, second)
+    refused(NotFound, "'nobody' is not in ZooKeeper or Kafka", plan_reset, "kafka", select(groups="nobody"), latest)
+    refused(NotFound, "there is no topic 'nowhere'", plan_reset, "kafka", nowhere, latest)
+    refused(NotFound, "has 2 partitions", plan_reset, "kafka", third, latest)
+    refused(NotFound, "name the topics", plan_reset, "zookeeper", select(groups=group), latest)
+    refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
+    desk.commit(f"a/{group}", topic, {0: 10})
+    refused(InputError, "no name of a znode", plan_copy, *copied, select(groups=f"a/{group}"))
+    new = plan_reset(cluster, "kafka", select(groups="nobody", topics=topic), latest, replace(OPTIONS, new_groups=True))
+    assert [change.before for change in new.steps[0].changes] == [None, None]
+
+
+def test_copies_of_a_group_onto_itself_or_of_two_into_one(desk, topic):
+    one, two = f"one-{topic}", f"two-{topic}"
+    for group in (one, two):
+        desk.commit(group, topic, {0: 10})
+    for groups, to_groups, said in (
+        ([one], {}, "that copies nothing"),
+        ([one], {one: one}, "onto itself"),
+        ([one], {two: "both"}, "is not selected"),
+        ([one, two], {one: "both", two: "both"}, "would both be copied into 'both'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            plan_copy(desk.cluster, "kafka", "kafka", select(groups=groups), OPTIONS, to_groups)
+
+
+def test_a_topic_that_is_gone_is_left_out_of_a_copy(desk, topic):
+    group, other = f"g-{topic}", f"{topic}-gone"
+    desk.put(group, topic, {0: 10})
+    desk.put(group, other, {0: 10})
+    plan = plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+    assert plan.parameters["left_out"] == {
+        f"{group}/{other}-0": "no broker knows this partition: its topic was deleted"
+    }
+    desk.act(plan)
+    assert desk.offsets("kafka", group) == in_topic(topic, p0=10)
+
+
+def test_new_znodes_are_for_those_that_their_parents_are_for(secured_lab, tmp_path, monkeypatch):
+    """A store behind a digest gets no offset that everybody may write."""
+    for name, secret in secured_lab.secrets.items():
+        monkeypatch.setenv(name, secret)
+    path = tmp_path / "offramp.toml"
+    path.write_text(secured_lab.profile_toml())
+    secured_lab.create_topic("guarded", 1)
+    secured_lab.produce("guarded", 10)
+    with connect(load_profile(file=path)) as cluster:
+        desk = Desk(cluster, tmp_path / "runs")
+        desk.commit("guard", "guarded", {0: 7})
+        desk.act(plan_copy(cluster, "kafka", "zookeeper", select(groups="guard"), OPTIONS))
+        above, _ = cluster.zookeeper.get_acls("/consumers")
+        for node in ("", "/offsets", "/offsets/guarded", "/offsets/guarded/0"):
+            assert cluster.zookeeper.get_acls(f"/consumers/guard{node}")[0] == above
+        assert desk.offsets("zookeeper", "guard") == in_topic("guarded", p0=7)
+        at = datetime.now(UTC) - timedelta(days=1)
+        desk.act(plan_reset(cluster, "kafka", select(groups="guard"), Reset("time", at), BACK))
+        assert desk.offsets("kafka", "guard") == in_topic("guarded", p0=0)
+
+
+def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
+    path = tmp_path / "offramp.toml"
+    path.write_text(kraft_lab.profile_toml())
+    kraft_lab.create_topic("reset-848", 1)
+    kraft_lab.produce("reset-848", 10)
+    with connect(load_profile(file=path)) as cluster:
+        desk, group = Desk(cluster, tmp_path / "runs"), "reset-848"
+        settings = {**QUIET, "bootstrap.servers": kraft_lab.bootstrap_servers, "group.protocol": "consumer"}
+        consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
+        await_member(consumer, "reset-848")
+        consumer.commit(offsets=[TopicPartition("reset-848", 0, 3)], asynchronous=False)
+        arguments = cluster, "kafka", select(groups=group), Reset("offset", 8)
+        with pytest.raises(UnsafePlan, match="no_members"):
+            plan_reset(*arguments, OPTIONS)
+        consumer.close()
+        wait_until(lambda: not desk.everything().kafka[group].members, "it has left", 20)
+        run = desk.act(plan_reset(*arguments, OPTIONS))
+        assert desk.offsets("kafka", group) == in_topic("reset-848", p0=8)
+        run.undo().raise_unless(RunState.UNDONE)
+        assert desk.offsets("kafka", group) == in_topic("reset-848", p0=3)
+        with pytest.raises(InputError, match="has no zookeeper_connect"):
+            plan_copy(cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+
+
 GROUPS, PARTITIONS = 1000, 20
 
 
