@@ -13,7 +13,7 @@ from kit.errors import NotFound, RunError
 from kit.migrate.event import Event
 from kit.migrate.record import RunRecord, list_runs, load_run
 from kit.migrate.states import RunState
-from widgets.progress import at
+from widgets.progress import at, in_order
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
 _PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
@@ -28,7 +28,7 @@ def load(runs: Path | str, run_id: str = "") -> RunRecord:
         EvidenceError: its evidence was edited or can't be read.
     """
     root = Path(runs)
-    found = [row.run_id for row in list_runs(root) if run_id in ("", row.run_id)]
+    found = [row.run_id for row in in_order(list_runs(root)) if run_id in ("", row.run_id)]
     if not found:
         raise NotFound(f"there is no run {run_id!r} in {root}" if run_id else f"there is no run in {root}")
     return load_run(root / found[-1])

@@ -109,7 +109,15 @@ class GroupWizard(ipw.VBox):
         ]
         log = ipw.Accordion([self._of_run(fragments.log)], titles=("Log",), selected_index=None)
         verdict = self._html(lambda m: fragments.verdict(m.record, bool(m.direction)), "record", "direction")
-        return [ipw.HBox(buttons), verdict, self._of_run(fragments.progress), self._of_run(fragments.proof), log]
+        untrusted = self._html(lambda m: fragments.alert(m.untrusted), "untrusted")
+        return [
+            ipw.HBox(buttons),
+            untrusted,
+            verdict,
+            self._of_run(fragments.progress),
+            self._of_run(fragments.proof),
+            log,
+        ]
 
     # How a widget is tied to the model
 

@@ -28,6 +28,7 @@ from kit.migrate.plan import Plan
 from kit.migrate.record import REPORT, RunRecord, list_runs, load_run
 from kit.migrate.run import Run
 from kit.migrate.states import AT_WORK, RunState
+from widgets.progress import in_order
 from widgets.worker import Worker
 
 OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Desk]
@@ -74,6 +75,7 @@ class Procedure(t.HasTraits):
     typed_digest = t.Unicode(help="Typed to approve: eight or more of the plan's digest's first characters.")
     typed_undo = t.Unicode(help="Typed to undo: the group's name.")
     record = t.Any(None, help="The run that is shown: a kit.migrate.record.RunRecord.")
+    untrusted = t.Unicode(help="Runs in the folder whose evidence can't be read or was edited.")
     possible = t.Any(frozenset(), help="What can be done now, by name.")
 
     def __init__(self, open_desk: OpenDesk, subject: str, kind: str) -> None:
@@ -372,15 +374,18 @@ class Procedure(t.HasTraits):
             if self._run is not None:
                 return
             names = frozenset(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else frozenset()
+            if self.record is not None and _size(self.record) != self._seen[1]:
+                self.record = load_run(self.record.folder)
             if names != self._seen[0]:
                 self.record = self._newest()
-            elif self.record is not None and _size(self.record) != self._seen[1]:
-                self.record = load_run(self.record.folder)
             self._seen = (names, 0 if self.record is None else _size(self.record))
 
     def _newest(self) -> RunRecord | None:
         """Of this subject: the newest run that isn't over, else the newest one."""
-        rows = [row for row in list_runs(self.runs) if (row.subject, row.kind) == (self.subject, self.kind)]
+        every = in_order(list_runs(self.runs))
+        broken = [row.error or "" for row in every if row.error is not None]
+        self.untrusted = f"{len(broken)} runs can't be trusted, the last one: {broken[-1]}" if broken else ""
+        rows = [row for row in every if (row.subject, row.kind) == (self.subject, self.kind)]
         rows = [row for row in rows if row.cluster_id == self.cluster_id]
         unfinished = [row for row in rows if row.state not in {str(state) for state in OVER}]
         newest = (unfinished or rows)[-1:]

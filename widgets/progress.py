@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from kit.migrate.event import Event
-from kit.migrate.record import RunRecord
+from kit.migrate.record import RunRecord, RunRow
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.values import Json, parse_json
 
 WAITS, CHECKS, ACTS, VERIFIES = "not begun", "checking", "acting", "verifying"
 DONE, HALTED, GOES_BACK, UNDONE = "done", "halted", "going back", "undone"
+_SECOND = len("20261121T120000Z")
 _PHASES = {
     RunState.CHECKING: CHECKS,
     RunState.ACTING: ACTS,
@@ -47,6 +48,11 @@ class StepProgress:
 def step_progress(record: RunRecord) -> tuple[StepProgress, ...]:
     """One per step of the plan, in its order."""
     return tuple(_progress(record, number, step) for number, step in enumerate(record.plan.steps, 1))
+
+
+def in_order(rows: Iterable[RunRow]) -> list[RunRow]:
+    """The oldest first, also of those that began within one second, which their ids don't tell."""
+    return sorted(rows, key=lambda row: (row.run_id[:_SECOND], row.started_at or ""))
 
 
 def longest_unowned_ms(record: RunRecord) -> int | None:
