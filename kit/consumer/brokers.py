@@ -7,9 +7,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kazoo.client import KazooClient
 
 from kit.consumer.assignors import TopicAndPartition
@@ -22,6 +23,8 @@ from kit.read.multiread import Znode, fetch_children, fetch_data
 QUIET = {"log_level": 0}
 DESCRIBE_SECONDS = 0.5
 """Small: a member that must let go of a partition for an old consumer asks before it does."""
+STABLE = "Stable"
+ANY_TOPIC = "offramp"
 _GENERATED_ID = re.compile(r"-\d{13}-[0-9a-f]{1,8}$")
 
 
@@ -119,21 +122,42 @@ class GroupBrokers:
         An embedded consumer's client id is its member's consumer id (KIP-125). One that is registered no more, since
         its session ended first, is known by the ids given before, or by the form of a generated one.
         """
-        group_id = self._config.group_id
-        (future,) = self._admin.describe_consumer_groups([group_id], request_timeout=DESCRIBE_SECONDS).values()
-        try:
-            described = future.result()
-        except KafkaException:
+        found = self._listed()
+        if found is None:
+            return None
+        if not found and self._answers():
+            # Without an answer of the coordinator's broker the list is short and says nothing of it.
+            found = self._listed() or []
+        elif not found:
             return None
         plain, embedded = {}, {}
-        for member in described.members:
-            assigned = member.assignment.topic_partitions if member.assignment else ()
-            pairs = frozenset((each.topic, each.partition) for each in assigned)
+        for member in (member for group in found for member in group.members):
+            pairs = _assigned(member.assignment)
             if member.client_id in consumer_ids or self._is_generated(member.client_id):
                 embedded[member.client_id] = pairs
             else:
-                plain[member.member_id] = pairs
-        return KafkaGroup(plain, embedded, described.state == ConsumerGroupState.STABLE)
+                plain[member.id] = pairs
+        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in found))
+
+    def _listed(self) -> list[Any] | None:
+        """The group, in a list; none if no broker that answered has it, None if it could not be asked.
+
+        Not by DescribeConsumerGroups of the admin client: when its coordinator goes away in the middle of that,
+        librdkafka ends the whole process (its issue 4605).
+        """
+        try:
+            found = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
+        except KafkaException:
+            return None
+        return None if any(group.error is not None for group in found) else list(found)
+
+    def _answers(self) -> bool:
+        """Whether the group's coordinator does; asked for an offset, which it alone knows."""
+        try:
+            self._as_nobody().committed([TopicPartition(ANY_TOPIC, 0)], timeout=DESCRIBE_SECONDS)
+        except KafkaException:
+            return False
+        return True
 
     def close(self) -> None:
         if self._nobody is not None:
@@ -146,6 +170,14 @@ class GroupBrokers:
         if self._nobody is None:
             self._nobody = self.connect()
         return self._nobody
+
+
+def _assigned(assignment: bytes) -> frozenset[TopicAndPartition]:
+    """Of the consumer protocol; nothing while the group rebalances."""
+    if not assignment:
+        return frozenset()
+    topics = ConsumerProtocolAssignment.decode(assignment).assigned_partitions
+    return frozenset((each.topic, partition) for each in topics for partition in each.partitions)
 
 
 def _answers(partitions: Sequence[TopicPartition]) -> dict[TopicAndPartition, int | KafkaError]:

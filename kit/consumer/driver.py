@@ -175,6 +175,8 @@ class Driver:
         is_known = self._described is not None and self._described[0] == asked
         if is_fresh or not is_known or self._described is None or assignment.membership is not Membership.IN:
             group = self._brokers.describe(self._seen)
+            if assignment.membership is Membership.IN and group is not None and not (group.plain or group.embedded):
+                return None  # It has this member at least: whoever said so knows nothing.
             self._described = (asked, group) if group is not None and group.is_stable else None
             return group
         return self._described[1]
