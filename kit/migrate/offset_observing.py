@@ -34,8 +34,8 @@ def group_observations(
 ) -> dict[str, Observation]:
     """Of the groups that are ``written`` (store, group ids) and, where it is a copy, of those that are ``read``.
 
-    Offsets where it is written are exact, and who is a member in either store. Where it is read they are exact too,
-    unless somebody is at work there: then they may grow. Elsewhere they are only shown.
+    Offsets where it is written are exact. Where it is read they are exact too, unless somebody is at work there: then
+    they may grow. Elsewhere they are only shown. A group without members has to stay so, in either store.
     """
     observed: dict[str, Observation] = {}
     for store in STORES if stores.zookeeper is not None else (KAFKA,):
@@ -46,7 +46,8 @@ def group_observations(
             tolerance = EXACT if is_written and written[0] == store else IGNORED
             if is_read and tolerance == IGNORED:
                 tolerance = MAY_GROW if group.members else EXACT
-            members = EXACT if is_written or (is_read and not group.members) else IGNORED
+            is_calm = not group.members and (is_written or is_read)
+            members = EXACT if is_calm or (is_written and written[0] == store) else IGNORED
             observed[observed_name(store, GROUP, group_id)] = Observation(_group(store, group), members)
             for part in OFFSET_PARTS:
                 value = _part(part, group.offsets)

@@ -38,7 +38,7 @@ from kit.read.link import DEADLINE_S
 KEYS_PER_BATCH = 5_000
 """Written, read back and reported at a time; a stop waits for no more than one batch."""
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
-_NEVER_WRITTEN = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED}
+_NEVER_WRITTEN = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNCHANGED}
 
 
 class Writer(Protocol):
@@ -61,6 +61,7 @@ class OffsetsActor:
 
     def __init__(self, cluster: Cluster, deadline_s: float = DEADLINE_S) -> None:
         self._cluster, self._deadline_s = cluster, deadline_s
+        self._kafka = KafkaWriter(cluster.link, deadline_s)  # Remembers who coordinates what.
         self._foreign: dict[str, set[Key]] = {}
 
     def check(self, step: Step) -> Checked:
@@ -109,13 +110,14 @@ class OffsetsActor:
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Put each offset that is still the one of after back to what it was, with its metadata.
 
-        What this run never wrote is left alone. What was written and has been moved since is left too, and told.
+        What this run never wrote is left alone, and so is in Kafka what went with its topic. What was written and has
+        been moved since is left too, and told.
 
         Raises:
             RunError: some offsets could not be taken back; how many, and the first of them.
         """
         never = {outcome.item for outcome in acted.outcomes if outcome.outcome in _NEVER_WRITTEN}
-        foreign = self._foreign[step.step_id] = {parse_item(item) for item in never}
+        foreign = self._foreign[step.step_id] = {parse_item(item) for item in never} | self._gone(step)
         before = {key: stored for key, stored in before_of(step).items() if key not in foreign}
         after = {key: stored for key, stored in after_of(step).items() if key in before}
         writer = self._writer(step)
@@ -138,6 +140,14 @@ class OffsetsActor:
             report(done)
         return outcomes
 
+    def _gone(self, step: Step) -> set[Key]:
+        """Coordinators forget the offsets of a deleted topic by themselves, and take none for it."""
+        if store_of(step) != KAFKA:
+            return set()
+        keys = after_of(step)
+        logs = fetch_logs(self._cluster, {topic for _, topic, _ in keys})
+        return {key for key in keys if key[1:] not in logs}
+
     def _outside(self, step: Step) -> list[str]:
         after = after_of(step)
         logs = fetch_logs(self._cluster, {topic for _, topic, _ in after})
@@ -157,7 +167,7 @@ class OffsetsActor:
             raise PlanError(f"step {step.step_id!r} of kind {step.kind!r} does not write offsets")
         refuse_unless_connected(self._cluster, store_of(step))
         if store_of(step) == KAFKA:
-            return KafkaWriter(self._cluster.link, self._deadline_s)
+            return self._kafka
         return ZookeeperWriter(self._cluster.zookeeper, self._deadline_s)
 
 

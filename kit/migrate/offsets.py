@@ -16,6 +16,7 @@ some partitions looks as if it were whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -163,7 +164,7 @@ def plan_import(
     return draft.plan()
 
 
-def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, options: PlanOptions) -> int:
+def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:
     """Save what is selected to a file (``.jsonl`` or ``.csv``); the number of offsets. A read: nothing is planned.
 
     Raises:
@@ -178,7 +179,7 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     offsets = {key: stored for key, stored in offsets.items() if selection.takes(*key)}
     _refuse_unknown_places(selection, offsets, store)
     _refuse_unreadable(offsets, found)
-    save_offsets(path, cluster.cluster_id, store, offsets, options.now)
+    save_offsets(path, cluster.cluster_id, store, offsets, now)
     return len(offsets)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -185,8 +186,11 @@ class ModelActor(OffsetsActor):
     """The actor on a store in memory."""
 
     def __init__(self, store) -> None:
-        super().__init__(None)
+        super().__init__(SimpleNamespace(link=None))
         self.store = store
+
+    def _gone(self, step):
+        return set()
 
     def _writer(self, step):
         return self.store
@@ -212,6 +216,7 @@ def test_acting_twice_is_acting_once_and_undo_leads_back(before, wanted, logs, w
     actor.store.written = set()
     actor.act(step, reported.extend)
     assert (actor.store.written, was_written) == (set(), set(after_of(step)))
-    actor.undo(step, ActedRecord(step.step_id, tuple(outcomes)), reported.extend)
+    written = tuple(replace(it, outcome=Outcome.CONFIRMED) for it in outcomes)
+    actor.undo(step, ActedRecord(step.step_id, written), reported.extend)
     assert actor.state(step) == StepState.NOT_DONE
     assert {key: stored for key, stored in actor.store.values.items() if stored is not None} == before

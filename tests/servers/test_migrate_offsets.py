@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.future import Future
-from kafka.protocol.consumer import OffsetCommitRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 from kazoo.exceptions import ConnectionLoss
 
 from kit import connect
@@ -27,6 +28,7 @@ from kit.errors import (
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
+from kit.migrate import offset_performer
 from kit.migrate.approval import approve
 from kit.migrate.dry_run import dry_run
 from kit.migrate.offset_kafka import KafkaWriter
@@ -233,7 +235,7 @@ def test_a_file_there_and_back(desk, topic, tmp_path, suffix, store):
         desk.commit(group, topic, {0: Stored(10, 'a "b", c', 0), 1: Stored(20)})
     else:
         desk.put(group, topic, {0: 10, 1: 20})
-    assert export_offsets(desk.cluster, path, store, select(groups=group), OPTIONS) == 2
+    assert export_offsets(desk.cluster, path, store, select(groups=group), NOW) == 2
     was = desk.stored(store, group)
     with pytest.raises(NothingToDo):
         plan_import(desk.cluster, path, store, OPTIONS)
@@ -252,7 +254,7 @@ def test_a_file_there_and_back(desk, topic, tmp_path, suffix, store):
 def test_a_file_of_another_cluster_or_with_wrong_rows(desk, topic, tmp_path):
     group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
     desk.commit(group, topic, {0: 10})
-    export_offsets(desk.cluster, path, "kafka", select(groups=group), OPTIONS)
+    export_offsets(desk.cluster, path, "kafka", select(groups=group), NOW)
     header, row = path.read_text().splitlines()
     before = desk.everything()
 
@@ -549,6 +551,28 @@ def test_an_answer_of_zookeeper_that_is_lost(desk, topic, is_sent):
     assert writer.read(keys) == {keys[0]: Stored(20, version=known[keys[0]].version + 1)}
 
 
+def test_brokers_that_answer_for_one_group_at_a_time(desk, topic):
+    """Before Kafka 3.0 OffsetFetch took one group, and before 2.4 nothing could delete an offset."""
+    groups = [f"{name}-{topic}" for name in ("a", "b")]
+
+    class Old:
+        """The link to brokers that know less."""
+
+        def supports(self, request, version):
+            return request is not OffsetDeleteRequest and version < 8
+
+        def __getattr__(self, name):
+            return getattr(desk.cluster.link, name)
+
+    cluster = replace(desk.cluster, link=Old())
+    for group in groups:
+        desk.commit(group, topic, {0: Stored(10, "m", 0)})
+    keys = [(group, topic, partition) for group in groups for partition in (0, 1)]
+    assert KafkaWriter(cluster.link).read(keys) == desk.kafka.read(keys)
+    plan = plan_reset(cluster, "kafka", select(groups=groups, topics=topic), Reset("latest"), OPTIONS)
+    assert "can't delete single offsets" in plan.steps[0].cannot_be_undone
+
+
 @pytest.mark.parametrize("is_sent", [True, False])
 def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
     """Until the deadline; then the offset that is read back tells."""
@@ -582,7 +606,7 @@ def test_nothing_is_written_by_any_plan_or_dry_run(desk, topic, tmp_path):
     group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
     desk.commit(group, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
     desk.put(f"old-{group}", topic, {0: 10, 1: 20})
-    export_offsets(desk.cluster, path, "kafka", select(groups=group), OPTIONS)
+    export_offsets(desk.cluster, path, "kafka", select(groups=group), NOW)
     before, tree = desk.everything(), desk.cluster.zookeeper.get_children("/consumers")
     of_group, of_old = select(groups=group), select(groups=f"old-{group}")
     plans = [
@@ -699,6 +723,75 @@ def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
         assert desk.offsets("kafka", group) == in_topic("reset-848", p0=3)
         with pytest.raises(InputError, match="has no zookeeper_connect"):
             plan_copy(cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+
+
+def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(desk, lab, topic):
+    group, other = f"g-{topic}", f"{topic}-2"
+    lab.create_topic(other, 1)
+    lab.produce(other, 50)
+    desk.commit(group, topic, {0: 10})
+    desk.commit(group, other, {0: 10})
+    run = desk.act(plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS))
+    lab.admin.delete_topics([other])[other].result()
+    wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert desk.offsets("kafka", group)[topic, 0] == 10
+
+
+def test_a_value_that_somebody_else_had_written_is_left_to_him(desk, topic):
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
+    run = desk.run(plan, tell=when_acting(lambda: desk.commit(group, topic, {0: 20})))
+    assert run.act().state == RunState.VERIFIED
+    assert outcomes_of(run, plan)[f"{group}/{topic}-0"] == (Outcome.UNCHANGED, None)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert desk.offsets("kafka", group) == in_topic(topic, p0=20, p1=10)
+
+
+@pytest.mark.parametrize("halt", ["stop", "crash"])
+def test_halted_between_two_batches_and_resumed(desk, topic, monkeypatch, halt):
+    """Each znode is written once, however often the run is taken up."""
+    monkeypatch.setattr(offset_performer, "KEYS_PER_BATCH", 1)
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 30, 1: 40})
+    desk.put(group, topic, {0: 10, 1: 10})
+    versions = {place: stored.version for place, stored in desk.stored("zookeeper", group).items()}
+    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+
+    def interfere(outcomes):
+        if halt == "crash":
+            raise KeyboardInterrupt
+        halting.request_stop("ann")
+
+    performer = Watched(OffsetsPerformer(desk.cluster, 10), interfere)
+    halting = Run(desk.run(plan).folder, performer, ProcessLock(), poll_s=0.1)
+    with suppress(KeyboardInterrupt):
+        halting.act()
+    assert halting.record.state == RunState.STOPPED
+    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=30, p1=10)
+    assert desk_again(desk, halting).resume().state == RunState.VERIFIED
+    stored = desk.stored("zookeeper", group)
+    assert {place: it.version for place, it in stored.items()} == {place: it + 1 for place, it in versions.items()}
+    assert desk_again(desk, halting).undo().state == RunState.UNDONE
+    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=10)
+
+
+class Watched:
+    """A performer of which each batch is seen before it is reported."""
+
+    def __init__(self, performer, see) -> None:
+        self._performer, self._see = performer, see
+
+    def act(self, step, report):
+        def seen(outcomes):
+            self._see(outcomes)
+            report(outcomes)
+
+        return self._performer.act(step, seen)
+
+    def __getattr__(self, name):
+        return getattr(self._performer, name)
 
 
 GROUPS, PARTITIONS = 1000, 20
