@@ -71,7 +71,7 @@ def plan_group(cluster: Cluster, deployer: Deployer, wish: Wish, made_by: str, o
     """Look at the group, then again a while later, and say what is to be done. Writes nothing.
 
     Raises:
-        NotFound, ReadError: there is no such group, or it can't be read.
+        NotFound, ConnectError: there is no such group, or it can't be read.
         NothingToDo: it is there already.
         PlanError: it isn't on the path, or has nobody to replace.
         UnsafePlan: a rule forbids it; all that do are named.

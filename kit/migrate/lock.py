@@ -10,12 +10,15 @@ from urllib.parse import quote
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.protocol.states import ZnodeStat
 
 from kit.cluster import Cluster
 from kit.errors import ConnectError, LockLost, TargetBusy
 
 LOCKS = "/offramp/locks"
 """Outside ``/consumers``: no consumer lists or watches it."""
+ANSWER_S = 10.0
+"""kazoo itself would wait for a connection for ever."""
 
 
 class ZookeeperLock:
@@ -29,6 +32,7 @@ class ZookeeperLock:
         if cluster.zookeeper is None:
             raise ConnectError(f"cluster {cluster.name!r} has no zookeeper_connect: a run needs ZooKeeper for its lock")
         self._client: KazooClient = cluster.zookeeper
+        self._silences = (KazooException, self._client.handler.timeout_exception)
         self._held: dict[str, int] = {}
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
@@ -45,7 +49,7 @@ class ZookeeperLock:
         except TargetBusy:
             self.release()
             raise
-        except KazooException as error:
+        except self._silences as error:
             self.release()
             raise ConnectError(f"the lock can't be taken: ZooKeeper says {error!r}") from error
 
@@ -55,8 +59,8 @@ class ZookeeperLock:
         """
         for path, session in self._held.items():
             try:
-                stat = self._client.exists(path)
-            except KazooException as error:
+                stat = self._stat(path)
+            except self._silences as error:
                 raise LockLost(f"nobody can tell whether {path} is still held: ZooKeeper says {error!r}") from error
             if stat is None or stat.ephemeralOwner != session:
                 raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
@@ -65,24 +69,27 @@ class ZookeeperLock:
         """Each lock that is still this session's; one that can't be deleted ends with the session."""
         for path, session in self._held.items():
             try:
-                stat = self._client.exists(path)
+                stat = self._stat(path)
                 if stat is not None and stat.ephemeralOwner == session:
-                    self._client.delete(path, version=stat.version)
-            except KazooException:
+                    self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
+            except self._silences:
                 continue
         self._held = {}
 
     def _take(self, target: str, holder: bytes) -> None:
         path = f"{LOCKS}/{quote(target, safe='')}"
         try:
-            self._client.create(path, holder, ephemeral=True, makepath=True)
+            self._client.create_async(path, holder, ephemeral=True, makepath=True).get(timeout=ANSWER_S)
         except NodeExistsError:
             raise TargetBusy(f"group {target} is being worked on: {self._holder(path)}") from None
         self._held[path] = self._client.client_id[0]
 
+    def _stat(self, path: str) -> ZnodeStat | None:
+        return self._client.exists_async(path).get(timeout=ANSWER_S)
+
     def _holder(self, path: str) -> str:
         try:
-            told = json.loads(self._client.get(path)[0])
+            told = json.loads(self._client.get_async(path).get(timeout=ANSWER_S)[0])
             return f"run {told['run_id']} on {told['host']} since {told['since']}"
         except (NoNodeError, ValueError, KeyError):
             return f"{path} says no more"

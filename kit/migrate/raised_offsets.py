@@ -6,6 +6,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster
+from kit.migrate.lock import ANSWER_S
 from kit.migrate.standing import Partition, Standing, named
 
 TRIES = 5
@@ -43,21 +44,21 @@ def _raise(
                 return None
             try:
                 if before is None:
-                    client.create(path, str(goal).encode(), makepath=True)
+                    client.create_async(path, str(goal).encode(), makepath=True).get(timeout=ANSWER_S)
                 else:
-                    client.set(path, str(goal).encode(), version=before[1])
+                    client.set_async(path, str(goal).encode(), version=before[1]).get(timeout=ANSWER_S)
             except (BadVersionError, NodeExistsError, NoNodeError):
                 continue
             raised[named(pair)] = (None if before is None else int(before[0]), goal)
             return None
-    except KazooException as error:
+    except (KazooException, client.handler.timeout_exception) as error:
         return f"{path} could not be raised to {goal}: ZooKeeper says {error!r}"
     return f"{path} is being written by somebody else all the time"
 
 
 def _read(client: KazooClient, path: str) -> tuple[str, int] | None:
     try:
-        data, stat = client.get(path)
+        data, stat = client.get_async(path).get(timeout=ANSWER_S)
     except NoNodeError:
         return None
     return data.decode("utf-8", "replace").strip(), stat.version

@@ -13,7 +13,7 @@ from kit import analyze, views
 from kit.cluster import Cluster
 from kit.consumer.assignors import assign
 from kit.consumer.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBIN
-from kit.errors import ReadError
+from kit.errors import ConnectError
 from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import Snapshot, observe, of_group
 
@@ -129,7 +129,7 @@ def look(cluster: Cluster, group_id: str) -> Standing:
 
     Raises:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
-        ReadError: one of them could not be read, so its standing can't be told.
+        ConnectError: something could not be read, so its standing can't be told.
     """
     return standing(observe(cluster, re.escape(group_id)), group_id)
 
@@ -139,9 +139,10 @@ def standing(snapshot: Snapshot[pl.DataFrame], group_id: str) -> Standing:
     mine = of_group(snapshot, group_id)
     problems = mine.read_errors["error"].to_list()
     if problems:
-        raise ReadError(
-            f"group {group_id}: its standing can't be told, since something could not be read: {problems[0]}"
-        )
+        raise ConnectError(f"group {group_id}: its standing can't be told: {problems[0]}")
+    strangers = set(mine.subscriptions["topic"].to_list()) - set(mine.topic_partitions["topic"].to_list())
+    if strangers:
+        raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")
     ready = views.readiness(mine).row(0, named=True)
     states = mine.migration_states.rows(named=True)
     kafka = mine.groups.filter(source=KAFKA).rows(named=True)

@@ -10,6 +10,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from kit.cluster import Cluster, zookeeper_settings
 from kit.errors import ConnectError, OfframpError, RunError
+from kit.migrate.lock import ANSWER_S
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.standing import KC, Partition, Standing, look, told
 from kit.migrate.step import Change, Step
@@ -111,14 +112,14 @@ class ToggleActor:
             if mode != before:
                 return ItemOutcome(path, Outcome.REFUSED, mode, mode, f"it holds {mode!r}, not {before!r}")
             if after is None:
-                client.delete(path, version=version)
+                client.delete_async(path, version=version).get(timeout=ANSWER_S)
             elif before is None:
-                client.create(path, after.encode(), makepath=True)
+                client.create_async(path, after.encode(), makepath=True).get(timeout=ANSWER_S)
             else:
-                client.set(path, after.encode(), version=version)
+                client.set_async(path, after.encode(), version=version).get(timeout=ANSWER_S)
         except (BadVersionError, NodeExistsError, NoNodeError):
             return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
-        except KazooException as error:
+        except (KazooException, client.handler.timeout_exception) as error:
             return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}")
         found = self._read(group)[0]
         outcome = Outcome.CONFIRMED if found == after else Outcome.REFUSED
@@ -126,10 +127,10 @@ class ToggleActor:
 
     def _read(self, group: str) -> tuple[str | None, int]:
         try:
-            data, stat = self._client.get(mode_path(group))
+            data, stat = self._client.get_async(mode_path(group)).get(timeout=ANSWER_S)
         except NoNodeError:
             return None, -1
-        except KazooException as error:
+        except (KazooException, self._client.handler.timeout_exception) as error:
             raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
         return data.decode("utf-8", "replace"), stat.version
 

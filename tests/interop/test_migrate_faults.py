@@ -1,0 +1,176 @@
+"""Plans that are interrupted: the process killed, ZooKeeper or a broker gone for a while, another operator's hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.cluster import connect
+from kit.errors import ConnectError, TargetBusy
+from kit.lab import Lab, faults
+from kit.lab.process import wait_until
+from kit.migrate.desk import Desk
+from kit.migrate.event import Event
+from kit.migrate.group import Wish
+from kit.migrate.record import load_run
+from kit.migrate.run import Ending, Run
+from kit.migrate.standing import look
+from kit.migrate.states import RunState
+from kit.profile import Profile, load_profile
+from tests.interop.group import Group
+
+MakeGroup = Callable[..., Group]
+BUSY_SECONDS = 30.0
+
+
+@pytest.fixture
+def profile(lab: Lab) -> Profile:
+    path = lab.folder / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    return load_profile(file=path)
+
+
+@pytest.fixture
+def desk(profile: Profile, tmp_path: Path) -> Iterator[Desk]:
+    with connect(profile) as cluster:
+        yield Desk(cluster, tmp_path / "runs")
+
+
+def begun(desk: Desk, group: MakeGroup, to_stage: str = "Kafka coordination") -> tuple[Group, Run]:
+    shared = group(12)
+    for version in ("1.1.1", "0.8.2.2"):
+        shared.add_old(1, version)
+    shared.await_agreed()
+    plan = desk.plan_group(Wish(shared.name, to_stage, soak_s=1.0, stable_s=0.0, look_s=1.0))
+    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+    return shared, desk.begin(plan)
+
+
+def resumed(desk: Desk, run_id: str) -> Ending:
+    """By whoever comes next, once the dead one's lock has ended with its session."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return desk.run(run_id).resume()
+        except TargetBusy:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+
+
+def assert_nothing_lost(shared: Group, is_owned: bool = True) -> None:
+    shared.everyone = shared.lab.consumers(shared.name)
+    shared.await_all_read()
+    found = shared.summary()
+    assert (found["lost"], found["overlaps"]) == (0, 0)
+    assert not is_owned or found["unowned"] == 0
+
+
+def at(run: Run, step_id: str, event: str, do: Callable[[], object]) -> None:
+    """Once, when that event of that step is written."""
+    done: list[bool] = []
+
+    def tell(found: Event) -> None:
+        if not done and found.step_id == step_id and event in (found.event, found.state):
+            done.append(True)
+            do()
+
+    run._tell = tell
+
+
+def acting(folder: Path, profile: Profile, verb: str) -> subprocess.Popen[bytes]:
+    """A process of its own that carries the run out."""
+    code = (
+        "import sys; from pathlib import Path; from kit.cluster import connect; from kit.migrate.desk import Desk; "
+        "from kit.profile import load_profile\n"
+        "with connect(load_profile(file=sys.argv[1])) as cluster:\n"
+        "    getattr(Desk(cluster, Path(sys.argv[2])).run(sys.argv[3]), sys.argv[4])()"
+    )
+    arguments = [str(profile.file), str(folder.parent), folder.name, verb]
+    return subprocess.Popen([sys.executable, "-c", code, *arguments])
+
+
+@pytest.mark.parametrize(("step_id", "event"), [("01-replace-canary-mezkcc", "ACTING"), ("04-toggle-kafka", "acted")])
+def test_killed_in_the_midst_of_an_act_and_resumed(
+    group: MakeGroup, desk: Desk, profile: Profile, step_id: str, event: str
+) -> None:
+    """kill -9: the cluster is asked how far it came, and nothing is done twice."""
+    shared, run = begun(desk, group)
+    process = acting(run.folder, profile, "act")
+    try:
+        wait_until(lambda: _has(run.folder, step_id, event), f"{event} of {step_id}", 60, lambda: _alive(process))
+    finally:
+        process.kill()
+        process.wait()
+    assert load_run(run.folder).is_at_work
+    ending = resumed(desk, run.run_id)
+    ending.raise_unless()
+    n_mezkcc = sum(each.consumer_id in shared.zookeeper.get_children(shared.path("ids")) for each in members(shared))
+    assert n_mezkcc == len(shared.zookeeper.get_children(shared.path("migration/ids"))) == 2
+    assert_nothing_lost(shared)
+
+
+def members(shared: Group) -> list[object]:
+    return [each for each in shared.lab.consumers(shared.name) if each.process.running]
+
+
+def _has(folder: Path, step_id: str, event: str) -> bool:
+    events = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    return any(step_id in line and f'"{event}"' in line for line in events)
+
+
+def _alive(process: subprocess.Popen[bytes]) -> None:
+    assert process.poll() is None
+
+
+def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Desk) -> None:
+    """The run ends without a guess; when ZooKeeper is back it goes on."""
+    shared, run = begun(desk, group)
+    server = shared.lab.servers.zookeeper.process
+    at(run, "03-replace-all-mezkcc", "CHECKING", server.pause)
+    try:
+        ending = run.act()
+    finally:
+        server.resume()
+    assert ending.state in (RunState.FAILED, RunState.STOPPED)
+    wait_until(lambda: is_settled(desk, shared), "the group recovers", 40)
+    resumed(desk, run.run_id).raise_unless()
+    # An old consumer reads on while ZooKeeper is away, and its owner znodes end.
+    assert_nothing_lost(shared, is_owned=False)
+
+
+def is_settled(desk: Desk, shared: Group) -> bool:
+    try:
+        return look(desk.cluster, shared.name).is_settled
+    except ConnectError:
+        return False
+
+
+def test_a_broker_restarts(group: MakeGroup, desk: Desk) -> None:
+    shared, run = begun(desk, group)
+
+    def restart() -> None:
+        faults.kill(faults.broker(shared.lab, 1))
+        faults.restart_broker(shared.lab, 1)
+
+    at(run, "04-toggle-kafka", "acted", restart)
+    ending = run.act()
+    if ending.state is not RunState.VERIFIED:
+        resumed(desk, run.run_id).raise_unless()
+    assert_nothing_lost(shared)
+
+
+def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Desk) -> None:
+    """Not what was planned: the run stops before its own write, and the way back is open."""
+    shared, run = begun(desk, group)
+    at(run, "03-replace-all-mezkcc", "verified", lambda: shared.toggle("zookeeper"))
+    ending = run.act()
+    assert ending.state is RunState.FAILED
+    assert "somebody else set it" in ending.sentence
+    assert shared.zookeeper.get(shared.path("migration/mode"))[0] == b"zookeeper"
+    desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+    assert_nothing_lost(shared)
