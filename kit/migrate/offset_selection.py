@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import polars as pl
@@ -21,15 +21,26 @@ _TYPES: Mapping[str, type] = {"group_id": str, "topic": str, "partition": int}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """``keys`` are values of ``columns``; of a column that isn't there everything is selected."""
+    """``keys`` are values of ``columns``; of a column that isn't there everything is selected.
+
+    ``groups`` are those that are named, None: every group.
+    """
 
     columns: tuple[str, ...]
     keys: frozenset[tuple[str | int, ...]]
+    groups: frozenset[str] | None = field(init=False, repr=False, compare=False)
+    _named: Mapping[str | None, tuple[tuple[str, int | None], ...]] = field(init=False, repr=False, compare=False)
 
-    @property
-    def groups(self) -> frozenset[str] | None:
-        """The groups that are named; None: every group."""
-        return frozenset(str(key[0]) for key in self.keys) if "group_id" in self.columns else None
+    def __post_init__(self) -> None:
+        named: dict[str | None, list[tuple[str, int | None]]] = {}
+        for key in self.keys:
+            row = dict(zip(self.columns, key))
+            places = named.setdefault(_text(row.get("group_id")), [])
+            if "topic" in row:
+                places.append((str(row["topic"]), None if "partition" not in row else int(row["partition"])))
+        has_groups = "group_id" in self.columns
+        object.__setattr__(self, "groups", frozenset(str(key[0]) for key in self.keys) if has_groups else None)
+        object.__setattr__(self, "_named", {group_id: tuple(places) for group_id, places in named.items()})
 
     def accepts(self, group_id: str) -> bool:
         """Whether anything of the group may be selected."""
@@ -39,13 +50,9 @@ class Selection:
         row = {"group_id": group_id, "topic": topic, "partition": partition}
         return tuple(row[name] for name in self.columns) in self.keys
 
-    def named_places(self, group_id: str) -> Iterator[tuple[str, int | None]]:
+    def named_places(self, group_id: str) -> tuple[tuple[str, int | None], ...]:
         """Topics (and partitions, where those are named too) that are selected by name for a group."""
-        at = {name: self.columns.index(name) for name in self.columns}
-        for key in self.keys if "topic" in at else ():
-            if "group_id" not in at or key[at["group_id"]] == group_id:
-                partition = key[at["partition"]] if "partition" in at else None
-                yield str(key[at["topic"]]), None if partition is None else int(partition)
+        return self._named.get(group_id if self.groups is not None else None, ())
 
     def refuse_unknown_groups(self, known: Collection[str], where: str) -> None:
         """Raises:
@@ -127,6 +134,10 @@ def _refuse_other_kinds(name: str, values: Iterable[object]) -> None:
 
 
 _KINDS = {"group_id": "a group's name", "topic": "a topic's name", "partition": "a number from 0 on"}
+
+
+def _text(value: str | int | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _listed(values: Iterable[str] | str | None) -> Iterable[str] | None:

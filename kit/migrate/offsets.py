@@ -22,18 +22,24 @@ from pathlib import Path
 import polars as pl
 
 from kit.cluster import Cluster
-from kit.errors import InputError, NotFound, ReadError
+from kit.errors import InputError, NotFound
 from kit.migrate.offset_draft import Draft, PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
 from kit.migrate.offset_moves import Stored, Wish, item_of, parse_item, told
 from kit.migrate.offset_reading import (
-    GroupInStore,
     Stores,
     fetch_logs,
     fetch_offsets_at,
     fetch_stores,
     partitions_by_topic,
     refuse_unless_connected,
+)
+from kit.migrate.offset_refusals import (
+    refuse_if_onto_itself,
+    refuse_merging,
+    refuse_unknown_places,
+    refuse_unread,
+    refuse_unreadable,
 )
 from kit.migrate.offset_resets import Reset, bounds, wanted_by
 from kit.migrate.offset_selection import Key, Place, Selection, select
@@ -69,24 +75,19 @@ def plan_copy(
     """
     refuse_unless_connected(cluster, source, target)
     renamed = dict(to_groups or {})
-    _refuse_if_onto_itself(source, target, renamed, selection)
+    refuse_if_onto_itself(source, target, renamed, selection)
     stores = fetch_stores(cluster, lambda group_id: selection.accepts(group_id) or group_id in renamed.values())
-    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
-    unread = _refuse_unread(selection, found, source)
-    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
-    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
-    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
-    _refuse_unknown_places(selection, picked, source)
-    read = {key[0] for key in picked}
-    _refuse_merging(source, target, renamed, read)
+    picked = _picked(stores, source, selection)
+    groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
+    refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
     draft = Draft(cluster, f"copy offsets from {source} to {target}", target, stores, logs, options)
-    draft.parameters |= {"source": source, "groups": {each: renamed.get(each, each) for each in sorted(read)}}
-    draft.unread |= unread
-    draft.copies(source, {each: renamed.get(each, each) for each in sorted(read)})
+    draft.parameters |= {"source": source, "groups": groups}
+    draft.unread |= refuse_unread(selection, stores.groups(source), source)
+    draft.copies(source, groups)
     carries = source == target == KAFKA
     for key, stored in sorted(picked.items()):
-        draft.add((renamed.get(key[0], key[0]), *key[1:]), stored, carries_metadata=carries)
+        draft.add((groups[key[0]], *key[1:]), stored, carries_metadata=carries)
     return draft.plan()
 
 
@@ -102,21 +103,13 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     """
     refuse_unless_connected(cluster, store)
     stores = fetch_stores(cluster, selection.accepts)
-    unread = _refuse_unread(selection, stores.groups(store), store)
-    groups = _groups_to_write(selection, stores, store, options)
-    named = {topic for group_id in groups for topic, _ in selection.named_places(group_id)}
-    stored = {topic for group_id in groups for topic, _ in stores.group(store, group_id).offsets}
-    logs = fetch_logs(cluster, named | stored)
+    unread = refuse_unread(selection, stores.groups(store), store)
+    offsets = {each: stores.group(store, each).offsets for each in _groups_to_write(selection, stores, store, options)}
+    logs = fetch_logs(cluster, _topics_to_reset(selection, offsets))
     partitions = partitions_by_topic(logs)
-    keys = [
-        (group_id, *place)
-        for group_id in groups
-        for place in selection.places(group_id, stores.group(store, group_id).offsets, partitions)
-    ]
+    keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
-        raise NotFound(
-            f"{store} has no offset of what is selected: name the topics to set offsets where there are none"
-        )
+        raise NotFound(f"{store} has no offset of what is selected: name topics to set offsets where there are none")
     draft = Draft(cluster, f"reset offsets in {store} to {reset.sentence}", store, stores, logs, options)
     draft.parameters |= {"reset": reset.sentence}
     draft.unread |= unread
@@ -173,12 +166,9 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
         InputError, ConnectError: the file can't be written; the cluster doesn't answer.
     """
     refuse_unless_connected(cluster, store)
-    found = fetch_stores(cluster, selection.accepts).groups(store)
-    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{store}'s offsets")
-    offsets = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
-    offsets = {key: stored for key, stored in offsets.items() if selection.takes(*key)}
-    _refuse_unknown_places(selection, offsets, store)
-    _refuse_unreadable(offsets, found)
+    stores = fetch_stores(cluster, selection.accepts)
+    offsets = _picked(stores, store, selection)
+    refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.cluster_id, store, offsets, now)
     return len(offsets)
 
@@ -208,6 +198,27 @@ _CHANGES = {
 }
 
 
+def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
+    """The offsets that a selection takes of a store.
+
+    Raises:
+        NotFound, ReadError: something is named that isn't there, or couldn't be read.
+    """
+    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    refuse_unread(selection, found, source)
+    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
+    refuse_unknown_places(selection, picked, source)
+    return picked
+
+
+def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:
+    """Those that are named for these groups, and those that they have offsets of."""
+    named = {topic for group_id in offsets for topic, _ in selection.named_places(group_id)}
+    return named | {topic for places in offsets.values() for topic, _ in places}
+
+
 def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
     within, before = draft.within(key), draft.before(key)
     if within is None:
@@ -217,18 +228,6 @@ def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, in
         draft.leave_out(key, "it has no offset that could be shifted")
     else:
         draft.wish(Wish(key, before, wanted or 0, note))
-
-
-def _refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
-    """Groups that could not be read, with the error: of a selection that doesn't name them they are left out, and told.
-
-    Raises:
-        ReadError: one of them is named.
-    """
-    unread = {group_id: group.error for group_id, group in sorted(groups.items()) if group.error is not None}
-    if unread and selection.groups is not None:
-        raise ReadError(f"{store}: {told(f'group {group_id!r}: {error}' for group_id, error in unread.items())}")
-    return unread
 
 
 def _offsets_at(
@@ -247,47 +246,3 @@ def _groups_to_write(selection: Selection, stores: Stores, store: str, options: 
     if not options.new_groups:
         selection.refuse_unknown_groups(stores.known(), "ZooKeeper or Kafka (see new_groups)")
     return sorted(selection.groups)
-
-
-def _refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], selection: Selection) -> None:
-    if source == target and not renamed:
-        raise InputError(f"{source} to {target}, each group to itself: that copies nothing; name to_groups")
-    strangers = sorted(set(renamed) - (selection.groups if selection.groups is not None else set(renamed)))
-    if strangers:
-        raise InputError(f"to_groups names group {strangers[0]!r}, which is not selected")
-
-
-def _refuse_merging(source: str, target: str, renamed: Mapping[str, str], read: Iterable[str]) -> None:
-    """Of two groups' offsets for one partition, neither is right for both."""
-    sources: dict[str, str] = {}
-    for group_id in sorted(read):
-        written = renamed.get(group_id, group_id)
-        if written in sources:
-            raise InputError(f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}")
-        if written == group_id and source == target:
-            raise InputError(f"group {group_id!r} would be copied onto itself; name another one in to_groups")
-        sources[written] = group_id
-
-
-def _refuse_unknown_places(selection: Selection, found: Collection[Key], where: str) -> None:
-    """What is selected by name has to be there; else a typing error would pass as an empty copy.
-
-    Raises:
-        NotFound: the first group, topic or partition without an offset.
-    """
-    topics = {(key[0], key[1]) for key in found}
-    for group_id in sorted(selection.groups or ()):
-        for topic, partition in sorted(selection.named_places(group_id), key=repr):
-            if partition is None and (group_id, topic) not in topics:
-                raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}")
-            if partition is not None and (group_id, topic, partition) not in found:
-                raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}")
-    if not found:
-        raise NotFound(f"{where} has no offset of what is selected: look for a typing error, or for another store")
-
-
-def _refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupInStore]) -> None:
-    broken = [f"{item_of(key)}: {stored.error}" for key, stored in offsets.items() if stored.error is not None]
-    broken += [f"group {each!r}: {group.error}" for each, group in groups.items() if group.error is not None]
-    if broken:
-        raise ReadError(f"{len(broken)} things can't be read, so the file would lack them: {told(broken)}")

@@ -646,7 +646,7 @@ def test_what_is_not_there_is_named(desk, topic):
     refused(NotFound, "'nobody' is not in ZooKeeper or Kafka", plan_reset, "kafka", select(groups="nobody"), latest)
     refused(NotFound, "there is no topic 'nowhere'", plan_reset, "kafka", nowhere, latest)
     refused(NotFound, "has 2 partitions", plan_reset, "kafka", third, latest)
-    refused(NotFound, "name the topics", plan_reset, "zookeeper", select(groups=group), latest)
+    refused(NotFound, "name topics", plan_reset, "zookeeper", select(groups=group), latest)
     refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
     desk.commit(f"a/{group}", topic, {0: 10})
     refused(InputError, "no name of a znode", plan_copy, *copied, select(groups=f"a/{group}"))
