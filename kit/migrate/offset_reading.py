@@ -120,17 +120,18 @@ def fetch_offsets_at(cluster: Cluster, places: Collection[Place], timestamp_ms: 
     Raises:
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    admin = AdminClient({**librdkafka_settings(cluster.profile), "log_level": 0})
     spec = OffsetSpec.for_timestamp(timestamp_ms)
-    asked = admin.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT_S)
-    found: dict[Place, int | None] = {}
-    for partition, future in asked.items():
-        try:
-            offset = future.result(timeout=TIMEOUT_S).offset
-        except (KafkaException, TimeoutError) as error:
-            raise ReadError(f"{partition.topic}-{partition.partition}: no offset by time: {error}") from error
-        found[partition.topic, partition.partition] = None if offset < 0 else offset
-    return found
+    with AdminClient({**librdkafka_settings(cluster.profile), "log_level": 0}) as admin:
+        asked = admin.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT_S)
+        return {(each.topic, each.partition): _offset_at(each, future) for each, future in asked.items()}
+
+
+def _offset_at(partition: TopicPartition, future: Any) -> int | None:
+    try:
+        offset: int = future.result(timeout=TIMEOUT_S).offset
+    except (KafkaException, TimeoutError) as error:
+        raise ReadError(f"{partition.topic}-{partition.partition}: no offset by time: {error}") from error
+    return None if offset < 0 else offset
 
 
 def partitions_by_topic(logs: Iterable[Place]) -> dict[str, list[int]]:

@@ -208,7 +208,8 @@ class ZookeeperWriter:
             found = self.read(pending)
         except ConnectError:
             return dict.fromkeys(pending, lost)
-        answers = {key: ACCEPTED if found[key].offset == wanted[key].offset else lost for key in pending}
+        landed = {key for key in pending if not found[key].error and found[key].offset == wanted[key].offset}
+        answers = {key: ACCEPTED if key in landed else lost for key in pending}
         return {key: answer for key, answer in answers.items() if found[key] != known[key] or not may_try_again}
 
 
