@@ -22,6 +22,11 @@ class Stored:
     version: int | None = None
     error: str | None = None
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether anything may be there; a znode that was read and holds no offset is not hidden."""
+        return self.error is not None and self.version is None
+
 
 NOTHING = Stored()
 

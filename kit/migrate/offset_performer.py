@@ -84,7 +84,7 @@ class OffsetsActor:
         before, after = before_of(step), after_of(step)
         asked = [key for key in after if key not in foreign]
         found = self._writer(step).read(asked)
-        if any(found[key].error for key in asked):
+        if any(found[key].is_hidden for key in asked):
             return StepState.UNKNOWN
         if all(found[key].offset == after[key].offset for key in asked) and asked:
             return StepState.DONE

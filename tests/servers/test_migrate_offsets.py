@@ -178,6 +178,30 @@ def test_zookeeper_to_kafka_and_back(desk, topic):
     assert desk.offsets("zookeeper", group) == in_topic(topic, p0=40, p1=70)
 
 
+def test_real_consumers_go_on_where_the_others_stopped(desk, lab, topic):
+    """An old consumer, then a new one, then an old one: each record is handed out once."""
+    group = f"g-{topic}"
+
+    def handed_out(consumer):
+        return sorted((record["partition"], record["offset"]) for record in consumer.records())
+
+    def hand_over(consumer, first, end):
+        """What it is handed out until every record is, and is committed."""
+        expected = [(partition, offset) for partition in (0, 1) for offset in range(first, end)]
+        wait_until(lambda: handed_out(consumer) == expected, f"records {first} to {end} handed out", 30)
+        consumer.stop()
+
+    old = lab.start_old_consumer(group, topic)
+    hand_over(old, 0, 100)
+    lab.produce(topic, 80)
+    desk.act(plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
+    hand_over(lab.start_new_consumer(group, topic), 100, 140)
+    lab.produce(topic, 40)
+    wait_until(lambda: not desk.everything().kafka[group].members, "the new consumer has left", 30)
+    desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
+    hand_over(lab.start_old_consumer(group, topic), 140, 160)
+
+
 def test_undo_brings_back_offsets_metadata_and_their_absence(desk, topic):
     group = f"g-{topic}"
     desk.commit(group, topic, {0: Stored(10, "seen by ann", 0)})
@@ -808,6 +832,50 @@ def pair(tmp_path_factory):
         lab.produce("doomed", 2000)
         with connect(load_profile(file=path)) as cluster:
             yield lab, Desk(cluster, tmp_path_factory.mktemp("runs"))
+
+
+def test_a_thousand_groups_to_zookeeper_over_a_line_that_breaks(pair):
+    """A member registers, a znode is overwritten, one gets no number, and each batch loses its connection."""
+    desk = pair[1]
+    zookeeper = desk.cluster.zookeeper
+    groups = [f"moving-{number:04d}" for number in range(GROUPS)]
+    places = [("kept", number) for number in range(PARTITIONS - 2)] + [("doomed", 0), ("doomed", 1)]
+    keys = [(group, *place) for group in groups for place in places]
+    answers = desk.kafka.write(dict.fromkeys(keys, Stored(10)), {})
+    assert {answer.error for answer in answers.values()} == {None}
+    for group in groups[:3]:
+        desk.put(group, "kept", {0: 5})
+    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=groups), OPTIONS)
+
+    def disturb():
+        register(desk.cluster, groups[0], "host-1-a")
+        desk.put(groups[1], "kept", {0: 6})
+        desk.put(groups[2], "kept", {0: "six"})
+
+    def cut(outcomes):
+        zookeeper._connection._socket.shutdown(socket.SHUT_RDWR)
+
+    run = Run(
+        desk.run(plan).folder,
+        Watched(OffsetsPerformer(desk.cluster, 20), cut),
+        ProcessLock(),
+        poll_s=0.1,
+        tell=when_acting(disturb),
+    )
+    assert run.act().state == RunState.FAILED
+    found = outcomes_of(run, plan)
+    member = {item_of((groups[0], *place)) for place in places}
+    moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
+    assert {found[item][0] for item in member} == {Outcome.REFUSED}
+    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: it was moved since")
+    assert found[odd][0] == Outcome.NOT_ATTEMPTED
+    assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
+    stored = ZookeeperWriter(zookeeper, 20).read(keys)
+    written = {key for key, it in stored.items() if it.offset == 10}
+    assert {item_of(key) for key in written} == found.keys() - member - {moved, odd}
+    assert run.undo().state == RunState.UNDONE
+    assert zookeeper.exists(f"/consumers/{groups[500]}") is None
+    assert zookeeper.get(offset_path((groups[2], "kept", 0)))[0] == b"six"
 
 
 def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
