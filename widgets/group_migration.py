@@ -195,12 +195,14 @@ class GroupMigration(Procedure):
         wanted = to_stage or self.stage_before
         if not wanted:
             raise IllegalMove(f"group {self.group_id} is at {self.standing.stage!r}: there is no stage before it")
-        if wanted not in PATH:
-            raise InputError(f"there is no stage {wanted!r}; there are {', '.join(PATH)}")
-        if self.standing.stage in PATH and PATH.index(wanted) >= PATH.index(self.standing.stage):
-            raise InputError(f"{wanted!r} is not before {self.standing.stage!r}: that is no way back")
+        self._refuse_ahead(wanted)
         self.to_stage = wanted
         self.make_plan()
+
+    def _refuse_ahead(self, wanted: str) -> None:
+        stage = self.standing.stage
+        if wanted in PATH and stage in PATH and PATH.index(wanted) >= PATH.index(stage):
+            raise InputError(f"{wanted!r} is not before {stage!r}: that is no way back")
 
     def _plan(self, wish: Wish, overrides: list[str]) -> None:
         plan = self.desk.plan_group(wish, overrides)
@@ -209,6 +211,12 @@ class GroupMigration(Procedure):
         self._take(plan)
         self.sentence = f"Plan {plan.digest[:8]} has {len(plan.steps)} step{'s' * (len(plan.steps) > 1)}."
         self._rehearse()
+
+    @t.validate("to_stage")
+    def _known_stage(self, proposal: Any) -> str:
+        if proposal["value"] not in PATH:
+            raise InputError(f"there is no stage {proposal['value']!r}; there are {', '.join(PATH)}")
+        return str(proposal["value"])
 
     @t.observe(*_WISH)
     def _wish_changed(self, change: Any) -> None:

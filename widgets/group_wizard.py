@@ -48,7 +48,7 @@ class GroupWizard(ipw.VBox):
 
     def _safety(self) -> ipw.Box:
         """What is going on, Stop and the ways back: in view whatever is shown below."""
-        name = self._text("typed_undo", "To undo, type the group's name")
+        name = self._text("typed_undo", "To undo, type the group's name", {"description_width": "initial"})
         undo = self._button("undo", "Undo this run", self.model.undo, "danger")
         back = self._button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
         told = [
@@ -140,8 +140,9 @@ class GroupWizard(ipw.VBox):
         t.link((self.model, name), (widget, "value"))
         return widget
 
-    def _text(self, name: str, label: str) -> ipw.Text:
-        text = self._linked(ipw.Text(description=label, style=_WIDE), name)
+    def _text(self, name: str, label: str, style: dict[str, str] = _WIDE) -> ipw.Text:
+        # One message when the field is left: of one per key the last may come after the click on a button.
+        text = self._linked(ipw.Text(description=label, style=style, continuous_update=False), name)
         text.layout = ipw.Layout(width="30rem")
         return text
 

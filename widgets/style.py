@@ -49,6 +49,7 @@ STYLE = """<style>
 .offramp .offramp-safety { position: sticky; top: 0; z-index: 5; padding: .3em .5em; overflow: visible;
   background: var(--jp-layout-color2, #eee); border: 1px solid var(--jp-border-color1, #bbb); border-radius: 4px;
   flex-flow: row wrap; align-items: center; }
+.offramp .widget-html:has(> .widget-html-content:empty) { display: none; }
 .offramp .offramp-safety > .widget-html { flex: 1 1 100%; }
 /* What scrolls by itself would keep the bar of the ways back from staying in view. */
 .jp-OutputArea-output:has(.offramp-safety), .jp-OutputArea-child:has(.offramp-safety),

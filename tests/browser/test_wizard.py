@@ -1,0 +1,170 @@
+"""The wizard in a real JupyterLab moves a real group under load to Kafka coordination and one stage back."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import papermill
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from kit.lab import Lab
+from kit.lab.ports import free_ports
+from kit.migrate.record import list_runs
+from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.notebook_page import NotebookPage
+from tests.interop.group import Group
+from tests.notebooks.shop import NOTEBOOKS, ended
+
+pytestmark = pytest.mark.timeout(900)
+
+VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2")
+GROUP = "shop"
+STEP_MS, RUN_MS = 30_000, 150_000
+
+
+@dataclass
+class Site:
+    """A group of three old consumers under load, each in a JVM of its own, and a JupyterLab on its runbook."""
+
+    lab: Lab
+    group: Group
+    jupyter: Jupyter
+
+    @property
+    def runs(self):
+        return self.lab.folder / "runs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("wizard")
+    with Lab(brokers=1) as lab:
+        profile_file = lab.folder / "offramp.toml"
+        profile_file.write_text(lab.profile_toml(), encoding="utf-8")
+        group = Group(lab, GROUP, {"orders": 12}, 300)
+        try:
+            for version in VERSIONS:
+                group.add_old(version=version)
+            group.await_agreed()
+            prepare(home, str(profile_file))
+            (port,) = free_ports(1)
+            running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
+            started = lab.ward.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
+            with ended(started) as server:
+                server.wait_until(running.answers, "its first answer", START_SECONDS)
+                yield Site(lab, group, running)
+        finally:
+            group.close()
+
+
+def prepare(home, profile_file: str) -> None:
+    """The runbook with its parameters filled in, not yet run; and settings of its own for JupyterLab."""
+    (home / "notebooks").mkdir()
+    given = {"profile_file": profile_file, "group_id": GROUP, "soak_s": 3.0, "stable_s": 0.0}
+    source, target = NOTEBOOKS / "runbook" / "migrate_group.ipynb", home / "notebooks" / "migrate.ipynb"
+    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
+    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+
+
+class Wizard:
+    """The wizard of a page, used as a person does."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.all = page.locator(".offramp")
+
+    def button(self, name: str) -> Locator:
+        return self.all.get_by_role("button", name=name, exact=True)
+
+    def field(self, label: str) -> Locator:
+        return self.all.get_by_label(label, exact=True)
+
+    def expect(self, text: str, within_ms: int = STEP_MS) -> None:
+        expect(self.all.get_by_text(text).first).to_be_visible(timeout=within_ms)
+
+    def stage(self) -> str:
+        return self.all.locator('[aria-current="step"]').inner_text()
+
+    def approve(self) -> str:
+        """Type what has to be typed, by keyboard alone; the digest."""
+        digest = self.all.locator("p", has_text="Digest").locator("code").inner_text()
+        self.field("Type the group's name").focus()
+        self.page.keyboard.type(GROUP)
+        self.page.keyboard.press("Tab")
+        self.page.keyboard.type(digest[:8])
+        self.page.keyboard.press("Tab")
+        self.page.keyboard.press("Enter")
+        self.expect("✓ Approved by")
+        return digest
+
+    def carry_out(self) -> None:
+        expect(self.button("Carry out the plan")).to_be_enabled()
+        self.button("Carry out the plan").press("Enter")
+        self.expect("is being carried out from here")
+        expect(self.button("Stop")).to_be_enabled()
+        self.expect("✓ VERIFIED", RUN_MS)
+
+    def picture(self, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.all.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def test_forward_and_back_by_the_wizard_with_proof(site, tab):
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1240, "height": 1900})
+    notebook.open(site.jupyter.address("migrate.ipynb"))
+    notebook.run_all("nothing was changed")
+    wizard.all.scroll_into_view_if_needed()
+    assert wizard.stage().startswith("1. OZKCC")
+    assert list_runs(site.runs) == ()
+
+    wizard.field("To stage").select_option("Kafka coordination")
+    wizard.expect("the plan and its approval are void")
+    expect(wizard.button("Approve this plan")).to_be_disabled()
+    expect(wizard.button("Carry out the plan")).to_be_disabled()
+    wizard.button("Make the plan").press("Enter")
+    wizard.expect("✓ It could begin now")
+    wizard.button("Approve this plan").click()
+    wizard.expect("this plan is for 'shop', not for ''")
+    digest = wizard.approve()
+    wizard.carry_out()
+    expect(wizard.all.locator('[aria-current="step"]')).to_contain_text("4. Kafka coordination", timeout=STEP_MS)
+    assert [(run.state, run.plan_digest) for run in list_runs(site.runs)] == [("VERIFIED", digest)]
+    expect(wizard.all.get_by_role("link", name="download it")).to_be_visible()
+    wizard.picture("wizard-light")
+    notebook.use_theme("JupyterLab Dark", False)
+    wizard.picture("wizard-dark")
+    notebook.use_theme("JupyterLab Light", True)
+
+    wizard.button("Plan the way back").click()
+    wizard.expect("✓ It could begin now")
+    wizard.approve()
+    wizard.carry_out()
+    expect(wizard.all.locator('[aria-current="step"]')).to_contain_text("3. all MEZKCC", timeout=STEP_MS)
+    assert [run.state for run in list_runs(site.runs)] == ["VERIFIED", "VERIFIED"]
+    assert tab.elsewhere == []
+
+    site.group.everyone = site.lab.consumers(GROUP)
+    site.group.await_all_read()
+    proof = site.group.summary()
+    assert (proof["lost"], proof["overlaps"], proof["doubtful_overlaps"]) == (0, 0, 0)
+
+
+def test_a_reopened_notebook_shows_the_run_and_the_ways_back_stay_in_view(site, tab):
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1100, "height": 700})
+    notebook.open(site.jupyter.address("migrate.ipynb"))
+    notebook.run_all("nothing was changed")
+    wizard.expect("✓ VERIFIED")
+    wizard.expect(list_runs(site.runs)[-1].run_id)
+    for label in ("5. The run", "1. Where the group stands"):
+        # A click: JupyterLab goes back to the last cell that was run else.
+        wizard.all.get_by_role("heading", name=label).click()
+        for name in ("Stop", "Plan the way back", "Undo this run"):
+            expect(wizard.button(name)).to_be_in_viewport()
