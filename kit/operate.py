@@ -16,12 +16,14 @@ import typer
 from kit.cluster import connect
 from kit.errors import OfframpError, RunError
 from kit.migrate.desk import RUNS, VALID_FOR, Desk, operator
+from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.record import list_runs, load_run
 from kit.migrate.rendering import event_text, plan_text, record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
+from kit.migrate.toggle import SETTLE_S
 from kit.profile import load_profile
 from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
 
@@ -61,6 +63,35 @@ def plan_group(
         wish = Wish(group, to, canary, soak, stable, lag_tolerance, each, look, tuple(member or ()), on_failure)
         say(f"looking at {group} …")
         _show_plan(desk.plan_group(wish, override or ()), as_json)
+
+
+@plan_app.command("fleet")
+def plan_fleet(
+    to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
+    groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
+    pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
+    wave: Annotated[int, typer.Option(help="Groups at a time; 0: all at once.")] = 10,
+    pause: Annotated[float, typer.Option(help="Seconds between two waves, in which they are watched.")] = 60.0,
+    stable: Annotated[float, typer.Option(help="Seconds for which a group must have had the same members.")] = 600.0,
+    lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
+    read_ms: Annotated[
+        float | None, typer.Option(help="How long a read of them may take; by default 5 times now.")
+    ] = None,
+    each: Annotated[float, typer.Option(help="Seconds until all groups of a wave must follow.")] = SETTLE_S,
+    undo_on_failure: Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")] = False,
+    override: Annotated[
+        list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
+    ] = None,
+    runs: RunsFolder = RUNS,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
+    with _desk(profile, profile_file, runs) as desk:
+        on_failure = UNDO if undo_on_failure else STOP
+        limits = (wave, pause, stable, lag_tolerance, read_ms, each, on_failure)
+        _show_plan(desk.plan_fleet(FleetWish(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
 
 
 @plan_app.command("show")

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from kit.cluster import Cluster
 from kit.errors import EvidenceError, NotFound, PlanError
-from kit.migrate import group
+from kit.migrate import fleet, group
 from kit.migrate.approval import Approval, approve, load_approval, save_approval
 from kit.migrate.clock import Clock
 from kit.migrate.deploy import deployer_of
 from kit.migrate.dry_run import DryRun, dry_run
 from kit.migrate.event import Event
+from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish, plan_group
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.performer import Performer
@@ -53,6 +54,10 @@ class Desk:
         """Look at the group for some seconds and plan; the plan is kept. Raises as ``kit.migrate.group.plan_group``."""
         plan = plan_group(self.cluster, self._deployer, wish, made_by or operator(), overrides)
         return self.keep(plan)
+
+    def plan_fleet(self, wish: FleetWish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan_fleet``."""
+        return self.keep(fleet.plan_fleet(self.cluster, wish, made_by or operator(), overrides))
 
     def keep(self, plan: Plan) -> Plan:
         """Raises:
@@ -151,6 +156,8 @@ class Desk:
         )
 
     def _performer(self, plan: Plan) -> Performer:
+        if plan.kind == fleet.KIND:
+            return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")

@@ -66,14 +66,18 @@ class ZookeeperLock:
                 raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
 
     def release(self) -> None:
-        """Each lock that is still this session's; one that can't be deleted ends with the session."""
+        """Each lock that is still this session's.
+
+        While ZooKeeper doesn't answer, the wish to delete it is left with the client: it is sent if the session goes
+        on, and the lock is gone if it doesn't.
+        """
         for path, session in self._held.items():
             try:
                 stat = self._stat(path)
                 if stat is not None and stat.ephemeralOwner == session:
                     self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
             except self._silences:
-                continue
+                self._client.delete_async(path)
         self._held = {}
 
     def _take(self, target: str, holder: bytes) -> None:

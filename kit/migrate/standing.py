@@ -121,7 +121,7 @@ class Standing:
     @property
     def is_settled(self) -> bool:
         """No rebalance goes on as far as can be seen: Kafka's group is stable or empty, and each partition is had."""
-        return self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
+        return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
 
 
 def look(cluster: Cluster, group_id: str) -> Standing:

@@ -70,18 +70,18 @@ class ToggleActor:
 
     def state(self, step: Step) -> StepState:
         group, _, after = _words(step)
-        return StepState.DONE if self._read(group)[0] == after else StepState.NOT_DONE
+        return StepState.DONE if read_mode(self._cluster.zookeeper, group)[0] == after else StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         group, before, after = _words(step)
         self._watches[step.step_id] = _Watch(self._cluster, group)
-        return [self._write(group, before, after)]
+        return [write_mode(self._cluster.zookeeper, group, before, after)]
 
     def verify(self, step: Step) -> Verified:
         group, _, after = _words(step)
         found = look(self._cluster, group)
         first = self._at_first.setdefault(step.step_id, found)
-        problem = _not_following(found, after) or _not_moving(first, found)
+        problem = not_following(found, after) or not_moving(first, found)
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
@@ -101,46 +101,50 @@ class ToggleActor:
         found = look(self._cluster, group)
         if after == KAFKA and found.count(KC):
             raise RunError(f"{group} has {_counted(found)}: replace the KCs by MEZKCCs before the toggle goes back")
-        return [self._write(group, after, before)]
-
-    def _write(self, group: str, before: str | None, after: str | None) -> ItemOutcome:
-        path, client = mode_path(group), self._client
-        try:
-            mode, version = self._read(group)
-            if mode == after:
-                return ItemOutcome(path, Outcome.UNCHANGED, mode, after)
-            if mode != before:
-                return ItemOutcome(path, Outcome.REFUSED, mode, mode, f"it holds {mode!r}, not {before!r}")
-            if after is None:
-                client.delete_async(path, version=version).get(timeout=ANSWER_S)
-            elif before is None:
-                client.create_async(path, after.encode(), makepath=True).get(timeout=ANSWER_S)
-            else:
-                client.set_async(path, after.encode(), version=version).get(timeout=ANSWER_S)
-        except (BadVersionError, NodeExistsError, NoNodeError):
-            return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
-        except (KazooException, client.handler.timeout_exception) as error:
-            return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}")
-        found = self._read(group)[0]
-        outcome = Outcome.CONFIRMED if found == after else Outcome.REFUSED
-        return ItemOutcome(path, outcome, before, found, None if found == after else "it was overwritten at once")
-
-    def _read(self, group: str) -> tuple[str | None, int]:
-        try:
-            data, stat = self._client.get_async(mode_path(group)).get(timeout=ANSWER_S)
-        except NoNodeError:
-            return None, -1
-        except (KazooException, self._client.handler.timeout_exception) as error:
-            raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
-        return data.decode("utf-8", "replace"), stat.version
+        return [write_mode(self._cluster.zookeeper, group, after, before)]
 
     def _pauses(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
         return watch.pauses() if watch is not None else {"unowned_ms": None}
 
-    @property
-    def _client(self) -> KazooClient:
-        return self._cluster.zookeeper
+
+def write_mode(client: KazooClient, group: str, before: str | None, after: str | None) -> ItemOutcome:
+    """Write the toggle if it holds ``before``, on the condition of its version; None: no znode."""
+    path = mode_path(group)
+    try:
+        mode, version = read_mode(client, group)
+        if mode == after:
+            return ItemOutcome(path, Outcome.UNCHANGED, mode, after)
+        if mode != before:
+            return ItemOutcome(path, Outcome.REFUSED, mode, mode, f"it holds {mode!r}, not {before!r}")
+        if after is None:
+            client.delete_async(path, version=version).get(timeout=ANSWER_S)
+        elif before is None:
+            client.create_async(path, after.encode(), makepath=True).get(timeout=ANSWER_S)
+        else:
+            client.set_async(path, after.encode(), version=version).get(timeout=ANSWER_S)
+    except (BadVersionError, NodeExistsError, NoNodeError):
+        return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
+    except (KazooException, client.handler.timeout_exception) as error:
+        return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}")
+    found = read_mode(client, group)[0]
+    outcome = Outcome.CONFIRMED if found == after else Outcome.REFUSED
+    return ItemOutcome(path, outcome, before, found, None if found == after else "it was overwritten at once")
+
+
+def read_mode(client: KazooClient, group: str) -> tuple[str | None, int]:
+    """The toggle's text, None without a znode, and its version.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+    """
+    try:
+        data, stat = client.get_async(mode_path(group)).get(timeout=ANSWER_S)
+    except NoNodeError:
+        return None, -1
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
+    return data.decode("utf-8", "replace"), stat.version
 
 
 class _Watch:
@@ -187,7 +191,8 @@ def _unsettled(found: Standing) -> str:
     return f"the Kafka group is {found.kafka_state}"
 
 
-def _not_following(found: Standing, mode: str) -> str | None:
+def not_following(found: Standing, mode: str) -> str | None:
+    """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if found.effective_mode != mode:
         return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {_counted(found)}"
     if not found.is_settled:
@@ -199,8 +204,9 @@ def _not_following(found: Standing, mode: str) -> str | None:
     return None
 
 
-def _not_moving(first: Standing, found: Standing) -> str | None:
-    """A partition with records left must have a later commit than at the first look."""
+def not_moving(first: Standing, found: Standing) -> str | None:
+    """Why it can't be told that records are handed out; None: each partition with records left has a later commit than
+    at the first look."""
     still = frozenset(
         pair
         for pair, now in found.positions.items()

@@ -145,7 +145,8 @@ def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Desk) -> 
 
 def is_settled(desk: Desk, shared: Group) -> bool:
     try:
-        return look(desk.cluster, shared.name).is_settled
+        found = look(desk.cluster, shared.name)
+        return found.is_settled and found.counts == {"OZKCC": 1, "MEZKCC": 1}
     except ConnectError:
         return False
 

@@ -1,0 +1,199 @@
+"""One wave of a fleet: many toggles, verified together; and the brake between two waves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import polars as pl
+
+from kit import views
+from kit.cluster import Cluster
+from kit.errors import ConnectError, RunError
+from kit.migrate.clock import Clock
+from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.standing import KC, Standing, standing
+from kit.migrate.step import Change, Step
+from kit.migrate.toggle import NAMES, SETTLE_S, mode_path, not_following, not_moving, read_mode, write_mode
+from kit.migrate.values import Json
+from kit.model import KAFKA
+from kit.snapshot import Snapshot, observe
+
+WAVE, BRAKE = "wave", "brake"
+
+
+def wave_step(number: int, modes: Mapping[str, str | None], after: str, deadline_s: float = SETTLE_S) -> Step:
+    """Toggle these groups (id → what the toggle holds now)."""
+    changes = [Change(mode_path(group), before, after) for group, before in modes.items()]
+    return Step(
+        step_id=f"wave-{number:02d}",
+        kind=WAVE,
+        title=f"Toggle {len(modes)} groups to {NAMES[after]}'s assignment",
+        precondition="each has MEZKCCs alone and is settled",
+        verification=(
+            f"each group's members own what {NAMES[after]}'s assignment gives them, each partition is had, and its "
+            "committed offset moves on or has reached the end"
+        ),
+        deadline_s=deadline_s,
+        changes=tuple(changes),
+        undo=f"Each toggle that still holds {after!r} is set back.",
+        affects=(f"wave {number} toggles",),
+        parameters={"groups": tuple(modes), "before": dict(modes), "after": after},
+    )
+
+
+def brake_step(number: int, groups: Sequence[str], pause_s: float, lag_tolerance: int, read_ms: float) -> Step:
+    """Watch the groups toggled so far, and the cluster."""
+    return Step(
+        step_id=f"wave-{number:02d}-pause",
+        kind=BRAKE,
+        title=f"Watch {len(groups)} groups for {pause_s:g} s before the next wave",
+        precondition="none",
+        verification=(
+            f"their lag does not grow by more than {lag_tolerance} records, and a read of the cluster takes no longer "
+            f"than {read_ms:.0f} ms"
+        ),
+        deadline_s=pause_s + SETTLE_S,
+        undo="There is nothing to take back.",
+        parameters={
+            "groups": tuple(groups),
+            "pause_s": pause_s,
+            "lag_tolerance": lag_tolerance,
+            "read_ms": read_ms,
+        },
+    )
+
+
+class WaveActor:
+    """Writes each toggle on its own condition; one that can't be written doesn't keep the others back."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._at_first: dict[str, dict[str, Standing]] = {}
+
+    def check(self, step: Step) -> Checked:
+        found = self._look(step)
+        wrong = [problem for problem in (_not_ready(each) for each in found) if problem is not None]
+        if wrong:
+            return Checked(False, f"{len(wrong)} of {len(found)} groups aren't ready: {wrong[0]}")
+        return Checked(True, f"{len(found)} groups are settled")
+
+    def state(self, step: Step) -> StepState:
+        after = step.parameters["after"]
+        n_done = sum(self._mode(group) == after for group in _groups(step))
+        if n_done == len(_groups(step)):
+            return StepState.DONE
+        return StepState.PARTLY if n_done else StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        outcomes = []
+        for group, before in _before(step).items():
+            outcome = write_mode(self._cluster.zookeeper, group, before, str(step.parameters["after"]))
+            report([outcome])
+            outcomes.append(outcome)
+        return outcomes
+
+    def verify(self, step: Step) -> Verified:
+        found, after = self._look(step), str(step.parameters["after"])
+        first = self._at_first.setdefault(step.step_id, {each.group_id: each for each in found})
+        problems = {
+            each.group_id: not_following(each, after) or not_moving(first[each.group_id], each) for each in found
+        }
+        wrong = [f"{group}: {problem}" for group, problem in problems.items() if problem is not None]
+        if wrong:
+            return Verified(False, f"{len(wrong)} of {len(found)} groups don't follow yet: {wrong[0]}")
+        return Verified(True, f"{len(found)} groups follow {NAMES[after]}'s assignment")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: a group has plain Kafka consumers by now.
+        """
+        after, outcomes = str(step.parameters["after"]), []
+        with_kc = [each.group_id for each in self._look(step) if after == KAFKA and each.count(KC)]
+        if with_kc:
+            raise RunError(f"{with_kc[0]} has KCs: replace them by MEZKCCs before the toggle goes back")
+        written = {it.item for it in acted.outcomes if it.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN)}
+        for group, before in _before(step).items():
+            if mode_path(group) in written:
+                outcome = write_mode(self._cluster.zookeeper, group, after, before)
+                report([outcome])
+                outcomes.append(outcome)
+        return outcomes
+
+    def _look(self, step: Step) -> list[Standing]:
+        snapshot = observe_groups(self._cluster, _groups(step))
+        return [standing(snapshot, group) for group in _groups(step)]
+
+    def _mode(self, group: str) -> str | None:
+        return read_mode(self._cluster.zookeeper, group)[0]
+
+
+class BrakeActor:
+    """Changes nothing; fails when the groups or the cluster do badly."""
+
+    def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
+        self._cluster = cluster
+        self._clock = clock
+        self._began: dict[str, tuple[float, int]] = {}
+
+    def check(self, step: Step) -> Checked:
+        return Checked(True, f"{len(_groups(step))} groups were toggled")
+
+    def state(self, step: Step) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        """Raises:
+        RunError: the brake: lag or the time of a read are beyond their limits.
+        """
+        before = self._clock.monotonic()
+        snapshot = observe_groups(self._cluster, _groups(step))
+        now = self._clock.monotonic()
+        lag = int(views.group_lag(views.lag(snapshot)).filter(store=KAFKA)["lag"].sum())
+        began, lag_then = self._began.setdefault(step.step_id, (now, lag))
+        self._raise_beyond(step, lag - lag_then, (now - before) * 1000)
+        pause_s = float(str(step.parameters["pause_s"]))
+        if now - began < pause_s:
+            return Verified(False, f"watching for {pause_s:g} s")
+        evidence: dict[str, Json] = {"lag_growth": lag - lag_then, "read_ms": round((now - before) * 1000)}
+        return Verified(True, f"after {pause_s:g} s all is well", evidence)
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def _raise_beyond(self, step: Step, grown: int, read_ms: float) -> None:
+        tolerance, slowest = int(str(step.parameters["lag_tolerance"])), float(str(step.parameters["read_ms"]))
+        if grown > tolerance:
+            raise RunError(f"the brake: the lag of the toggled groups grew by {grown} records, more than {tolerance}")
+        if read_ms > slowest:
+            raise RunError(f"the brake: a read of the cluster took {read_ms:.0f} ms, more than {slowest:.0f} ms")
+
+
+def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
+    """One snapshot of these groups.
+
+    Raises:
+        ConnectError: something could not be read.
+    """
+    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
+    if not snapshot.read_errors.is_empty():
+        raise ConnectError(f"something could not be read: {snapshot.read_errors['error'][0]}")
+    return snapshot
+
+
+def _not_ready(found: Standing) -> str | None:
+    if set(found.counts) != {"MEZKCC"}:
+        return f"{found.group_id} has {found.counts or 'no member'}"
+    return None if found.is_settled else f"{found.group_id} is not settled"
+
+
+def _groups(step: Step) -> Sequence[str]:
+    return cast(Sequence[str], step.parameters["groups"])
+
+
+def _before(step: Step) -> Mapping[str, str | None]:
+    return cast(Mapping[str, "str | None"], step.parameters["before"])

@@ -1,0 +1,173 @@
+"""Many groups: scanned and planned at once, toggled in waves, stopped by the brake, toggled back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from kit.cluster import connect
+from kit.errors import InputError, NotFound, PlanError, UnsafePlan
+from kit.lab import Lab
+from kit.lab.consumers import Consumer
+from kit.lab.process import wait_until
+from kit.lab.python_members import PythonMember
+from kit.migrate.desk import Desk
+from kit.migrate.fleet import FleetWish, fleet
+from kit.migrate.plan import Plan
+from kit.migrate.rendering import plan_text
+from kit.migrate.standing import look
+from kit.migrate.states import RunState
+from kit.migrate.toggle import not_following
+from kit.profile import load_profile
+from kit.snapshot import observe
+from tests.interop.group import IS_SOAK, gauges_of
+
+GROUPS, PER_PROCESS, MANY = (50, 25, 1000) if IS_SOAK else (16, 8, 1000)
+TOPIC = "fleet-orders"
+
+
+@pytest.fixture(scope="module")
+def fleet_lab() -> Iterator[Lab]:
+    """One of its own: a fleet plan is for all groups."""
+    with Lab(brokers=1) as running:
+        running.create_topics({TOPIC: 2})
+        yield running
+
+
+@pytest.fixture
+def desk(fleet_lab: Lab, tmp_path: Path) -> Iterator[Desk]:
+    path = fleet_lab.folder / "offramp.toml"
+    path.write_text(fleet_lab.profile_toml(), encoding="utf-8")
+    with connect(load_profile(file=path)) as cluster:
+        yield Desk(cluster, tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def members(fleet_lab: Lab) -> Iterator[list[Consumer]]:
+    """Real groups of one MEZKCC each, in two processes, and one more in a process of its own."""
+    names = [f"fleet-{number:03d}" for number in range(GROUPS)]
+    started: list[Consumer] = []
+    for start in range(0, GROUPS, PER_PROCESS):
+        wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in names[start : start + PER_PROCESS]]
+        started += fleet_lab.start_python_members(wanted, wait=False)
+    started += fleet_lab.start_python_members([PythonMember("mezkcc", "fleet-999", [TOPIC])], wait=False)
+    for each in started:
+        each.await_ready(120)
+    producer = fleet_lab.start_producer(TOPIC, 50)
+    in_kafka = "KafkaOwnedPartitionsCount"
+    wait_until(lambda: all(gauges_of(each)[in_kafka] == 2 for each in started), "all in their Kafka groups", 120)
+    yield started
+    producer.stop()
+
+
+def approved(desk: Desk, plan: Plan) -> Plan:
+    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+    return plan
+
+
+def wish(to: str, wave: int = GROUPS // 3 + 1, **wishes: object) -> FleetWish:
+    return FleetWish(to, r"fleet-\d+", wave=wave, pause_s=1.0, stable_s=0.0, read_ms=10_000.0, **wishes)  # type: ignore[arg-type]
+
+
+def n_ready(desk: Desk) -> int:
+    return fleet(observe(desk.cluster, r"fleet-\d+"), "kafka", 0.0)["why_not"].null_count()
+
+
+def n_kafka(desk: Desk, names: Sequence[str]) -> int:
+    return sum(not_following(look(desk.cluster, name), "kafka") is None for name in names)
+
+
+def modes(desk: Desk) -> dict[str, str]:
+    client: KazooClient = desk.cluster.zookeeper
+    groups = [name for name in client.get_children("/consumers") if name.startswith("fleet-")]
+    paths = {name: f"/consumers/{name}/migration/mode" for name in groups}
+    return {name: client.get(path)[0].decode() for name, path in paths.items() if client.exists(path)}
+
+
+def test_groups_in_waves_and_back_at_once(desk: Desk, members: list[Consumer]) -> None:
+    wait_until(lambda: n_ready(desk) == len(members), "all are ready", 60)
+    plan = desk.plan_fleet(wish("kafka"))
+    assert [step.kind for step in plan.steps] == ["wave", "brake", "wave", "brake", "wave"]
+    desk.begin(approved(desk, plan)).act().raise_unless()
+    assert sorted(modes(desk)) == sorted(each.group for each in members)
+    assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in members)
+    back = desk.plan_fleet(wish("zookeeper", wave=0))
+    assert len(back.steps) == 1
+    desk.begin(approved(desk, back)).act().raise_unless()
+    assert set(modes(desk).values()) == {"zookeeper"}
+    assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 0 for each in members)
+
+
+def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Desk, members: list[Consumer]) -> None:
+    """The first wave's groups stay where they are until somebody takes them back."""
+    victim = members[-1]
+    names = ("fleet-000", "fleet-001", "fleet-999")
+    wait_until(lambda: gauges_of(victim)["KafkaOwnedPartitionsCount"] == 2, "it is well again", 60)
+    plan = desk.plan_fleet(wish("kafka", groups=names, wave=2, each_s=8.0))
+    run = desk.begin(approved(desk, plan))
+    run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
+    try:
+        ending = run.act()
+        assert ending.state is RunState.FAILED
+        assert "fleet-999" in ending.sentence
+    finally:
+        victim.resume()
+    assert {name: modes(desk)[name] for name in names} == dict.fromkeys(names, "kafka")
+    wait_until(lambda: n_kafka(desk, names) == len(names), "it is back, and follows", 60)
+    desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+    assert set(modes(desk).values()) == {"zookeeper"}
+
+
+def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Desk, fleet_lab: Lab) -> None:
+    client = KazooClient(fleet_lab.zookeeper_connect)
+    client.start(15)
+    try:
+        register_many(client)
+        began = time.monotonic()
+        plan = desk.plan_fleet(FleetWish("kafka", "many-.*", wave=50, stable_s=0.0, read_ms=10_000.0))
+        text = plan_text(plan)
+        seconds = time.monotonic() - began
+    finally:
+        client.stop()
+        client.close()
+    print(f"{MANY} groups scanned, planned and shown in {seconds:.1f} s")
+    assert len(plan.targets) == MANY
+    assert plan.subject == f"{MANY} groups"
+    assert f"many-{MANY - 1:04d}" in text
+    assert seconds < 10
+
+
+def register_many(client: KazooClient) -> None:
+    """Groups of one registered MEZKCC that owns both partitions; without a Kafka group."""
+    registration = {"version": 1, "subscription": {TOPIC: 1}, "pattern": "static", "timestamp": "1700000000000"}
+    for start in range(0, MANY, 50):
+        transaction = client.transaction()
+        for number in range(start, start + 50):
+            group = f"many-{number:04d}"
+            member, base = f"{group}_host-1-a", f"/consumers/{group}"
+            for path in ("", "/ids", "/owners", f"/owners/{TOPIC}", "/offsets", "/migration", "/migration/ids"):
+                transaction.create(base + path, b"")
+            payload = json.dumps(registration).encode()
+            transaction.create(f"{base}/ids/{member}", payload, ephemeral=True)
+            transaction.create(f"{base}/migration/ids/{member}", payload, ephemeral=True)
+            for partition in range(2):
+                transaction.create(f"{base}/owners/{TOPIC}/{partition}", f"{member}-0".encode(), ephemeral=True)
+        assert all(result is not None for result in transaction.commit())
+
+
+def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
+    with pytest.raises(InputError, match="not to 'elsewhere'"):
+        wish("elsewhere")
+    with pytest.raises(NotFound, match="no group 'nobody'"):
+        desk.plan_fleet(wish("kafka", groups=("nobody",)))
+    with pytest.raises(PlanError, match="its stage is all MEZKCC"):
+        desk.plan_fleet(wish("zookeeper", groups=("fleet-002",)))
+    with pytest.raises(PlanError, match="its newest member registered"):
+        desk.plan_fleet(FleetWish("kafka", r"fleet-\d+", groups=("fleet-002",), stable_s=86_400.0))
+    with pytest.raises(UnsafePlan, match="all_at_once"):
+        desk.plan_fleet(wish("kafka", wave=0))
