@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import polars as pl
 import typer
 
-from kit.cluster import connect
 from kit.errors import OfframpError, RunError
-from kit.migrate.desk import RUNS, VALID_FOR, Desk, operator
+from kit.migrate.desk import RUNS, VALID_FOR, operator
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
-from kit.migrate.plan import STOP, UNDO, Plan
+from kit.migrate.plan import STOP, UNDO
 from kit.migrate.record import list_runs, load_run
-from kit.migrate.rendering import event_text, plan_text, record_text
+from kit.migrate.rendering import record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
 from kit.migrate.toggle import SETTLE_S
-from kit.profile import load_profile
+from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
+from kit.operate_offsets import offsets_app
 from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
 
 plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
+plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset or import committed offsets.")
 
-RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder of plans and runs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
 RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
 
@@ -48,21 +45,19 @@ def plan_group(
     lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
     each: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
     look: Annotated[float, typer.Option(help="Seconds for which the group is looked at first.")] = 5.0,
-    undo_on_failure: Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")] = False,
-    override: Annotated[
-        list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
-    ] = None,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
     runs: RunsFolder = RUNS,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
         wish = Wish(group, to, canary, soak, stable, lag_tolerance, each, look, tuple(member or ()), on_failure)
         say(f"looking at {group} …")
-        _show_plan(desk.plan_group(wish, override or ()), as_json)
+        show_plan(desk.plan_group(wish, override or ()), as_json)
 
 
 @plan_app.command("fleet")
@@ -78,20 +73,18 @@ def plan_fleet(
         float | None, typer.Option(help="How long a read of them may take; by default 5 times now.")
     ] = None,
     each: Annotated[float, typer.Option(help="Seconds until all groups of a wave must follow.")] = SETTLE_S,
-    undo_on_failure: Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")] = False,
-    override: Annotated[
-        list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
-    ] = None,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
     runs: RunsFolder = RUNS,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
     """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, stable, lag_tolerance, read_ms, each, on_failure)
-        _show_plan(desk.plan_fleet(FleetWish(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
+        show_plan(desk.plan_fleet(FleetWish(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
 
 
 @plan_app.command("show")
@@ -103,9 +96,9 @@ def show(
     profile_file: ProfileFile = None,
 ) -> None:
     """Print a plan again, and what has changed since it was made. Writes nothing."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         found = desk.plan(plan)
-        _show_plan(found, as_json)
+        show_plan(found, as_json)
         dry = desk.dry_run(found)
         for difference in dry.differences:
             say(f"changed since: {difference.sentence}")
@@ -133,7 +126,7 @@ def approve(
     profile_file: ProfileFile = None,
 ) -> None:
     """Approve one plan, by typing its group's name and the beginning of its digest."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         found = desk.plan(plan)
         made = desk.approve(found, typed_subject, typed_digest, approver, timedelta(hours=hours))
         say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
@@ -142,20 +135,20 @@ def approve(
 
 def act(plan: Named, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
 
 
 def resume(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         wanted = RunState.UNDONE if load_run(runs / run).state in _GOING_BACK else RunState.VERIFIED
         _carry_out(desk.run(run), Run.resume, wanted)
 
 
 def undo(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Take back what a run did, the newest step first."""
-    with _desk(profile, profile_file, runs) as desk:
+    with open_desk(profile, profile_file, runs) as desk:
         _carry_out(desk.run(run), Run.undo, RunState.UNDONE)
 
 
@@ -190,22 +183,6 @@ def register(app: typer.Typer) -> None:
     """Put the verbs that belong to no noun on the command line."""
     for verb, name in ((approve, None), (act, None), (resume, None), (undo, None), (verify, None), (list_, "runs")):
         app.command(name)(verb)
-
-
-@contextmanager
-def _desk(profile: str | None, profile_file: Path | None, runs: Path) -> Iterator[Desk]:
-    with refusals(), connect(load_profile(profile, profile_file)) as cluster:
-        yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
-
-
-def _show_plan(plan: Plan, as_json: bool) -> None:
-    if as_json:
-        from kit.migrate.values import readable
-
-        typer.echo(readable(plan.to_json()))
-        return
-    typer.echo(plan_text(plan))
-    say(f"approve it: offramp approve {plan.digest[:8]}")
 
 
 def _carry_out(run: Run, verb: Callable[[Run], Ending], wanted: RunState) -> None:

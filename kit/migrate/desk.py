@@ -22,6 +22,8 @@ from kit.migrate.event import Event
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish, plan_group
 from kit.migrate.lock import ZookeeperLock
+from kit.migrate.offset_performer import OffsetsPerformer
+from kit.migrate.offset_steps import STEP_KINDS
 from kit.migrate.performer import Performer
 from kit.migrate.plan import Plan, load_plan, save_plan
 from kit.migrate.record import load_run
@@ -156,6 +158,8 @@ class Desk:
         )
 
     def _performer(self, plan: Plan) -> Performer:
+        if {step.kind for step in plan.steps} <= set(STEP_KINDS):
+            return OffsetsPerformer(self.cluster)
         if plan.kind == fleet.KIND:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:

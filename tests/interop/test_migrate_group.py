@@ -260,3 +260,39 @@ def test_every_stage_is_on_the_path() -> None:
     from kit.analyze.stages import STAGES
 
     assert [stage for stage in STAGES if stage in PATH] == list(PATH)
+
+
+def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
+    """Copied to Kafka when nobody is there, exported, reset, and taken back."""
+    shared = old_group(group, 1)
+    topic = next(iter(shared.topics))
+    shared.await_(lambda: all((shared.offset(topic, number) or 0) > 3 for number in range(12)), "offsets")
+    common = ["--runs", str(tmp_path), "--profile-file", str(profile.file)]
+
+    def offramp(*arguments: str, options: list[str] = common, code: int = 0) -> str:
+        done = CliRunner().invoke(app, [*arguments, *options])
+        assert done.exit_code == code, done.output
+        return done.output
+
+    def carried_out(*plan: str) -> str:
+        digest = next(line.split()[-1] for line in offramp(*plan).splitlines() if line.startswith("digest:"))
+        offramp("approve", digest[:8], "--subject", shared.name, "--digest", digest[:8])
+        return offramp("act", digest[:8])
+
+    copy = ("plan", "offsets", "copy", "--from", "zookeeper", "--to", "kafka", "-g", shared.name)
+    reset = ("plan", "offsets", "reset", "--store", "zookeeper", "-g", shared.name, "--to")
+    assert "no_members" in offramp(*reset, "-2", "--allow-backwards", code=15)
+    shared.producer.stop()
+    shared.members[0].stop()
+    assert "VERIFIED" in carried_out(*copy)
+    file = tmp_path / "offsets.csv"
+    offramp("plan", "offsets", "export", str(file), "--store", "kafka", "-g", shared.name, options=common[2:])
+    assert len(file.read_text(encoding="utf-8").splitlines()) > 12
+    before = shared.offset(topic, 0)
+    assert "never_backwards" in offramp(*reset, "-2", code=15)
+    assert "VERIFIED" in carried_out(*reset, "-2", "--allow-backwards")
+    assert shared.offset(topic, 0) == (before or 0) - 2
+    run_id = sorted(path.name for path in tmp_path.iterdir() if "reset" in path.name)[-1]
+    assert "UNDONE" in offramp("undo", run_id)
+    assert shared.offset(topic, 0) == before
+    offramp(*reset, "yesterday", code=2)
