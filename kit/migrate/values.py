@@ -14,6 +14,7 @@ from kit.errors import InputError
 Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]", Mapping[str, "Json"], None]
 """What JSON can hold; a list becomes a tuple in here, so that nobody changes it after it was approved."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=dict)
 _SECRET_KEY = re.compile(
     r"(?:^|[._\- ])(?:password|passwd|passphrase|secret|credentials?|(?:private|api|secret|access)[._-]?key"
     r"|(?:access|auth|bearer)[._-]?token|jaas[._-]?config)$",
@@ -56,7 +57,7 @@ def frozen_mapping(value: Mapping[str, Json], where: str) -> Mapping[str, Json]:
 
 def canonical(value: Json) -> str:
     """The one spelling of a value: ASCII, sorted keys, no blanks."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, default=dict)
+    return _CANONICAL.encode(value)
 
 
 def readable(value: Json) -> str:
@@ -83,6 +84,8 @@ def secrets_in(value: object, where: str) -> Iterator[str]:
 
     A reference (``{"env": …}`` or ``{"file": …}``, as in ``offramp.toml``) is none.
     """
+    if value is None or isinstance(value, int | float):
+        return
     if isinstance(value, Mapping):
         for key, item in value.items():
             place = f"{where}/{key}"
