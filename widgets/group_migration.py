@@ -212,6 +212,13 @@ class GroupMigration(Procedure):
         self.sentence = f"Plan {plan.digest[:8]} has {len(plan.steps)} step{'s' * (len(plan.steps) > 1)}."
         self._rehearse()
 
+    def _reached(self) -> None:
+        """What was wished is so: the next stage is proposed, unless somebody chose another one meanwhile."""
+        was = self.to_stage
+        self.refresh()
+        if self.record is not None and self.to_stage == was == self.record.plan.parameters["to_stage"]:
+            self.to_stage = self.next_stage
+
     @t.validate("to_stage")
     def _known_stage(self, proposal: Any) -> str:
         if proposal["value"] not in PATH:

@@ -335,6 +335,10 @@ class Procedure(t.HasTraits):
             self.direction = ""
         self.sentence = ending.sentence
         ending.raise_unless(self._goal)
+        self._reached()
+
+    def _reached(self) -> None:
+        """A run ended as it should."""
 
     # What others tell
 
@@ -371,20 +375,21 @@ class Procedure(t.HasTraits):
     def _look_for_runs(self) -> None:
         """Another process may have begun a run of this subject, or gone on with the one shown."""
         with self._at_record:
-            if self._run is not None:
-                return
+            if self.busy:
+                return  # A run that is just being made can't be read yet.
             names = frozenset(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else frozenset()
             if self.record is not None and _size(self.record) != self._seen[1]:
                 self.record = load_run(self.record.folder)
             if names != self._seen[0]:
                 self.record = self._newest()
-            self._seen = (names, 0 if self.record is None else _size(self.record))
+            # What could not be read may have been in the making: it is looked at again.
+            self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
     def _newest(self) -> RunRecord | None:
         """Of this subject: the newest run that isn't over, else the newest one."""
         every = in_order(list_runs(self.runs))
         broken = [row.error or "" for row in every if row.error is not None]
-        self.untrusted = f"{len(broken)} runs can't be trusted, the last one: {broken[-1]}" if broken else ""
+        self.untrusted = _untrusted(broken)
         rows = [row for row in every if (row.subject, row.kind) == (self.subject, self.kind)]
         rows = [row for row in rows if row.cluster_id == self.cluster_id]
         unfinished = [row for row in rows if row.state not in {str(state) for state in OVER}]
@@ -454,3 +459,10 @@ class Procedure(t.HasTraits):
 
 def _size(record: RunRecord) -> int:
     return (record.folder / EVENTS).stat().st_size
+
+
+def _untrusted(errors: list[str]) -> str:
+    if not errors:
+        return ""
+    count = "A run's evidence" if len(errors) == 1 else f"The evidence of {len(errors)} runs"
+    return f"{count} in this folder can't be read or was edited: {errors[-1]}"

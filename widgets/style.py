@@ -2,7 +2,8 @@
 
 STYLE = """<style>
 .offramp { font-size: var(--jp-ui-font-size1, 13px); color: var(--jp-ui-font-color1, #1c2733); line-height: 1.45;
-  max-width: 72rem; overflow: visible; }
+  max-width: 72rem; overflow: visible; padding: .2rem; }
+.offramp .widget-box { overflow: visible; }
 .offramp .widget-html, .offramp .widget-html-content { line-height: 1.45; color: inherit; overflow: visible;
   font-size: inherit; height: auto; }
 .offramp h2 { font-size: 1.3em; margin: 0 0 .2em; } .offramp p { margin: .25em 0; }
@@ -18,8 +19,9 @@ STYLE = """<style>
   background: var(--jp-layout-color2, #eee); overflow-wrap: anywhere; }
 .offramp .todo { border-left: 4px solid var(--jp-warn-color1, #f57c00); padding: .3em .7em;
   background: var(--jp-layout-color2, #eee); font-weight: 600; }
-.offramp ol.stages { list-style: none; display: flex; flex-wrap: wrap; gap: .35em; margin: .4em 0; padding: 0; }
-.offramp ol.stages li { flex: 1 1 7.5rem; border: 1px solid var(--jp-border-color1, #bbb); border-radius: 4px;
+.offramp ol.stages { list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(6.5rem, 1fr));
+  gap: .35em; margin: .4em 0; padding: 0; }
+.offramp ol.stages li { border: 1px solid var(--jp-border-color1, #bbb); border-radius: 4px;
   padding: .35em .6em; background: var(--jp-layout-color1, #fff); }
 .offramp ol.stages li small { display: block; color: var(--jp-ui-font-color2, #555); }
 .offramp ol.stages li.here { border: 2px solid var(--jp-brand-color1, #1976d2); font-weight: 600;

@@ -111,13 +111,15 @@ class Wizard:
         self.expect("✓ VERIFIED", RUN_MS)
 
     def picture(self, name: str) -> None:
+        """For people to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.all.get_by_role("heading", name="Migration of group").scroll_into_view_if_needed()
         self.all.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
 def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
-    tab.page.set_viewport_size({"width": 1240, "height": 1900})
+    tab.page.set_viewport_size({"width": 1500, "height": 2200})
     notebook.open(site.jupyter.address("migrate.ipynb"))
     notebook.run_all("nothing was changed")
     wizard.all.scroll_into_view_if_needed()
@@ -137,6 +139,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     expect(wizard.all.locator('[aria-current="step"]')).to_contain_text("4. Kafka coordination", timeout=STEP_MS)
     assert [(run.state, run.plan_digest) for run in list_runs(site.runs)] == [("VERIFIED", digest)]
     expect(wizard.all.get_by_role("link", name="download it")).to_be_visible()
+    expect(wizard.all.get_by_text("can't be read or was edited")).to_have_count(0)
     wizard.picture("wizard-light")
     notebook.use_theme("JupyterLab Dark", False)
     wizard.picture("wizard-dark")

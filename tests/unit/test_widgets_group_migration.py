@@ -215,8 +215,8 @@ def test_the_whole_path_and_back(model, toy):
         done(model, stage)
         assert model.verify() == f"Run {model.record.run_id} is VERIFIED: Every step was carried out and verified."
         assert (model.plan, model.approval) == (None, None)
-        model.refresh()
         assert model.standing.stage == stage
+        assert model.to_stage == (PATH[PATH.index(stage) + 1] if stage != PATH[-1] else stage)
         assert "rollback" in model.possible
     assert (toy.flavours, toy.mode) == ([KC] * 3, "kafka")
     for stage in reversed(PATH[:-1]):
@@ -231,6 +231,17 @@ def test_the_whole_path_and_back(model, toy):
     assert (toy.flavours, toy.mode) == ([OZKCC] * 3, "zookeeper")
     with pytest.raises(IllegalMove, match="no stage before it"):
         model.plan_rollback()
+
+
+def test_what_was_chosen_while_a_run_went_on_stays_chosen(model, toy):
+    approved(model)
+    toy.gate.clear()
+    model.act()
+    until(lambda: model.instruction)
+    model.to_stage = "all KC"
+    toy.gate.set()
+    model.wait(20)
+    assert (model.standing.stage, model.to_stage) == ("canary MEZKCC", "all KC")
 
 
 def test_a_way_back_leads_back(model):
@@ -401,7 +412,18 @@ def test_edited_evidence_is_told_and_not_shown_as_true(model, toy, tmp_path):
     model.refresh()
     assert "does not follow" in model.watch_error
     assert (again := open_toy(toy, tmp_path / "runs")).record is None
-    assert "1 runs can't be trusted, the last one: " in again.untrusted
+    assert "A run's evidence in this folder can't be read or was edited: " in again.untrusted
+
+
+def test_a_run_in_the_making_by_another_process_is_read_once_it_is_there(model, toy, tmp_path):
+    done(model)
+    folder = model.record.folder
+    (folder / "events.jsonl").rename(tmp_path / "events.jsonl")
+    other = open_toy(toy, tmp_path / "runs")
+    assert (other.record, bool(other.untrusted)) == (None, True)
+    (tmp_path / "events.jsonl").rename(folder / "events.jsonl")
+    other.refresh()
+    assert (other.record.state, other.untrusted) == (RunState.VERIFIED, "")
 
 
 def test_the_watch_goes_on_over_an_outage_and_stops_when_told(model, toy):
