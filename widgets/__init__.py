@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["migrate", "open_group", "wizard"]
 
+_opened: list[GroupMigration] = []
+
 
 def open_group(
     profile: Profile | str | None, group_id: str, runs: Path | str = "", cluster_id: str = ""
 ) -> GroupMigration:
-    """The model of one group's migration, connected.
+    """The model of one group's migration, connected. One of this group that was opened here before watches no more.
 
     Args:
         runs: the folder of plans and evidence; empty: ``runs`` beside ``offramp.toml``.
@@ -40,10 +42,15 @@ def open_group(
 
     connection = Connection(profile, runs, cluster_id)
     try:
-        return GroupMigration(connection.desk, connection.look, group_id, connection.close)
+        migration = GroupMigration(connection.desk, connection.look, group_id, connection.close)
     except BaseException:
         connection.close()
         raise
+    for earlier in _opened:  # A cell that is run again must not leave a thread behind each time.
+        if (earlier.cluster_id, earlier.group_id) == (migration.cluster_id, group_id):
+            earlier.stop_watching()
+    _opened.append(migration)
+    return migration
 
 
 def wizard(migration: GroupMigration) -> GroupWizard:

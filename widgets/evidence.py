@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -51,8 +52,14 @@ def phases(record: RunRecord) -> pl.DataFrame:
         for step_id, phase, began, ended in _stretches(record)
     ]
     at_us = pl.Datetime("us", "UTC")
-    schema = {"step": pl.String, "phase": pl.String, "began_at": at_us, "ended_at": at_us, "seconds": pl.Float64}
-    return pl.DataFrame(rows, schema=pl.Schema(schema), orient="row")
+    schema: dict[str, Any] = {
+        "step": pl.String,
+        "phase": pl.String,
+        "began_at": at_us,
+        "ended_at": at_us,
+        "seconds": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def timeline(record: RunRecord) -> alt.Chart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -21,7 +22,7 @@ _WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 def members(standing: Standing) -> pl.DataFrame:
     """One row per member: member_id, flavour, host, n_partitions, share (of all partitions), lag, since."""
     rows = [_member(standing, member) for member in standing.members]
-    schema = {
+    schema: dict[str, Any] = {
         "member_id": pl.String,
         "flavour": pl.String,
         "host": pl.String,
@@ -30,7 +31,7 @@ def members(standing: Standing) -> pl.DataFrame:
         "lag": pl.Int64,
         "since": pl.Datetime("us", "UTC"),
     }
-    return pl.DataFrame(rows, schema=pl.Schema(schema))
+    return pl.DataFrame(rows, schema=schema)
 
 
 def checks(found: Iterable[Finding]) -> pl.DataFrame:
@@ -82,7 +83,7 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
         )
         for it in (step_progress(record) if record else ())
     ]
-    schema = {
+    schema: dict[str, Any] = {
         "step": pl.Int64,
         "title": pl.String,
         "phase": pl.String,
@@ -92,7 +93,7 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
         "seconds": pl.Float64,
         "sentence": pl.String,
     }
-    return pl.DataFrame(rows, schema=pl.Schema(schema), orient="row")
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def outcomes(record: RunRecord | None) -> pl.DataFrame:
@@ -110,14 +111,14 @@ def verifications(record: RunRecord) -> pl.DataFrame:
     rows = [
         (it.at, it.step_id, it.outcome, it.duration_ms, it.sentence) for it in record.events if it.event == "verified"
     ]
-    schema = {
+    schema: dict[str, Any] = {
         "at": pl.String,
         "step": pl.String,
         "outcome": pl.String,
         "duration_ms": pl.Int64,
         "sentence": pl.String,
     }
-    return pl.DataFrame(rows, schema=pl.Schema(schema), orient="row")
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def pauses(record: RunRecord) -> pl.DataFrame:

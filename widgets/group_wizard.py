@@ -64,7 +64,7 @@ class GroupWizard(ipw.VBox):
     def _standing(self) -> list[ipw.Widget]:
         return [
             self._html(lambda m: fragments.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
-            self._html(lambda m: fragments.alert(m.watch_error), "watch_error"),
+            self._html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
             self._html(_members_and_lag, "lags"),
         ]
 
@@ -176,6 +176,12 @@ def _head(model: GroupMigration) -> str:
 def _status(model: GroupMigration) -> str:
     told = f"… {model.busy}" if model.busy else model.sentence or "Nothing is going on."
     return f'<p role="status"><strong>{escape(told)}</strong></p>'
+
+
+def _not_watching(model: GroupMigration) -> str:
+    if model.is_watching:
+        return ""
+    return f"Not refreshed any more: the last look was at {model.standing.observed_at:%H:%M:%S} UTC."
 
 
 def _members_and_lag(model: GroupMigration) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import ipywidgets as ipw
@@ -169,6 +170,12 @@ def test_a_changed_field_voids_the_plan(view, model):
     assert button(view, "Approve this plan").disabled
 
 
+def test_numbers_that_are_not_refreshed_any_more_say_so(view, model):
+    assert "Not refreshed any more" not in text(view)
+    model.stop_watching()
+    assert "Not refreshed any more: the last look was at " in text(view)
+
+
 def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, toy):
     plan = planned(view, model)
     model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
@@ -176,7 +183,7 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     toy.gate.clear()
     model.act()
     while not model.instruction:
-        pass
+        time.sleep(0.01)
     assert "By hand, now: Now replace one OZKCC by one MEZKCC." in text(view)
     assert "It is being carried out from here." in text(view)
     assert not button(view, "Stop").disabled
