@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import polars as pl
 import typer
 
 from kit.errors import OfframpError, RunError
-from kit.migrate.desk import RUNS, VALID_FOR, operator
+from kit.migrate.desk import VALID_FOR, operator
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import STOP, UNDO
@@ -21,8 +22,9 @@ from kit.migrate.rendering import record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
 from kit.migrate.toggle import SETTLE_S
-from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
+from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, runs_of, show_plan
 from kit.operate_offsets import offsets_app
+from kit.profile import load_profile
 from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
 
 plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -47,7 +49,7 @@ def plan_group(
     look: Annotated[float, typer.Option(help="Seconds for which the group is looked at first.")] = 5.0,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -75,7 +77,7 @@ def plan_fleet(
     each: Annotated[float, typer.Option(help="Seconds until all groups of a wave must follow.")] = SETTLE_S,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -90,7 +92,7 @@ def plan_fleet(
 @plan_app.command("show")
 def show(
     plan: Named,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -121,7 +123,7 @@ def approve(
     ],
     approver: Annotated[str | None, typer.Option("--by", help="Who approves; by default who is logged in.")] = None,
     hours: Annotated[float, typer.Option(help="For how long it may be carried out.")] = VALID_FOR / timedelta(hours=1),
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
@@ -133,29 +135,30 @@ def approve(
         say(f"carry it out: offramp act {found.digest[:8]}")
 
 
-def act(plan: Named, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
     with open_desk(profile, profile_file, runs) as desk:
         _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
 
 
-def resume(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
     with open_desk(profile, profile_file, runs) as desk:
-        wanted = RunState.UNDONE if load_run(runs / run).state in _GOING_BACK else RunState.VERIFIED
-        _carry_out(desk.run(run), Run.resume, wanted)
+        found = desk.run(run)
+        wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
+        _carry_out(found, Run.resume, wanted)
 
 
-def undo(run: RunId, runs: RunsFolder = RUNS, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Take back what a run did, the newest step first."""
     with open_desk(profile, profile_file, runs) as desk:
         _carry_out(desk.run(run), Run.undo, RunState.UNDONE)
 
 
-def verify(run: RunId, runs: RunsFolder = RUNS) -> None:
+def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
     with refusals():
-        record = load_run(runs / run)
+        record = load_run(_folder(runs, profile, profile_file) / run)
         typer.echo(record_text(record))
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
             raise RunError(f"run {run} is {record.state}: {record.sentence}")
@@ -163,16 +166,23 @@ def verify(run: RunId, runs: RunsFolder = RUNS) -> None:
 
 def list_(
     run: Annotated[str | None, typer.Argument(help="One run, shown whole.")] = None,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
 ) -> None:
-    """List all runs, or show one."""
+    """List all runs, or show one. Reads the folder, no cluster."""
     with refusals():
+        folder = _folder(runs, profile, profile_file)
         if run is not None:
-            typer.echo(record_text(load_run(runs / run)))
+            typer.echo(record_text(load_run(folder / run)))
             return
-        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in list_runs(runs)]
+        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in list_runs(folder)]
         print_rows(pl.DataFrame(rows, schema=dict.fromkeys(_COLUMNS, pl.String)), as_json)
+
+
+def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
+    return runs or runs_of(load_profile(profile, profile_file))
 
 
 _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")

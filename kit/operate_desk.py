@@ -14,10 +14,12 @@ from kit.migrate.desk import Desk
 from kit.migrate.plan import Plan
 from kit.migrate.rendering import event_text, plan_text
 from kit.migrate.values import readable
-from kit.profile import load_profile
+from kit.profile import Profile, load_profile
 from kit.terminal import refusals, say
 
-RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder of plans and runs.")]
+RunsFolder = Annotated[
+    Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
@@ -26,10 +28,17 @@ UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Take bac
 
 
 @contextmanager
-def open_desk(profile: str | None, profile_file: Path | None, runs: Path) -> Iterator[Desk]:
+def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Desk]:
     """The operator's desk, at which events and requests are told on standard error."""
-    with refusals(), connect(load_profile(profile, profile_file)) as cluster:
-        yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with connect(chosen) as cluster:
+            yield Desk(cluster, runs or runs_of(chosen), say=say, tell=lambda event: say(event_text(event)))
+
+
+def runs_of(profile: Profile) -> Path:
+    """Beside ``offramp.toml``, wherever one stands."""
+    return profile.file.parent / "runs"
 
 
 def show_plan(plan: Plan, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kit.errors import InputError
-from kit.migrate.desk import RUNS, operator
+from kit.migrate.desk import operator
 from kit.migrate.offsets import (
     PlanOptions,
     Reset,
@@ -50,7 +50,7 @@ def copy(
     skip_backwards: Skip = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -77,7 +77,7 @@ def reset(
     new_groups: New = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -102,7 +102,7 @@ def import_(
     new_groups: New = False,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
-    runs: RunsFolder = RUNS,
+    runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -126,7 +126,7 @@ def export(
     profile_file: ProfileFile = None,
 ) -> None:
     """Save offsets to a file, as a backup or to bring them elsewhere. Reads only."""
-    with open_desk(profile, profile_file, RUNS) as desk:
+    with open_desk(profile, profile_file, None) as desk:
         count = export_offsets(desk.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC))
         say(f"{count} offsets saved to {file}")
 

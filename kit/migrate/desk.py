@@ -12,9 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from kit.cluster import Cluster
-from kit.errors import EvidenceError, NotFound, PlanError
+from kit.errors import EvidenceError, InputError, NotFound, PlanError
 from kit.migrate import fleet, group
-from kit.migrate.approval import Approval, approve, load_approval, save_approval
+from kit.migrate.approval import SHORTEST_PREFIX, Approval, approve, load_approval, save_approval
 from kit.migrate.clock import Clock
 from kit.migrate.deploy import deployer_of
 from kit.migrate.dry_run import DryRun, dry_run
@@ -74,18 +74,23 @@ class Desk:
         return plan
 
     def plan(self, named: str) -> Plan:
-        """A kept plan, by its digest's first characters or by its file.
+        """A kept plan, by eight or more of its digest's first characters or by its file.
 
         Raises:
+            InputError: fewer characters.
             NotFound: there is none, or several begin so.
             PlanError: it was edited, or can't be read.
         """
         if named.endswith(".json"):
             return load_plan(Path(named))
-        found = [path for path in self.plan_files() if path.name.startswith(named[:PREFIX].lower())]
+        if len(named) < SHORTEST_PREFIX:
+            raise InputError(f"name a plan by at least {SHORTEST_PREFIX} characters of its digest, not by {named!r}")
+        begin = named.lower()
+        plans = [load_plan(path) for path in self.plan_files() if path.stem.startswith(begin[:PREFIX])]
+        found = [plan for plan in plans if plan.digest.startswith(begin)]
         if len(found) != 1:
             raise NotFound(f"{len(found)} plans in {self.runs / PLANS} begin with {named!r}")
-        return load_plan(found[0])
+        return found[0]
 
     def plan_files(self) -> list[Path]:
         """Of the plans kept, the oldest first."""

@@ -127,7 +127,7 @@ def list_runs(root: Path) -> tuple[RunRow, ...]:
     Raises:
         EvidenceError: ``root`` itself can't be read.
     """
-    return tuple(_row(folder) for folder in _folders(root))
+    return tuple(sorted(map(_row, _folders(root)), key=lambda row: (row.started_at or row.run_id, row.run_id)))
 
 
 def event_rows(root: Path) -> list[dict[str, str | int | None]]:
