@@ -223,13 +223,14 @@ class KafkaMember:
 class Child:
     """A program that reads records on its standard input; its output goes where ours goes."""
 
+    name: str
     process: subprocess.Popen[bytes]
 
     @classmethod
     def start(cls, command: Sequence[str]) -> Child:
         """Raises InputError when it can't be started."""
         try:
-            return cls(subprocess.Popen(list(command), stdin=subprocess.PIPE, start_new_session=True))
+            return cls(command[0], subprocess.Popen(list(command), stdin=subprocess.PIPE, start_new_session=True))
         except OSError as error:
             raise InputError(f"{command[0]} can't be started: {error.strerror}") from None
 
@@ -239,7 +240,7 @@ class Child:
         try:
             self.process.stdin.close()
         except OSError:
-            sys.stderr.write(f"process {self.process.pid} was gone before its input ended\n")
+            sys.stderr.write(f"{self.name} (process {self.process.pid}) was gone before its input ended\n")
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
