@@ -52,7 +52,8 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m pytest -q -m slow tests/property
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/servers tests/interop tests/notebooks tests/browser
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/servers tests/interop
+	@$(BIN)/python -m pytest tests/notebooks tests/browser
 
 soak: setup ## The long form of the consumers' tests: 50 toggles, 100 joins, long simulations (half an hour)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property -s --timeout=1800

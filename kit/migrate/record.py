@@ -244,9 +244,15 @@ def _folders(root: Path) -> list[Path]:
     try:
         if not root.exists():
             return []
-        return sorted(path for path in root.iterdir() if path.is_dir() and _RUN_ID.match(path.name))
+        return sorted(path for path in root.iterdir() if path.is_dir() and _is_run(path))
     except OSError as error:
         raise EvidenceError(f"{root} can't be read: {error.strerror}") from error
+
+
+def _is_run(folder: Path) -> bool:
+    """Reports have such names too, but other files; one with none at all was a run."""
+    names = {path.name for path in folder.iterdir()}
+    return bool(_RUN_ID.match(folder.name)) and (not names or not names.isdisjoint((PLAN, APPROVAL, EVENTS)))
 
 
 def _row(folder: Path) -> RunRow:
