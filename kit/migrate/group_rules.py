@@ -73,7 +73,11 @@ def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
 
 
 def _lag(before: Standing, now: Standing) -> Finding:
-    lags = [sum(position.lag or 0 for position in each.positions.values()) for each in (before, now)]
+    both = [pair for pair in now.positions if pair in before.positions]
+    known = [pair for pair in both if before.positions[pair].lag is not None and now.positions[pair].lag is not None]
+    if len(known) < len(both):
+        return LAG.found(None, f"The lag of {len(both) - len(known)} partitions is not known.")
+    lags = [sum(each.positions[pair].lag or 0 for pair in known) for each in (before, now)]
     seconds = (now.observed_at - before.observed_at).total_seconds()
     grown = lags[1] - lags[0]
     return LAG.found(grown <= GROWN_BY, f"It went from {lags[0]} to {lags[1]} records in {seconds:.0f} s.")

@@ -10,7 +10,7 @@ from kit.migrate.clock import Clock
 from kit.migrate.deploy import Deployer, Swap
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.raised_offsets import raise_zookeeper_offsets
-from kit.migrate.standing import OZKCC, MemberStanding, Standing, look, told
+from kit.migrate.standing import OZKCC, MemberStanding, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.toggle import NAMES
 from kit.migrate.values import Json
@@ -48,8 +48,8 @@ def replace_step(
         step_id=step_id,
         kind=KIND,
         title=f"Replace {count} {from_flavour}{plural} of {group_id} by {to_flavour}{plural}",
-        precondition=f"the group has {_counted(before)}{needed}, and each partition has one of them",
-        verification=f"the group has {_counted(after)}, and each partition has one of them",
+        precondition=f"the group has {counted(before)}{needed}, and each partition has one of them",
+        verification=f"the group has {counted(after)}, and each partition has one of them",
         deadline_s=each_s,
         changes=tuple(items),
         undo=f"Each new {to_flavour} is replaced by a {from_flavour} again, the newest first.",
@@ -91,12 +91,12 @@ class ReplaceActor:
         mode = step.parameters["mode"]
         is_resumed = step.step_id in self._begun and _is_on_the_way(found.counts, before, after)
         if found.counts != before and not is_resumed:
-            return Checked(False, f"expected {_counted(before)}, found {_counted(found.counts)}")
+            return Checked(False, f"expected {counted(before)}, found {counted(found.counts)}")
         if mode is not None and found.effective_mode != mode:
             return Checked(False, f"{NAMES[str(mode)]}'s assignment must be in force, found {found.effective_mode}")
         if found.counts == before and not found.is_settled:
-            return Checked(False, f"the group is not settled: {_unsettled(found)}")
-        return Checked(True, f"found {_counted(found.counts)}; each of {len(found.partitions)} partitions is consumed")
+            return Checked(False, f"the group is not settled: {found.unsettled}")
+        return Checked(True, f"found {counted(found.counts)}; each of {len(found.partitions)} partitions is consumed")
 
     def state(self, step: Step) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
@@ -110,31 +110,29 @@ class ReplaceActor:
         before, after = _counts(step, "before"), _counts(step, "after")
         outcomes = []
         if _direction(before, after)[1] == OZKCC:
-            outcomes.append(self._raise_offsets(step, report))
+            outcomes.append(self._raise_offsets(step))
             report(outcomes)
+            if outcomes[0].outcome == Outcome.REFUSED:
+                return outcomes  # An old consumer would read again what the group has committed.
         return [*outcomes, *self._replace(step, before, after, report)]
 
     def verify(self, step: Step) -> Verified:
         found, after = self._look(step), _counts(step, "after")
         if found.counts != after:
-            return Verified(False, f"expected {_counted(after)}, found {_counted(found.counts)}")
+            return Verified(False, f"expected {counted(after)}, found {counted(found.counts)}")
         if not found.is_settled:
-            return Verified(False, f"the group is not settled: {_unsettled(found)}")
+            return Verified(False, f"the group is not settled: {found.unsettled}")
         twice = _had_twice(found)
         if twice:
             return Verified(False, f"{told(twice)} are had by two members")
         shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in found.members}
-        return Verified(True, f"the group has {_counted(after)}; each partition has one of them", {"shares": shares})
+        return Verified(True, f"the group has {counted(after)}; each partition has one of them", {"shares": shares})
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         before, after = _counts(step, "before"), _counts(step, "after")
         kept = [
             ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.outcomes if it.item == OFFSETS
         ]
-        if before.get(OZKCC, 0) > after.get(OZKCC, 0):
-            kept_now = self._raise_offsets(step, report)
-            if kept_now.outcome == Outcome.REFUSED:
-                raise RunError(str(kept_now.error))
         return [*kept, *self._replace(step, after, before, report, backwards=True)]
 
     def _replace(
@@ -165,6 +163,9 @@ class ReplaceActor:
         victim = _victim(found, step, from_flavour) if found.count(from_flavour) > goal.get(from_flavour, 0) else None
         group = str(step.parameters["group"])
         member, client_id, host = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
+        raised = self._raise_offsets(step) if to_flavour == OZKCC else None
+        if raised is not None and raised.outcome == Outcome.REFUSED:
+            return ItemOutcome(item, Outcome.REFUSED, from_flavour, None, f"{OFFSETS}: {raised.error}")
         here = {each.member_id for each in found.members if each.flavour == to_flavour}
         try:
             swap = Swap(group, member, client_id, host, from_flavour, to_flavour, number)
@@ -176,7 +177,9 @@ class ReplaceActor:
         if arrived is None:
             why = f"no new {to_flavour} was seen, or {member or 'the old one'} did not leave, in {_each_s(step):g} s"
             return ItemOutcome(item, Outcome.UNKNOWN, before, None, why)
-        after: Json = {"flavour": to_flavour, "member": arrived, "said": said}
+        after: dict[str, Json] = {"flavour": to_flavour, "member": arrived, "said": said}
+        if raised is not None:
+            after["offsets_raised"] = raised.after
         return ItemOutcome(item, Outcome.CONFIRMED, before, after)
 
     def _await(self, step: Step, gone: str, here: set[str], flavour: str, report: Report) -> str | None:
@@ -192,7 +195,7 @@ class ReplaceActor:
             self._clock.sleep(self._poll_s)
         return None
 
-    def _raise_offsets(self, step: Step, report: Report) -> ItemOutcome:
+    def _raise_offsets(self, step: Step) -> ItemOutcome:
         """An old consumer reads ZooKeeper's offsets alone: none may be behind what the group committed to Kafka."""
         raised, refused = raise_zookeeper_offsets(self._cluster, self._look(step))
         words: Json = {pair: list(change) for pair, change in raised.items()}
@@ -253,11 +256,3 @@ def _counts(step: Step, name: str) -> Counts:
 
 def _each_s(step: Step) -> float:
     return float(str(step.parameters["each_s"]))
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {flavour}" for flavour, count in sorted(counts.items()) if count) or "no member"
-
-
-def _unsettled(found: Standing) -> str:
-    return f"nobody has {told(found.unconsumed)}" if found.unconsumed else f"the Kafka group is {found.kafka_state}"

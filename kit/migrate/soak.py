@@ -123,7 +123,9 @@ def _is_fair(found: Standing, n_partitions: int, member_id: str) -> bool:
 
 
 def _growth(first: Standing, last: Standing, pairs: frozenset[Partition]) -> int:
-    return sum((_lag(last, pair) or 0) - (_lag(first, pair) or 0) for pair in pairs)
+    """Of those whose lag is known at both ends."""
+    lags = [(_lag(first, pair), _lag(last, pair)) for pair in pairs]
+    return sum(now - before for before, now in lags if before is not None and now is not None)
 
 
 def _lag(found: Standing, pair: Partition) -> int | None:

@@ -119,6 +119,11 @@ class Standing:
         return bool(owned) and owned == {name: self.embedded.get(name) for name in owned}
 
     @property
+    def unsettled(self) -> str:
+        """Why it isn't settled, in words."""
+        return f"nobody has {told(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+
+    @property
     def is_settled(self) -> bool:
         """No rebalance goes on as far as can be seen: Kafka's group is stable or empty, and each partition is had."""
         return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
@@ -231,6 +236,11 @@ def _subscribed(snapshot: Snapshot[pl.DataFrame]) -> dict[str, int]:
     topics = snapshot.subscriptions["topic"].unique().to_list()
     counts = snapshot.topic_partitions.filter(pl.col("topic").is_in(topics)).group_by("topic").len()
     return {row["topic"]: row["len"] for row in counts.sort("topic").rows(named=True)}
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Members by flavour, in words."""
+    return ", ".join(f"{count} {flavour}" for flavour, count in sorted(counts.items()) if count) or "no member"
 
 
 def named(pair: Partition) -> str:

@@ -12,7 +12,7 @@ from kit.cluster import Cluster, zookeeper_settings
 from kit.errors import ConnectError, OfframpError, RunError
 from kit.migrate.lock import ANSWER_S
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
-from kit.migrate.standing import KC, Partition, Standing, look, told
+from kit.migrate.standing import KC, Partition, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER
@@ -63,9 +63,9 @@ class ToggleActor:
         if self.state(step) != StepState.DONE and found.mode != before:
             return Checked(False, f"the toggle holds {found.mode!r}, not {before!r}: somebody else set it")
         if set(found.counts) != {"MEZKCC"}:
-            return Checked(False, f"not every member is a MEZKCC: {_counted(found)}")
+            return Checked(False, f"not every member is a MEZKCC: {counted(found.counts)}")
         if not found.is_settled:
-            return Checked(False, f"the group is not settled: {_unsettled(found)}")
+            return Checked(False, f"the group is not settled: {found.unsettled}")
         return Checked(True, f"{found.count('MEZKCC')} MEZKCCs own all {len(found.partitions)} partitions")
 
     def state(self, step: Step) -> StepState:
@@ -100,7 +100,9 @@ class ToggleActor:
         group, before, after = _words(step)
         found = look(self._cluster, group)
         if after == KAFKA and found.count(KC):
-            raise RunError(f"{group} has {_counted(found)}: replace the KCs by MEZKCCs before the toggle goes back")
+            raise RunError(
+                f"{group} has {counted(found.counts)}: replace the KCs by MEZKCCs before the toggle goes back"
+            )
         return [write_mode(self._cluster.zookeeper, group, after, before)]
 
     def _pauses(self, step: Step) -> Mapping[str, Json]:
@@ -181,22 +183,12 @@ def _words(step: Step) -> tuple[str, str | None, str]:
     return str(group), None if before is None else str(before), str(after)
 
 
-def _counted(found: Standing) -> str:
-    return ", ".join(f"{count} {flavour}" for flavour, count in found.counts.items()) or "it has no member"
-
-
-def _unsettled(found: Standing) -> str:
-    if found.unconsumed:
-        return f"nobody has {told(found.unconsumed)}"
-    return f"the Kafka group is {found.kafka_state}"
-
-
 def not_following(found: Standing, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if found.effective_mode != mode:
-        return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {_counted(found)}"
+        return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {counted(found.counts)}"
     if not found.is_settled:
-        return f"it is not settled yet: {_unsettled(found)}"
+        return f"it is not settled yet: {found.unsettled}"
     if mode == KAFKA and not found.follows_kafka:
         return "some members don't own what Kafka's coordinator assigned to them"
     if mode == ZOOKEEPER and found.assignor is None:
