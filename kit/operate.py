@@ -13,7 +13,7 @@ import polars as pl
 import typer
 
 from kit.errors import OfframpError, RunError
-from kit.migrate.desk import VALID_FOR, operator
+from kit.migrate.desk import VALID_FOR, operator, runs_beside
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import STOP, UNDO
@@ -22,7 +22,7 @@ from kit.migrate.rendering import record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
 from kit.migrate.toggle import SETTLE_S
-from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, runs_of, show_plan
+from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
 from kit.operate_offsets import offsets_app
 from kit.profile import load_profile
 from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
@@ -182,7 +182,7 @@ def list_(
 
 
 def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
-    return runs or runs_of(load_profile(profile, profile_file))
+    return runs or runs_beside(load_profile(profile, profile_file))
 
 
 _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")

@@ -14,7 +14,7 @@ from kit.migrate.desk import Desk
 from kit.migrate.plan import Plan
 from kit.migrate.rendering import event_text, plan_text
 from kit.migrate.values import readable
-from kit.profile import Profile, load_profile
+from kit.profile import load_profile
 from kit.terminal import refusals, say
 
 RunsFolder = Annotated[
@@ -33,12 +33,7 @@ def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None)
     with refusals():
         chosen = load_profile(profile, profile_file)
         with connect(chosen) as cluster:
-            yield Desk(cluster, runs or runs_of(chosen), say=say, tell=lambda event: say(event_text(event)))
-
-
-def runs_of(profile: Profile) -> Path:
-    """Beside ``offramp.toml``, wherever one stands."""
-    return profile.file.parent / "runs"
+            yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
 
 
 def show_plan(plan: Plan, as_json: bool) -> None:

@@ -2,26 +2,32 @@
 
     import widgets
 
-    widgets.migrate("production", "shop")                      # the wizard
+    widgets.migrate("production", "shop")                      # a wizard
     migration = widgets.open_group("production", "shop")       # its model, for cells
     widgets.wizard(migration)                                  # a view of that model
+    widgets.toggle_wizard(migration)                           # another one
+    widgets.rollback_wizard(migration)
 
 Nothing else is imported before one of these is called.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from kit.profile import Profile
+    from widgets.connection import Connection
     from widgets.group_migration import GroupMigration
-    from widgets.group_wizard import GroupWizard
+    from widgets.group_wizard import GroupWizard, RollbackWizard, ToggleWizard
+    from widgets.procedure import Procedure
 
-__all__ = ["migrate", "open_group", "wizard"]
+__all__ = ["migrate", "open_group", "rollback_wizard", "toggle_wizard", "wizard"]
 
-_opened: list[GroupMigration] = []
+Model = TypeVar("Model", bound="Procedure")
+_opened: list[Procedure] = []
 
 
 def open_group(
@@ -37,20 +43,12 @@ def open_group(
         InputError, NotFound: no group is named, or there is none of that name.
         ProfileError, ConnectError, WrongCluster, ReadError: the cluster can't be used.
     """
-    from widgets.connection import Connection
     from widgets.group_migration import GroupMigration
 
-    connection = Connection(profile, runs, cluster_id)
-    try:
-        migration = GroupMigration(connection.desk, connection.look, group_id, connection.close)
-    except BaseException:
-        connection.close()
-        raise
-    for earlier in _opened:  # A cell that is run again must not leave a thread behind each time.
-        if (earlier.cluster_id, earlier.group_id) == (migration.cluster_id, group_id):
-            earlier.stop_watching()
-    _opened.append(migration)
-    return migration
+    def made(connection: Connection) -> GroupMigration:
+        return GroupMigration(connection.desk, connection.look, group_id, connection.close)
+
+    return _open(profile, runs, cluster_id, made)
 
 
 def wizard(migration: GroupMigration) -> GroupWizard:
@@ -60,6 +58,39 @@ def wizard(migration: GroupMigration) -> GroupWizard:
     return GroupWizard(migration)
 
 
+def toggle_wizard(migration: GroupMigration) -> ToggleWizard:
+    """A view of a model for the toggle alone."""
+    from widgets.group_wizard import ToggleWizard
+
+    return ToggleWizard(migration)
+
+
+def rollback_wizard(migration: GroupMigration) -> RollbackWizard:
+    """A view of a model for the ways back alone."""
+    from widgets.group_wizard import RollbackWizard
+
+    return RollbackWizard(migration)
+
+
 def migrate(profile: Profile | str | None, group_id: str, runs: Path | str = "", cluster_id: str = "") -> GroupWizard:
     """The wizard that moves one group; see :func:`open_group`."""
     return wizard(open_group(profile, group_id, runs, cluster_id))
+
+
+def _open(
+    profile: Profile | str | None, runs: Path | str, cluster_id: str, made: Callable[[Connection], Model]
+) -> Model:
+    """A model on connections of its own, which end with it, or now if it can't be made."""
+    from widgets.connection import Connection
+
+    connection = Connection(profile, runs, cluster_id)
+    try:
+        model = made(connection)
+    except BaseException:
+        connection.close()
+        raise
+    for earlier in _opened:  # A cell that is run again must not leave a thread behind each time.
+        if (earlier.cluster_id, earlier.about) == (model.cluster_id, model.about):
+            earlier.stop_watching()
+    _opened.append(model)
+    return model

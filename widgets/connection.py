@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
-from kit.migrate.desk import RUNS, Desk
+from kit.migrate.desk import Desk, runs_beside
 from kit.migrate.event import Event
 from kit.migrate.standing import Standing, look
 from kit.profile import Profile, load_profile
@@ -24,7 +24,7 @@ class Connection:
 
     def __init__(self, profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> None:
         self.profile = profile if isinstance(profile, Profile) else load_profile(profile or None)
-        self.runs = Path(runs) if runs else self.profile.file.resolve().parent / RUNS
+        self.runs = Path(runs) if runs else runs_beside(self.profile)
         self._works = connect(self.profile)
         try:
             _refuse_other(self._works, cluster_id)

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
+from kit.frames import member_lag
 from kit.migrate.checks import Finding
 from kit.migrate.dry_run import DryRun
 from kit.migrate.group import PATH
 from kit.migrate.plan import Plan
+from kit.migrate.progress import longest_unowned_ms, step_progress
 from kit.migrate.record import REPORT, RunRecord
 from kit.migrate.rendering import event_text, plan_rows, shown
 from kit.migrate.standing import Standing
 from kit.migrate.states import RunState
 from kit.migrate.toggle import NAMES
-from widgets.frames import member_lag
-from widgets.progress import longest_unowned_ms, step_progress
 
 Cell = str | int | float | None
 LAST_EVENTS = 60
@@ -183,11 +183,17 @@ def log(record: RunRecord | None) -> str:
     return f'<p>The last of {len(record.events)} events, the newest first.</p><div class="log">{lines}</div>'
 
 
-def ways_back(stage_before: str, to_undo: Sequence[str]) -> str:
-    """What the two buttons of the way back would do."""
-    back = f"One stage back is {stage_before}." if stage_before else "There is no stage before this one."
-    undo = f"To take back: {'; '.join(to_undo)}." if to_undo else "No run has anything to take back."
-    return f'<p class="soft">{escape(back)} {escape(undo)}</p>'
+def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
+    """What the undo of the run shown would take back, and what to type for it."""
+    if record is None or not titles:
+        return '<p class="soft">No run has anything to take back.</p>'
+    name = f"<code>{escape(record.plan.subject)}</code>"
+    return f'<p class="soft">To take back: {escape("; ".join(titles))}. Its name is {name}.</p>'
+
+
+def stage_before(stage: str) -> str:
+    told = f"One stage back is {stage}." if stage else "There is no stage before this one."
+    return f'<p class="soft">{escape(told)}</p>'
 
 
 def alert(text: str) -> str:

@@ -8,21 +8,19 @@ from typing import Any
 import traitlets as t
 
 from kit.analyze.stages import NEXT_STEPS
-from kit.errors import IllegalMove, InputError, OfframpError
+from kit.errors import IllegalMove, InputError
 from kit.migrate.checks import Finding
 from kit.migrate.group import KIND, PATH, Wish
 from kit.migrate.group_rules import LAG, STABLE, Limits, findings
-from kit.migrate.plan import STOP, UNDO
+from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.standing import Standing
-from widgets.procedure import OpenDesk, Procedure, showing
-from widgets.watch import Watch
+from widgets.procedure import OpenDesk, Procedure
+from widgets.shown_run import showing
 
-EVERY_S = 2.0
 BACK_S = 10.0
 """How far apart the two looks are by which growth is judged."""
 KEPT = 150
 """Looks whose lag is kept: five minutes."""
-_WISH = ("to_stage", "canary", "soak_s", "stable_s", "lag_tolerance", "on_failure", "overrides")
 
 
 class GroupMigration(Procedure):
@@ -32,12 +30,12 @@ class GroupMigration(Procedure):
         NotFound, ReadError: there is no such group, or it can't be read.
     """
 
+    WISH = ("to_stage", "canary", "soak_s", "stable_s", "lag_tolerance", "on_failure", "overrides")
+
     group_id = t.Unicode(read_only=True)
     standing = t.Any(None, help="The last look: a kit.migrate.standing.Standing.")
     lags = t.Any((), help="(when, lag in records or None if it is unknown) of the last looks.")
     checks = t.Any((), help="What must be so before anything is changed, by the last looks: Findings.")
-    watch_error = t.Unicode(help="Why the group can't be seen now; what is shown is of the last look.")
-    is_watching = t.Bool(False)
     to_stage = t.Unicode(help="Where the group is to go: one of kit.migrate.group.PATH.")
     canary = t.Int(1, help="How many members go ahead.")
     soak_s = t.Float(60.0, help="Seconds for which the canary is watched.")
@@ -55,13 +53,13 @@ class GroupMigration(Procedure):
     ) -> None:
         if not group_id:
             raise InputError("say which group: group_id is empty; `offramp report` lists them all")
-        self._look, self._close_all = look, close_all
+        self.about, self._look = f"group {group_id}", look
         self._looks: tuple[Standing, ...] = ()
-        self._watch: Watch | None = None
         self.set_trait("group_id", group_id)
-        super().__init__(open_desk, group_id, KIND)
+        super().__init__(open_desk, close_all)
         self._see()
-        self.to_stage = self.next_stage
+        self.propose: Callable[[], str] = lambda: self.next_stage
+        self.to_stage = self.propose()
 
     # Where it stands
 
@@ -80,42 +78,14 @@ class GroupMigration(Procedure):
         """What comes next where the group stands."""
         return NEXT_STEPS.get(self.standing.stage, "") if self.standing is not None else ""
 
-    def refresh(self) -> None:
-        """Look once, and at what other processes did. What fails is in ``watch_error``."""
-        try:
-            self._see()
-            self._look_around()
-            self.watch_error = ""
-        except OfframpError as error:
-            self.watch_error = str(error)
-        except Exception as error:  # noqa: BLE001 - a watch that dies unseen shows old numbers as new ones
-            self.watch_error = f"{type(error).__name__}: {error}"
-
-    def start_watching(self, every_s: float = EVERY_S) -> None:
-        """Refresh in the background, until told to stop."""
-        if self._watch is None:
-            self._watch = Watch(self.refresh, every_s)
-            self.is_watching = True
-
-    def stop_watching(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.stop()
-        self.is_watching = False
-
-    def close(self) -> None:
-        """End the watch, stop a run and wait for it, end the connections."""
-        self.stop_watching()
-        super().close()
-        self._close_all()
+    def concerns(self, kind: str, subject: str) -> bool:
+        return (kind, subject) == (KIND, self.group_id)
 
     # Plans
 
-    def wish_for(self, to_stage: str = "", **more: Any) -> None:
+    def wish_for(self, to_stage: str = "", **values: Any) -> None:
         """Set what is wished at once; an empty ``to_stage``: the next one."""
-        self.to_stage = to_stage or self.next_stage
-        for name, value in more.items():
-            setattr(self, name, value)
+        super().wish_for(to_stage=to_stage or self.next_stage, **values)
 
     def prepare(self, approval_digest: str = "", to_stage: str = "") -> None:
         """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
@@ -124,11 +94,7 @@ class GroupMigration(Procedure):
             InputError: that plan does not lead to ``to_stage`` (empty: wherever it leads).
             OfframpError: see ``load_plan`` and ``make_plan``.
         """
-        if approval_digest:
-            self.load_plan(approval_digest)
-        else:
-            self.make_plan()
-        self.wait()
+        super().prepare(approval_digest)
         leads = self.plan.parameters["to_stage"]
         if to_stage and leads != to_stage:
             self._void()
@@ -171,19 +137,6 @@ class GroupMigration(Procedure):
         )
 
     @showing
-    def make_plan(self) -> None:
-        """Look at the group for some seconds and plan what is wished; writes nothing to the cluster.
-
-        Raises:
-            InputError: it can't be wished so.
-            IllegalMove: something is being done.
-        """
-        self._refuse_busy()
-        wish, overrides = self.wish(), self.overrides.replace(",", " ").split()
-        self._void()
-        self._worker.start(f"planning the way to {wish.to_stage}", lambda: self._plan(wish, overrides))
-
-    @showing
     def plan_rollback(self, to_stage: str = "") -> None:
         """Plan the way back: one stage, or to an earlier one.
 
@@ -204,20 +157,16 @@ class GroupMigration(Procedure):
         if wanted in PATH and stage in PATH and PATH.index(wanted) >= PATH.index(stage):
             raise InputError(f"{wanted!r} is not before {stage!r}: that is no way back")
 
-    def _plan(self, wish: Wish, overrides: list[str]) -> None:
-        plan = self.desk.plan_group(wish, overrides)
-        if (self.wish(), self.overrides.replace(",", " ").split()) != (wish, overrides):
-            raise IllegalMove("the wish was changed while it was planned: plan again")
-        self._take(plan)
-        self.sentence = f"Plan {plan.digest[:8]} has {len(plan.steps)} step{'s' * (len(plan.steps) > 1)}."
-        self._rehearse()
+    def _planning(self) -> tuple[str, Callable[[], Plan]]:
+        wish, overrides = self.wish(), self.overrides.replace(",", " ").split()
+        return f"planning the way to {wish.to_stage}", lambda: self.desk.plan_group(wish, overrides)
 
     def _reached(self) -> None:
         """What was wished is so: the next stage is proposed, unless somebody chose another one meanwhile."""
         was = self.to_stage
         self.refresh()
         if self.record is not None and self.to_stage == was == self.record.plan.parameters["to_stage"]:
-            self.to_stage = self.next_stage
+            self.to_stage = self.propose()
 
     @t.validate("to_stage")
     def _known_stage(self, proposal: Any) -> str:
@@ -225,11 +174,8 @@ class GroupMigration(Procedure):
             raise InputError(f"there is no stage {proposal['value']!r}; there are {', '.join(PATH)}")
         return str(proposal["value"])
 
-    @t.observe(*_WISH)
     def _wish_changed(self, change: Any) -> None:
-        if self.plan is not None:
-            self._void()
-            self.sentence = "The wish changed: the plan and its approval are void. Make a new plan."
+        super()._wish_changed(change)
         self._judge()
 
     def _see(self) -> None:

@@ -1,181 +1,139 @@
-"""The wizard over :class:`widgets.group_migration.GroupMigration`: shows its traits and calls its methods, no more."""
+"""The wizards over :class:`widgets.group_migration.GroupMigration`: along the path, the toggle, the way back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from html import escape
 from typing import Any
 
 import ipywidgets as ipw
-import traitlets as t
 
 from kit.errors import OfframpError
 from kit.migrate.group import PATH
-from kit.migrate.plan import STOP, UNDO
+from kit.migrate.toggle import NAMES
+from kit.model import KAFKA, ZOOKEEPER
 from widgets import fragments
 from widgets.group_migration import GroupMigration
-from widgets.style import STYLE
+from widgets.wizard import LABELS, Wizard
 
-_WIDE = {"description_width": "11rem"}
+TOGGLED = {"all MEZKCC": ZOOKEEPER, "Kafka coordination": KAFKA}
+"""The two stages between which there is nothing but the toggle, and what it says there."""
+
+PLAIN: Mapping[str, str] = {}
 
 
-class GroupWizard(ipw.VBox):
-    """Shows the model and starts its watch; ``model.close()`` ends both."""
+class GroupWizard(Wizard):
+    """From any stage to any other."""
 
-    def __init__(self, model: GroupMigration) -> None:
-        self.model = model
-        self._buttons: dict[str, ipw.Button] = {}
-        super().__init__(self._sections())
-        self.add_class("offramp")
-        self._show_each()
-        model.start_watching()
+    title = "Migration of"
+    subject = "the group's name"
 
-    def _sections(self) -> list[ipw.Widget]:
-        return [
-            ipw.HTML(STYLE),
-            self._html(_head),
-            self._safety(),
-            *self._section("1. Where the group stands", self._standing()),
-            *self._section("2. Where it is to go", self._wish()),
-            *self._section("3. The plan", self._plan()),
-            *self._section("4. Approval", self._approval()),
-            *self._section("5. The run", self._run()),
-        ]
+    def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
+        return [("Where the group stands", self._standing()), ("Where it is to go", self._wish())]
 
-    def _section(self, title: str, parts: list[ipw.Widget]) -> list[ipw.Widget]:
-        return [ipw.HTML(f"<h3>{title}</h3>"), *parts]
-
-    def _safety(self) -> ipw.Box:
-        """What is going on, Stop and the ways back: in view whatever is shown below."""
-        name = self._text("typed_undo", "To undo, type the group's name", {"description_width": "initial"})
-        undo = self._button("undo", "Undo this run", self.model.undo, "danger")
-        back = self._button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
-        told = [
-            self._html(_status, "sentence", "busy"),
-            self._html(lambda m: fragments.alert(m.error), "error"),
-            self._html(lambda m: fragments.todo(m.instruction), "instruction"),
-            self._html(lambda m: fragments.ways_back(m.stage_before, m.to_undo), "standing", "record"),
-        ]
-        bar = ipw.Box([*told[:3], self._button("stop", "Stop", self.model.stop, "danger"), back, name, undo, told[3]])
-        bar.add_class("offramp-safety")
-        return bar
+    def own_ways_back(self) -> list[ipw.Widget]:
+        back = self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
+        return [back, self.html(lambda m: fragments.stage_before(m.stage_before), "standing")]
 
     def _standing(self) -> list[ipw.Widget]:
         return [
-            self._html(lambda m: fragments.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
-            self._html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
-            self._html(_members_and_lag, "lags"),
+            self.html(lambda m: fragments.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
+            self.html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
+            self.html(_members_and_lag, "lags"),
         ]
 
     def _wish(self) -> list[ipw.Widget]:
-        to = self._linked(ipw.Dropdown(options=PATH, description="To stage", style=_WIDE), "to_stage")
-        numbers = [
-            self._linked(ipw.IntText(description="Canary members", style=_WIDE), "canary"),
-            self._linked(ipw.FloatText(description="Watch the canary, s", style=_WIDE), "soak_s"),
-            self._linked(ipw.FloatText(description="Same members for, s", style=_WIDE), "stable_s"),
-            self._linked(ipw.IntText(description="Lag tolerance, records", style=_WIDE), "lag_tolerance"),
-        ]
-        failing = ipw.Dropdown(
-            options=[("stop there", STOP), ("undo what was done", UNDO)], description="If a step fails", style=_WIDE
-        )
-        rules = self._text("overrides", "Override rules, by name")
-        fields = ipw.Box([to, *numbers, self._linked(failing, "on_failure"), rules])
+        fields = ipw.Box([*self._where(), *self._numbers(), self.failing(), self.text("overrides", "Override rules")])
         fields.layout = ipw.Layout(flex_flow="row wrap")
-        checks = self._html(lambda m: fragments.checks(m.checks), "checks")
-        return [fields, checks, self._button("plan", "Make the plan", self.model.make_plan, "primary")]
+        checks = self.html(lambda m: fragments.checks(m.checks), "checks")
+        return [fields, checks, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
 
-    def _plan(self) -> list[ipw.Widget]:
-        return [
-            self._html(lambda m: fragments.plan(m.plan), "plan"),
-            self._html(lambda m: fragments.rehearsal(m.dry), "dry"),
-        ]
+    def _where(self) -> list[ipw.Widget]:
+        return [self.linked(ipw.Dropdown(options=PATH, description="To stage", style=LABELS), "to_stage")]
 
-    def _approval(self) -> list[ipw.Widget]:
-        fields = [
-            self._text("approver", "Approved by"),
-            self._text("typed_subject", "Type the group's name"),
-            self._text("typed_digest", "Type the digest's first 8"),
-        ]
-        approve = self._button("approve", "Approve this plan", self.model.approve, "primary")
-        box = ipw.Box([*fields, approve])
-        box.layout = ipw.Layout(flex_flow="row wrap")
-        return [box, self._html(_approved, "approval", "plan")]
-
-    def _run(self) -> list[ipw.Widget]:
-        buttons = [
-            self._button("act", "Carry out the plan", self.model.act, "primary"),
-            self._button("resume", "Go on with this run", self.model.resume, ""),
-        ]
-        log = ipw.Accordion([self._of_run(fragments.log)], titles=("Log",), selected_index=None)
-        verdict = self._html(lambda m: fragments.verdict(m.record, bool(m.direction)), "record", "direction")
-        untrusted = self._html(lambda m: fragments.alert(m.untrusted), "untrusted")
-        return [
-            ipw.HBox(buttons),
-            untrusted,
-            verdict,
-            self._of_run(fragments.progress),
-            self._of_run(fragments.proof),
-            log,
-        ]
-
-    # How a widget is tied to the model
-
-    def _of_run(self, render: Callable[[Any], str]) -> ipw.HTML:
-        return self._html(lambda model: render(model.record), "record")
-
-    def _html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
-        """Rendered again when one of the traits changes; sent only when the text does."""
-        widget = ipw.HTML()
+    def _choice(self, widget: Any, stages: Callable[[str], list[str]], names: Mapping[str, str] = PLAIN) -> Any:
+        """A choice of ``stages`` (of where the group stands), and of what is wished if that is none of them."""
+        model = self.model
 
         def show(change: Any = None) -> None:
-            widget.value = render(self.model)
+            offered = stages(model.standing.stage)
+            options = [*offered, *({model.to_stage} - set(offered))]
+            wanted = [(names.get(stage, stage), stage) for stage in options]
+            if (tuple(wanted), model.to_stage) != (tuple(widget.options), widget.value):
+                widget.unobserve(choose, "value")  # New options have a value of their own for a moment.
+                widget.options, widget.value = wanted, model.to_stage
+                widget.observe(choose, "value")
 
+        def choose(change: Any) -> None:
+            model.to_stage = change["new"]
+
+        model.to_stage = model.propose()
+        widget.observe(choose, "value")
         show()
-        self.model.observe(show, list(names))
+        model.observe(show, ["to_stage", "standing"])
         return widget
 
-    def _linked(self, widget: Any, name: str) -> Any:
-        widget.layout = ipw.Layout(width="21.5rem")
-        t.link((self.model, name), (widget, "value"))
-        return widget
+    def _numbers(self) -> list[ipw.Widget]:
+        return [
+            self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
+            self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
+            self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s"),
+            self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),
+        ]
 
-    def _text(self, name: str, label: str, style: dict[str, str] = _WIDE) -> ipw.Text:
-        # One message when the field is left: of one per key the last may come after the click on a button.
-        text = self._linked(ipw.Text(description=label, style=style, continuous_update=False), name)
-        text.layout = ipw.Layout(width="30rem")
-        return text
 
-    def _button(self, name: str, label: str, method: Callable[[], Any], kind: str) -> ipw.Button:
-        button = ipw.Button(
-            description=label, button_style=kind, layout=ipw.Layout(width="auto", align_self="flex-start")
-        )
+class ToggleWizard(GroupWizard):
+    """Between ZooKeeper's and Kafka's coordination, of a group that is wholly migration-enabled."""
 
-        def press(_: ipw.Button) -> None:
-            with suppress(OfframpError):  # The model shows what it refuses.
-                method()
+    title = "Toggle of"
 
-        button.on_click(press)
-        self._buttons[name] = button
-        return button
+    def _where(self) -> list[ipw.Widget]:
+        self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.standing.stage)
+        names = {stage: f"{NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
+        toggle = ipw.ToggleButtons(description="Coordination", style=LABELS)
+        return [self.html(_toggle, "standing"), self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
-    def _show_each(self) -> None:
+    def _numbers(self) -> list[ipw.Widget]:
+        return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s")]
+
+
+class RollbackWizard(GroupWizard):
+    """The ways back: undo of a run, whichever is chosen, or a plan that leads to an earlier stage."""
+
+    title = "The way back of"
+
+    def _where(self) -> list[ipw.Widget]:
+        chosen = ipw.Dropdown(options=self._runs(), description="Run to undo", style=LABELS)
+        chosen.layout = ipw.Layout(width="44rem")
+
+        def choose(change: Any) -> None:
+            if change["new"]:
+                with suppress(OfframpError):  # The model shows what it refuses.
+                    self.model.show_run(change["new"])
+
         def show(change: Any = None) -> None:
-            for name, button in self._buttons.items():
-                button.disabled = name not in self.model.possible
+            chosen.options = self._runs()
 
-        show()
-        self.model.observe(show, ["possible"])
+        chosen.observe(choose, "value")
+        self.model.observe(show, ["direction"])
+        self.model.propose = lambda: self.model.stage_before or PATH[0]
+        return [chosen, self._choice(ipw.Dropdown(description="To stage", style=LABELS), _earlier)]
+
+    def _runs(self) -> list[tuple[str, str]]:
+        rows = [(f"{row.run_id} · {row.state}", row.run_id) for row in reversed(self.model.own_runs())]
+        return [("the newest" if rows else "there is none", ""), *rows]
 
 
-def _head(model: GroupMigration) -> str:
-    about = f"Cluster {model.cluster_id} · plans and evidence in {model.runs}"
-    return f'<h2>Migration of group {escape(model.group_id)}</h2><p class="soft">{escape(about)}</p>'
+def _earlier(stage: str) -> list[str]:
+    return list(PATH[: PATH.index(stage)]) if stage in PATH else list(PATH)
 
 
-def _status(model: GroupMigration) -> str:
-    told = f"… {model.busy}" if model.busy else model.sentence or "Nothing is going on."
-    return f'<p role="status"><strong>{escape(told)}</strong></p>'
+def _toggle(model: GroupMigration) -> str:
+    mode, standing = model.standing.mode, model.standing
+    says = f"says <strong>{escape(NAMES.get(mode, mode))}</strong>" if mode else "is not there, which means ZooKeeper"
+    follows = escape(NAMES.get(standing.effective_mode, standing.effective_mode))
+    return f"<p>The toggle {says}; the group follows <strong>{follows}</strong>'s assignment.</p>"
 
 
 def _not_watching(model: GroupMigration) -> str:
@@ -187,19 +145,3 @@ def _not_watching(model: GroupMigration) -> str:
 def _members_and_lag(model: GroupMigration) -> str:
     left, right = fragments.members(model.standing), fragments.lag_chart(model.lags)
     return f'<div class="side"><div>{left}</div><div>{right}</div></div>'
-
-
-def _approved(model: GroupMigration) -> str:
-    if model.plan is None:
-        return '<p class="soft">An approval is of one plan: make one first.</p>'
-    if model.approval is None:
-        command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
-        return (
-            '<p class="open">… Not approved yet. Somebody else can do it in a terminal: '
-            f"<code>{escape(command)}</code></p>"
-        )
-    approval = model.approval
-    return (
-        f'<p class="good">✓ Approved by {escape(approval.approved_by)} until '
-        f"{approval.expires_at:%Y-%m-%d %H:%M} UTC.</p>"
-    )

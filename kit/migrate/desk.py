@@ -29,25 +29,28 @@ from kit.migrate.plan import Plan, load_plan, save_plan
 from kit.migrate.record import load_run
 from kit.migrate.replace import ReplaceActor
 from kit.migrate.run import Run, start_run
+from kit.profile import Profile
 
-RUNS = Path("runs")
 VALID_FOR = timedelta(hours=4)
 PLANS = "plans"
 PREFIX = 12
 
 
 class Desk:
-    """``say`` tells the operator what to do now (a manual replacement); ``tell`` is called with each event of a run."""
+    """``say`` tells the operator what to do now (a manual replacement); ``tell`` is called with each event of a run.
+
+    ``runs`` is the folder of plans and evidence, by default beside the profile's file.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
-        runs: Path = RUNS,
+        runs: Path | None = None,
         say: Callable[[str], None] = lambda sentence: None,
         tell: Callable[[Event], None] | None = None,
         clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
     ) -> None:
-        self.cluster, self.runs = cluster, runs
+        self.cluster, self.runs = cluster, runs or runs_beside(cluster.profile)
         self._say, self._tell, self._clock = say, tell, clock
         self._deployer = deployer_of(cluster.profile)
         self._needs_second = cluster.profile.approvals.require_second_person
@@ -173,6 +176,11 @@ class Desk:
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
+
+
+def runs_beside(profile: Profile) -> Path:
+    """The folder of plans and runs beside the profile's ``offramp.toml``."""
+    return profile.file.resolve().parent / "runs"
 
 
 def operator() -> str:

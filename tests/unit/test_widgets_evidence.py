@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit import charts
+from kit import charts, evidence, frames
 from kit.errors import EvidenceError, NotFound, RunError
 from tests.unit.toy_desk import GROUP, ToyGroup, open_toy
-from widgets import evidence, frames
 
 
 @pytest.fixture(scope="module")

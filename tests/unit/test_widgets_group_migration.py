@@ -88,7 +88,7 @@ def test_without_approval_nothing_begins_whatever_the_button_shows(model, toy):
         with pytest.raises(error):
             getattr(model, verb)()
         assert model.error
-    with pytest.raises(IllegalMove, match="no run of shop to undo"):
+    with pytest.raises(IllegalMove, match="no run of group shop to undo"):
         model.undo(GROUP)
     planned(model)
     with pytest.raises(ApprovalError, match="was not approved"):

@@ -13,10 +13,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from kit.migrate.checks import Rule
+from kit.migrate.progress import step_progress
 from kit.migrate.states import RunState
 from tests.unit.toy_desk import GROUP, ToyGroup, open_toy
-from widgets import fragments, wizard
-from widgets.progress import step_progress
+from widgets import fragments, rollback_wizard, toggle_wizard, wizard
 
 
 @pytest.fixture
@@ -211,3 +211,47 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
     model.wait(20)
     assert model.record.state == RunState.UNDONE
     assert [(it.phase, it.n_done) for it in step_progress(model.record)] == [("undone", 0)] * 3
+
+
+def test_the_toggle_alone_in_both_directions(model, toy):
+    toy.flavours = ["MEZKCC"] * 3
+    model.refresh()
+    view = toggle_wizard(model)
+    assert model.to_stage == "Kafka coordination"
+    assert "The toggle is not there, which means ZooKeeper" in text(view)
+    for mode in ("kafka", "zookeeper"):
+        plan = planned(view, model)
+        assert [step.kind for step in plan.steps] == ["toggle"]
+        model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
+        button(view, "Approve this plan").click()
+        button(view, "Carry out the plan").click()
+        model.wait(20)
+        assert (model.error, toy.mode) == ("", mode)
+        field(view, "Coordination").value = "all MEZKCC"
+    assert "The toggle says ZooKeeper" in text(view)
+
+
+def test_the_ways_back_alone(model, toy):
+    toy.flavours = ["MEZKCC"] * 3
+    model.refresh()
+    for number in (1, 2):
+        model.wish_for(["Kafka coordination", "all MEZKCC"][number - 1])
+        model.make_plan()
+        model.wait(20)
+        model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]
+        model.approve()
+        model.act()
+        model.wait(20)
+    newest = model.record.run_id
+    view = rollback_wizard(model)
+    assert [name for name, _ in field(view, "To stage").options] == ["OZKCC", "canary MEZKCC"]
+    assert model.to_stage == "canary MEZKCC"
+    earlier = field(view, "Run to undo").options[2]
+    assert earlier[0].endswith("· VERIFIED")
+    field(view, "Run to undo").value = earlier[1]
+    assert model.record.run_id == earlier[1] != newest
+    field(view, "To undo, type the group's name").value = GROUP
+    button(view, "Undo this run").click()
+    model.wait(20)
+    assert (model.error, model.record.run_id, model.record.state) == ("", earlier[1], RunState.UNDONE)
+    assert toy.mode is None

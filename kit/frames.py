@@ -11,10 +11,10 @@ from kit.migrate.checks import Finding
 from kit.migrate.dry_run import DryRun
 from kit.migrate.event import Event
 from kit.migrate.plan import Plan
+from kit.migrate.progress import evidence, step_progress
 from kit.migrate.record import RunRecord
 from kit.migrate.rendering import plan_rows, shown
 from kit.migrate.standing import MemberStanding, Standing
-from widgets.progress import evidence, step_progress
 
 _WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 

@@ -12,9 +12,9 @@ import polars as pl
 
 from kit.errors import NotFound, RunError
 from kit.migrate.event import Event
+from kit.migrate.progress import at, in_order
 from kit.migrate.record import RunRecord, list_runs, load_run
 from kit.migrate.states import RunState
-from widgets.progress import at, in_order
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
 _PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
