@@ -1,4 +1,4 @@
-"""The jars of Kafka 3.9.1, 4.1.1 and three old consumers: resolved by Ivy, checked by SHA-256, kept in a cache folder.
+"""The jars of Kafka 3.9.1, 4.1.1 and of older consumers: resolved by Ivy, checked by SHA-256, kept in a cache folder.
 
 ``python -m kit.lab.jars`` fetches what is missing and prints where it lies. No repository is named here: Ivy's own
 default is used, or the mirror in ``OFFRAMP_MAVEN_MIRROR``, or the one in ``~/.m2/settings.xml``.
@@ -52,8 +52,17 @@ OLD_CONSUMERS = {
     "0.10.2.2": JarSet("consumer-0.10.2.2", ("org.apache.kafka:kafka_2.11:0.10.2.2",)),
     "0.8.2.2": JarSet("consumer-0.8.2.2", ("org.apache.kafka:kafka_2.10:0.8.2.2",)),
 }
+# Java members of new groups, oldest first; most come with other sets.
+CLIENTS = {
+    "0.9.0.1": JarSet("client-0.9.0.1", ("org.apache.kafka:kafka-clients:0.9.0.1", "org.slf4j:slf4j-reload4j:1.7.36")),
+    "0.10.2.2": OLD_CONSUMERS["0.10.2.2"],
+    "1.1.1": OLD_CONSUMERS["1.1.1"],
+    "2.8.2": JarSet("client-2.8.2", ("org.apache.kafka:kafka-clients:2.8.2", "org.slf4j:slf4j-reload4j:1.7.36")),
+    "3.9.1": SERVERS,
+    "4.1.1": NEWER_SERVERS,
+}
 DEMO_SETS = (SERVERS, *OLD_CONSUMERS.values())
-ALL_SETS = (*DEMO_SETS, NEWER_SERVERS)
+ALL_SETS = (*DEMO_SETS, NEWER_SERVERS, CLIENTS["0.9.0.1"], CLIENTS["2.8.2"])
 
 
 def class_path(jar_set: JarSet, *before: Path) -> str:
