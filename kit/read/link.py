@@ -23,6 +23,8 @@ DEADLINE_S = 30.0
 """How long one read goes on retrying before it says what it could not get."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
+_HANG_UPS = 3
+"""After so many tries a server that hangs up during the login is believed."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -83,6 +85,11 @@ AUTHENTICATION_FAILURES = (
 )
 
 
+def _had_answered(connection: Any) -> bool:
+    """Whether the broker said which versions it speaks, which it does before the login."""
+    return connection.parser is not None and connection.broker_version_data is not None
+
+
 class BrokerLink:
     """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread."""
 
@@ -108,14 +115,17 @@ class BrokerLink:
         """Wait until one bootstrap server lets us in.
 
         kafka-python's own bootstrap goes on after a refused login until its time is up, and may wait for ever for a
-        connection that the broker closed meanwhile; a refusal may also look like a lost connection, so it is tried
-        again.
+        connection that the broker closed meanwhile. It also drops what a broker said if it finds the connection closed
+        behind it, and a broker closes right after a refusal: a server that hangs up during each login refuses it.
         """
         attempt = 0
         while True:
             failures = [await self._try_login(broker) for broker in self._manager.cluster.bootstrap_brokers()]
             if None in failures:
                 return
+            hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
+            if hung_up and attempt >= _HANG_UPS:
+                raise hung_up[0]
             if not deadline.allows(attempt):
                 raise kafka_errors.KafkaTimeoutError("; ".join(sorted({str(failure) for failure in failures})))
             await self.pause(attempt)
@@ -132,6 +142,9 @@ class BrokerLink:
         except AUTHENTICATION_FAILURES:
             raise
         except kafka_errors.KafkaError as error:
+            is_hung_up = isinstance(error, kafka_errors.KafkaConnectionError)
+            if connection is not None and is_hung_up and connection.sasl_enabled and _had_answered(connection):
+                return kafka_errors.SaslAuthenticationFailedError("the broker hung up during the login")
             return error
         finally:
             if connection is not None:

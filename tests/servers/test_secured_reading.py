@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
+from kafka.net.transport import KafkaSSLTransport
 from typer.testing import CliRunner
 
 from kit import connect, observe
@@ -53,6 +55,20 @@ def test_a_wrong_kafka_password_says_so(secured, monkeypatch, mechanism):
     with pytest.raises(AuthenticationFailed, match="login as 'alice' was refused") as caught:
         connect(secured(lambda text: text.replace("SCRAM-SHA-512", mechanism)), timeout_s=5)
     assert "not-it" not in str(caught.value)
+
+
+def test_a_refusal_that_is_read_late_is_one(secured, monkeypatch):
+    """kafka-python drops what it reads together with the end of a connection, and a broker closes after a refusal."""
+    read = KafkaSSLTransport._sock_recv
+
+    def read_late(transport):
+        time.sleep(0.3)
+        return read(transport)
+
+    monkeypatch.setattr(KafkaSSLTransport, "_sock_recv", read_late)
+    monkeypatch.setenv("OFFRAMP_KAFKA_PASSWORD", "not-it")
+    with pytest.raises(AuthenticationFailed, match="login as 'alice' was refused"):
+        connect(secured(lambda text: text.replace("SCRAM-SHA-512", "PLAIN")), timeout_s=3)
 
 
 @pytest.mark.parametrize("zookeeper_tls", [False, True])
