@@ -24,7 +24,7 @@ DEADLINE_S = 30.0
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
 _HANG_UPS = 3
-"""After so many tries a server that hangs up during the login is believed."""
+"""After so many further tries a server that hangs up during the login is believed."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -124,9 +124,10 @@ class BrokerLink:
             if None in failures:
                 return
             hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
-            if hung_up and attempt >= _HANG_UPS:
+            is_last = not deadline.allows(attempt)
+            if hung_up and (is_last or attempt >= _HANG_UPS):
                 raise hung_up[0]
-            if not deadline.allows(attempt):
+            if is_last:
                 raise kafka_errors.KafkaTimeoutError("; ".join(sorted({str(failure) for failure in failures})))
             await self.pause(attempt)
             attempt += 1
