@@ -415,3 +415,88 @@ class LogFinding:
     consumer: str | None
     at: datetime | None
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    """One record of ``__consumer_offsets`` about an offset; ``partition`` and ``offset`` are where it stands there.
+
+    The newest record of a group and ``topic``-``topic_partition`` is where the group resumes. ``is_tombstone``: the
+    offset was deleted or has expired. ``value_version`` is None for a tombstone, ``metadata`` where it is empty.
+    ``expires_at`` is in version 1 only. With an ``error`` the value, or its metadata, can't be decoded.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    topic: str
+    topic_partition: Int32
+    committed_offset: int | None
+    leader_epoch: Int32 | None
+    metadata: str | None
+    commit_at: datetime | None
+    expires_at: datetime | None
+    value_version: Int32 | None
+    is_tombstone: bool
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGeneration:
+    """One member in one record of ``__consumer_offsets`` about a group of the classic protocol.
+
+    A record without members, a tombstone (the group was deleted) and one with an ``error`` have one row, ``member_id``
+    None. ``partition`` and ``offset`` are where the record stands, ``n_members`` counts all its members. ``state_at``:
+    when the group came to the state it was in. ``subscribed`` (topics) and ``assigned`` (``topic-partition``) are None
+    where the protocol type isn't ``consumer``.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    generation: int | None
+    protocol_type: str | None
+    protocol: str | None
+    leader_id: str | None
+    state_at: datetime | None
+    is_tombstone: bool
+    n_members: Int32 | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    rebalance_timeout_ms: Int32 | None
+    session_timeout_ms: Int32 | None
+    subscribed: tuple[str, ...] | None
+    assigned: tuple[str, ...] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsPartition:
+    """One partition of ``__consumer_offsets``: what was read of it and what became of every record.
+
+    Read from ``start_offset`` until before ``read_until``: ``end_offset`` (high watermark when the read began), or less
+    where a transaction was open. ``n_records`` = ``n_commits`` + ``n_generations`` (records, not members) + ``n_other``
+    + ``n_outside`` (of groups or times not asked for) + ``n_unreadable`` (their key can't be decoded: no row).
+    ``n_tombstones`` and ``n_errors`` are of the first two. ``others``, ``problems``: what they were, and how many.
+    Counts are None where there is an ``error``: nothing of that partition is in the other tables.
+    """
+
+    partition: Int32
+    start_offset: int | None
+    end_offset: int | None
+    read_until: int | None
+    n_records: int | None
+    n_commits: int | None
+    n_generations: int | None
+    n_tombstones: int | None
+    n_errors: int | None
+    n_other: int | None
+    n_outside: int | None
+    n_unreadable: int | None
+    others: tuple[str, ...]
+    problems: tuple[str, ...]
+    error: str | None

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kit import model
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised with every change of a table; a history written by another version is refused."""
 
 _ARROW = {
@@ -153,4 +153,7 @@ LOG_FILES = Table("log_files", model.LogFile)
 MEMBER_REBALANCES = Table("member_rebalances", model.MemberRebalance)
 REBALANCES = Table("rebalances", model.Rebalance)
 LOG_FINDINGS = Table("log_findings", model.LogFinding)
+OFFSET_COMMITS = Table("offset_commits", model.OffsetCommit)
+GROUP_GENERATIONS = Table("group_generations", model.GroupGeneration)
+OFFSETS_PARTITIONS = Table("offsets_partitions", model.OffsetsPartition)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

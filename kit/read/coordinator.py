@@ -8,7 +8,6 @@ then, until the deadline.
 
 from __future__ import annotations
 
-import struct
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from kit import tables
 from kit.model import KAFKA, Group, Member, Ownership, ReadError, Subscription
 from kit.read import consumer_protocol
+from kit.read.embedded_protocol import parse_member
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 
 GROUPS_PER_REQUEST = 500
@@ -117,7 +116,8 @@ class _Found:
         self.described[group_id] = _Described(described.group_state, described.protocol_type, described.protocol_data)
         is_consumer = described.protocol_type == "consumer"
         for each in described.members:
-            subscribed, assigned, problem = _decode(each) if is_consumer else ((), (), None)
+            subscription, assignment = (each.member_metadata, each.member_assignment) if is_consumer else (b"", b"")
+            subscribed, assigned, problem = parse_member(subscription, assignment)
             self.members.append(_member(group_id, each, problem))
             self.subscriptions += [Subscription(group_id, KAFKA, each.member_id, topic, 1) for topic in subscribed]
             self.ownership += [
@@ -335,21 +335,6 @@ def _single_offsets_request(group_ids: Sequence[str]) -> Any:
 
 def _offsets_of_one(group_id: str, response: Any) -> Iterator[tuple[str, int, Any]]:
     yield group_id, response.error_code, response.topics
-
-
-def _decode(member: Any) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...], str | None]:
-    """Subscribed topics, assigned partitions, and what could not be decoded (consumer protocol, KIP-429's versions)."""
-    subscribed: tuple[str, ...] = ()
-    assigned: tuple[tuple[str, int], ...] = ()
-    try:
-        if member.member_metadata:
-            subscribed = tuple(ConsumerProtocolSubscription.decode(member.member_metadata).topics)
-        if member.member_assignment:
-            topics = ConsumerProtocolAssignment.decode(member.member_assignment).assigned_partitions
-            assigned = tuple((each.topic, partition) for each in topics for partition in each.partitions)
-    except (ValueError, struct.error) as error:
-        return subscribed, assigned, f"its subscription or assignment can't be decoded: {error}"
-    return subscribed, assigned, None
 
 
 def _member(group_id: str, described: Any, problem: str | None) -> Member:

@@ -1,0 +1,68 @@
+"""Where each partition's read begins and ends, fixed once for all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from kit.cluster import CONNECT_TIMEOUT_S, connect
+from kit.errors import NotFound
+from kit.offsets_topic.fetching import Part, reader_settings
+from kit.profile import Profile
+from kit.read.brokers import fetch_log_offsets, fetch_metadata
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The parts to read, and why the others can't be."""
+
+    parts: tuple[Part, ...]
+    errors: dict[int, str]
+
+
+def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds:
+    """From the log start, or the first record of ``since``, to the high watermark of this moment.
+
+    Raises:
+        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
+        NotFound: the cluster has no such topic.
+    """
+    with connect(profile.model_copy(update={"zookeeper_connect": None})) as cluster:
+        rows = [row for row in fetch_metadata(cluster.link).topic_partitions if row.topic == topic]
+        if not rows:
+            raise NotFound(
+                f"cluster {profile.name!r} has no topic {topic}: no group has joined or committed yet, or "
+                f"{profile.security.kafka.username or 'anonymous'} may not describe it"
+            )
+        found = fetch_log_offsets(cluster.link, rows)
+    errors = {row.partition: row.error for row in found if row.error is not None}
+    parts = [
+        Part(row.partition, row.log_start_offset, row.log_end_offset)
+        for row in found
+        if row.log_start_offset is not None and row.log_end_offset is not None and row.error is None
+    ]
+    if since is not None:
+        parts = _since(profile, topic, parts, since, errors)
+    return Bounds(tuple(sorted(parts, key=lambda part: part.partition)), errors)
+
+
+def _since(profile: Profile, topic: str, parts: Iterable[Part], at: datetime, errors: dict[int, str]) -> list[Part]:
+    """The parts from their first record of that time on; of one that has none, nothing."""
+    by_partition = {part.partition: part for part in parts}
+    epoch_ms = round(at.timestamp() * 1000)
+    consumer = Consumer(reader_settings(profile))
+    try:
+        asked = [TopicPartition(topic, partition, epoch_ms) for partition in by_partition]
+        answers = consumer.offsets_for_times(asked, timeout=CONNECT_TIMEOUT_S)
+    except KafkaException as failure:
+        errors |= dict.fromkeys(by_partition, f"its first record since {at} can't be found: {failure.args[0].str()}")
+        return []
+    finally:
+        consumer.close()
+    errors |= {each.partition: each.error.str() for each in answers if each.error is not None}
+    starts = {each.partition: each.offset for each in answers if each.error is None}
+    ends = {partition: part.end for partition, part in by_partition.items()}
+    return [Part(each, start if start >= 0 else ends[each], ends[each]) for each, start in starts.items()]

@@ -1,0 +1,126 @@
+"""``__consumer_offsets`` → offset commits, group generations, and an account of every partition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from kit import tables
+from kit.errors import InputError, PartialRead
+from kit.offsets_topic import tasks
+from kit.offsets_topic.account import unread
+from kit.offsets_topic.bounds import fetch_bounds
+from kit.offsets_topic.selection import Selection
+from kit.profile import Profile
+from kit.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class OffsetsTopic:
+    """``commits`` (``tables.OFFSET_COMMITS``) and ``generations`` (``tables.GROUP_GENERATIONS``) are Spark's and lazy:
+    each use reads the topic again, between the same bounds, unless cached. ``partitions``
+    (``tables.OFFSETS_PARTITIONS``) accounts for every record and is there."""
+
+    commits: DataFrame
+    generations: DataFrame
+    partitions: pl.DataFrame
+
+
+def read_offsets_topic(
+    spark: SparkSession,
+    profile: Profile,
+    group_pattern: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    _topic: str = OFFSETS_TOPIC,
+) -> OffsetsTopic:
+    """Read the topic in which the coordinators keep groups and offsets, partitions side by side.
+
+    It is read once now, to account for it, and once for each use of a table; only committed transactions, as the
+    coordinators do, no further than the end of the log at this moment. A partition that can't be read is named in the
+    account. The topic is compacted: older records of a key may be gone.
+
+    Args:
+        group_pattern: a regular expression for whole group ids; None: all groups.
+        since, until: when records were written, with a time zone; ``until`` is not included.
+
+    Raises:
+        InputError: the pattern is no regular expression, or a time has no time zone.
+        ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
+        NotFound: there is no such topic yet.
+    """
+    selection = _selection(group_pattern, since, until)
+    bounds = fetch_bounds(profile, _topic, since)
+    reading = tasks.Reading(profile, _topic, bounds.parts, selection)
+    counted = pl.DataFrame(_frame(spark, reading, tasks.account(reading), tables.OFFSETS_PARTITIONS).toArrow())
+    unled = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
+    partitions = pl.concat([counted, pl.DataFrame(unled)]).sort("partition")
+    # What was counted is what is read later: not more, when a transaction has ended since.
+    until_of = dict(partitions.filter(pl.col("error").is_null()).select("partition", "read_until").iter_rows())
+    same = reading.of(
+        replace(part, end=until_of[part.partition]) for part in bounds.parts if part.partition in until_of
+    )
+    return OffsetsTopic(
+        _frame(spark, same, tasks.commits(same), tables.OFFSET_COMMITS),
+        _frame(spark, same, tasks.generations(same), tables.GROUP_GENERATIONS),
+        partitions,
+    )
+
+
+def verify_offsets_topic(topic: OffsetsTopic) -> str:
+    """What was read, in sentences.
+
+    Raises:
+        PartialRead: a partition could not be read, or a record not be decoded: which and why.
+    """
+    rows = topic.partitions
+    told = [
+        f"{rows['error'].null_count()} of {len(rows)} partitions, {rows['n_records'].sum()} records: "
+        f"{rows['n_commits'].sum()} offset commits, {rows['n_generations'].sum()} group generations, "
+        f"{rows['n_tombstones'].sum()} of them tombstones; {rows['n_outside'].sum()} of groups or times not asked for, "
+        f"{rows['n_other'].sum()} of other kinds."
+    ]
+    waiting = rows.filter(pl.col("read_until") < pl.col("end_offset"))
+    told += [
+        f"Partition {partition} was read to offset {at} of {end}: a transaction is open there."
+        for partition, at, end in waiting.select("partition", "read_until", "end_offset").iter_rows()
+    ]
+    wrong = [f"Partition {row['partition']}: {row['error']}." for row in rows.iter_rows(named=True) if row["error"]]
+    wrong += [
+        f"Partition {row['partition']}: {'; '.join(row['problems'])}."
+        for row in rows.iter_rows(named=True)
+        if row["problems"]
+    ]
+    if wrong:
+        raise PartialRead(" ".join(told + wrong))
+    return "\n".join(told)
+
+
+def _selection(group_pattern: str | None, since: datetime | None, until: datetime | None) -> Selection:
+    try:
+        re.compile(group_pattern or "")
+    except re.error as error:
+        raise InputError(f"the group pattern {group_pattern!r} is not a regular expression: {error}") from None
+    return Selection(group_pattern, *(_epoch_ms(name, at) for name, at in (("since", since), ("until", until))))
+
+
+def _epoch_ms(name: str, at: datetime | None) -> int | None:
+    if at is None:
+        return None
+    if at.tzinfo is None:
+        raise InputError(f"{name} {at} has no time zone: give one, for example tzinfo=datetime.UTC")
+    return round(at.timestamp() * 1000)
+
+
+def _frame(spark: SparkSession, reading: tasks.Reading, task: tasks.Task, table: Table) -> DataFrame:
+    """Spark cuts the range into as many parts as it has cores for; a task for each partition would cost more."""
+    return spark.range(len(reading.parts)).mapInArrow(task, table.spark_row_schema)
