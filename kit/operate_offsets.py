@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +12,10 @@ from kit.errors import InputError
 from kit.migrate.desk import operator
 from kit.migrate.offsets import (
     PlanOptions,
-    Reset,
     Selection,
     export_offsets,
     offset_changes,
+    parse_reset,
     plan_copy,
     plan_import,
     plan_reset,
@@ -86,7 +86,7 @@ def reset(
     with open_desk(profile, profile_file, runs) as desk:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
-        _show(desk.keep(plan_reset(desk.cluster, store, selection, reset_of(to), options)), as_json)
+        _show(desk.keep(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
 
 
 @offsets_app.command("import")
@@ -129,30 +129,6 @@ def export(
     with open_desk(profile, profile_file, None) as desk:
         count = export_offsets(desk.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC))
         say(f"{count} offsets saved to {file}")
-
-
-def reset_of(text: str) -> Reset:
-    """``earliest``, ``latest``, ``42``, ``+5``, ``-5``, ``-90m`` (s, m, h, d ago) or a time with its zone.
-
-    Raises:
-        InputError: it is none of these.
-    """
-    if text in ("earliest", "latest"):
-        return Reset(text)
-    if text.isdecimal():
-        return Reset("offset", int(text))
-    if text[:1] in "+-" and text[1:].isdecimal():
-        return Reset("shift", int(text))
-    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}.get(text[-1:])
-    if text[:1] == "-" and unit is not None and text[1:-1].isdecimal():
-        return Reset("ago", timedelta(**{unit: int(text[1:-1])}))
-    try:
-        return Reset("time", datetime.fromisoformat(text))
-    except ValueError:
-        raise InputError(
-            f"--to {text!r} is none of: earliest, latest, an offset, +n, -n, -90m, or a time such as "
-            "2026-01-31T12:00:00+00:00"
-        ) from None
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:

@@ -11,6 +11,7 @@ from kit.model import LogOffset
 
 EARLIEST, LATEST, OFFSET, SHIFT, TIME, AGO = "earliest", "latest", "offset", "shift", "time", "ago"
 _VALUES: dict[str, type] = {OFFSET: int, SHIFT: int, TIME: datetime, AGO: timedelta}
+_LONGEST_AGO = timedelta(days=36_500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Reset:
             raise InputError(f"a reset to {self.to!r} takes {kind.__name__}, not {self.value!r}")
         if isinstance(self.value, datetime) and self.value.tzinfo is None:
             raise InputError(f"the time {self.value.isoformat()} has no time zone")
-        if isinstance(self.value, timedelta) and self.value < timedelta(0):
-            raise InputError(f"{self.value} before now is in the future")
+        if isinstance(self.value, timedelta) and not timedelta(0) <= self.value <= _LONGEST_AGO:
+            raise InputError(f"{self.value} before now is in the future, or no record is as old")
         if self.to == OFFSET and isinstance(self.value, int) and self.value < 0:
             raise InputError(f"the offset {self.value} is negative; a shift may be")
 
@@ -49,6 +50,30 @@ class Reset:
         if isinstance(self.value, datetime):
             return f"time {self.value.astimezone(UTC).isoformat()}"
         return self.to if self.value is None else f"{self.to} {self.value}"
+
+
+def parse_reset(text: str) -> Reset:
+    """``earliest``, ``latest``, ``42``, ``+5``, ``-5``, ``-90m`` (s, m, h, d ago) or a time with its zone.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if text in (EARLIEST, LATEST):
+        return Reset(text)
+    if text.isdecimal():
+        return Reset(OFFSET, int(text))
+    if text[:1] in "+-" and text[1:].isdecimal():
+        return Reset(SHIFT, int(text))
+    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}.get(text[-1:])
+    try:
+        if text[:1] == "-" and unit is not None and text[1:-1].isdecimal():
+            return Reset(AGO, timedelta(**{unit: int(text[1:-1])}))
+        return Reset(TIME, datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"a reset to {text!r} is none of: earliest, latest, an offset, +n, -n, -90m, or a time such as "
+            "2026-01-31T12:00:00+00:00"
+        ) from None
 
 
 def wanted_by(

@@ -71,9 +71,11 @@ def other_store_of(store: str) -> str:
 
 def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding:
     busy = {group_id: why for group_id, group in sorted(groups.items()) if (why := why_busy(group)) is not None}
+    if not busy:
+        return rule.found(True, f"It is so of {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
     is_known = not any(groups[group_id].error for group_id in busy)
     named = _named(busy.items())
-    return rule.found(not busy if is_known else None, f"{len(busy)} of {len(groups)} groups: {named} {where}")
+    return rule.found(False if is_known else None, f"{len(busy)} of {len(groups)} groups: {named} {where}")
 
 
 def _named(busy: Iterable[tuple[str, str]]) -> str:

@@ -19,13 +19,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-import polars as pl
-
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound
+from kit.migrate.offset_changes import offset_changes
 from kit.migrate.offset_draft import Draft, PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
-from kit.migrate.offset_moves import Stored, Wish, item_of, parse_item, told
+from kit.migrate.offset_moves import Stored, Wish, item_of, told
 from kit.migrate.offset_reading import (
     Stores,
     fetch_logs,
@@ -41,15 +40,23 @@ from kit.migrate.offset_refusals import (
     refuse_unread,
     refuse_unreadable,
 )
-from kit.migrate.offset_resets import Reset, bounds, wanted_by
+from kit.migrate.offset_resets import Reset, bounds, parse_reset, wanted_by
 from kit.migrate.offset_selection import Key, Place, Selection, select
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, LogOffset
 
 __all__ = [
-    "PlanOptions", "Reset", "Selection", "export_offsets", "offset_changes", "plan_copy", "plan_import", "plan_reset",
-    "select",
+    "COPY", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets", "offset_changes",
+    "parse_reset", "plan_copy", "plan_import", "plan_reset", "select",
 ]  # fmt: skip
+
+COPY, RESET, IMPORT = "copy", "reset", "import"
+_KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT))
+
+
+def moves_offsets(kind: str) -> bool:
+    """Whether a plan of this kind is one of this module's."""
+    return kind.startswith(_KINDS)
 
 
 def plan_copy(
@@ -81,7 +88,7 @@ def plan_copy(
     groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    draft = Draft(cluster, f"copy offsets from {source} to {target}", target, stores, logs, options)
+    draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
     draft.parameters |= {"source": source, "groups": groups}
     draft.unread |= refuse_unread(selection, stores.groups(source), source)
     draft.copies(source, groups)
@@ -110,7 +117,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
         raise NotFound(f"{store} has no offset of what is selected: name topics to set offsets where there are none")
-    draft = Draft(cluster, f"reset offsets in {store} to {reset.sentence}", store, stores, logs, options)
+    draft = Draft(cluster, f"{RESET} offsets in {store} to {reset.sentence}", store, stores, logs, options)
     draft.parameters |= {"reset": reset.sentence}
     draft.unread |= unread
     at_time = _offsets_at(cluster, reset, options, logs, keys)
@@ -150,7 +157,7 @@ def plan_import(
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
         raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {told(strangers)}")
-    draft = Draft(cluster, f"import offsets to {store}", store, stores, logs, options)
+    draft = Draft(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options)
     draft.parameters |= {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
     for key, stored in sorted(offsets.items()):
         draft.add(key, stored, carries_metadata=store == KAFKA)
@@ -171,31 +178,6 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
     refuse_unreadable(offsets, stores.groups(store))
     save_offsets(path, cluster.cluster_id, store, offsets, now)
     return len(offsets)
-
-
-def offset_changes(plan: Plan) -> pl.DataFrame:
-    """What a plan for offsets does, a row per partition: before, wanted, after, and the reason where they differ."""
-    rows = []
-    for step in plan.steps:
-        noted = step.parameters["noted"]
-        for change in step.changes:
-            note = noted.get(change.item) if isinstance(noted, Mapping) else None
-            wanted, reason = (note["wanted"], note["reason"]) if isinstance(note, Mapping) else (change.after, None)
-            key = parse_item(change.item)
-            rows.append((*key, step.parameters["store"], change.before, wanted, change.after, reason))
-    return pl.DataFrame(rows, schema=_CHANGES, orient="row")
-
-
-_CHANGES = {
-    "group_id": pl.String,
-    "topic": pl.String,
-    "partition": pl.Int32,
-    "store": pl.String,
-    "before": pl.Int64,
-    "wanted": pl.Int64,
-    "after": pl.Int64,
-    "reason": pl.String,
-}
 
 
 def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
