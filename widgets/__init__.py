@@ -7,6 +7,7 @@
     widgets.wizard(migration)                                  # a view of that model
     widgets.toggle_wizard(migration)                           # another one
     widgets.rollback_wizard(migration)
+    widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
 
 Nothing else is imported before one of these is called.
 """
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
     from widgets.connection import Connection
     from widgets.group_migration import GroupMigration
     from widgets.group_wizard import GroupWizard, RollbackWizard, ToggleWizard
+    from widgets.offset_moves import OffsetMove
+    from widgets.offsets_wizard import OffsetsWizard
     from widgets.procedure import Procedure
 
-__all__ = ["migrate", "open_group", "rollback_wizard", "toggle_wizard", "wizard"]
+__all__ = [
+    "migrate", "move_offsets", "offsets_wizard", "open_group", "open_offsets", "rollback_wizard", "toggle_wizard",
+    "wizard",
+]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
 _opened: list[Procedure] = []
@@ -75,6 +81,28 @@ def rollback_wizard(migration: GroupMigration) -> RollbackWizard:
 def migrate(profile: Profile | str | None, group_id: str, runs: Path | str = "", cluster_id: str = "") -> GroupWizard:
     """The wizard that moves one group; see :func:`open_group`."""
     return wizard(open_group(profile, group_id, runs, cluster_id))
+
+
+def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> OffsetMove:
+    """The model of moving committed offsets, connected; arguments and errors as of :func:`open_group`."""
+    from widgets.offset_moves import OffsetMove
+
+    def made(connection: Connection) -> OffsetMove:
+        return OffsetMove(connection.desk, connection.look_at_offsets, connection.close)
+
+    return _open(profile, runs, cluster_id, made)
+
+
+def offsets_wizard(moves: OffsetMove) -> OffsetsWizard:
+    """A view of a model; it watches what is selected until ``moves.close()``."""
+    from widgets.offsets_wizard import OffsetsWizard
+
+    return OffsetsWizard(moves)
+
+
+def move_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> OffsetsWizard:
+    """The wizard that copies, resets and imports committed offsets; see :func:`open_group`."""
+    return offsets_wizard(open_offsets(profile, runs, cluster_id))
 
 
 def _open(

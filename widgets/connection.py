@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
 from kit.migrate.desk import Desk, runs_beside
 from kit.migrate.event import Event
+from kit.migrate.offset_look import Committed, fetch_committed
+from kit.migrate.offset_selection import Selection
 from kit.migrate.standing import Standing, look
 from kit.profile import Profile, load_profile
 
@@ -45,6 +47,11 @@ class Connection:
         """Raises as ``kit.migrate.standing.look``."""
         with self._one_look:
             return look(self._watches, group_id)
+
+    def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
+        """Raises as ``kit.migrate.offset_look.fetch_committed``."""
+        with self._one_look:
+            return fetch_committed(self._watches, selection, to_groups)
 
     def close(self) -> None:
         self._works.close()

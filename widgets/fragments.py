@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from html import escape
 
@@ -49,15 +49,16 @@ def members(standing: Standing) -> str:
             escape(member.flavour),
             escape(member.host or "–"),
             _bar(len(member.partitions), n_all),
-            _number(member_lag(standing, member)),
+            number(member_lag(standing, member)),
         )
         for member in standing.members
     ]
     told = f"{len(rows)} members, {n_all} partitions, {len(standing.unconsumed)} without a member."
     mode = NAMES.get(standing.effective_mode or "", "not known")
     toggle = f"the toggle holds {standing.mode!r}" if standing.mode is not None else "there is no toggle znode"
-    table = _table(("member", "flavour", "host", "partitions", "lag"), rows, numbers={4})
-    return f"<p>{told} Assignment in force: <strong>{escape(mode)}</strong>; {escape(toggle)}.</p>{table}"
+    heads = ("member", "flavour", "host", "partitions", "lag")
+    in_force = f"<p>{told} Assignment in force: <strong>{escape(mode)}</strong>; {escape(toggle)}.</p>"
+    return in_force + table(heads, rows, numbers={4})
 
 
 def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
@@ -97,15 +98,20 @@ def checks(found: Iterable[Finding]) -> str:
     return f'<ul class="checks" aria-label="Checks">{"".join(lines)}</ul>'
 
 
-def plan(plan: Plan | None) -> str:
-    """The plan as a table of before and after, with the way back of each step, risks and the digest."""
+def steps(plan: Plan) -> str:
+    """Every change of every step, before and after, with the step's way back."""
+    return table(("step", "what", "item", "before", "after", "way back"), _plan_rows(plan))
+
+
+def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
+    """Who planned what, the ``changes``, risks and the digest."""
     if plan is None:
         return '<p class="soft">There is no plan yet. Making one reads the cluster and writes nothing to it.</p>'
     parts = [
         f"<p>{escape(_capital(plan.kind))} of <strong>{escape(plan.subject)}</strong>, made by "
         f"{escape(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
         f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}.</p>",
-        _table(("step", "what", "item", "before", "after", "way back"), _plan_rows(plan)),
+        changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),
         _list("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
@@ -119,7 +125,9 @@ def rehearsal(dry: DryRun | None) -> str:
     if dry is None:
         return ""
     if dry.differences:
-        return _list("✗ The plan does not hold any more", (each.sentence for each in dry.differences))
+        told = [each.sentence for each in dry.differences[:LAST_EVENTS]]
+        more = len(dry.differences) - len(told)
+        return _list("✗ The plan does not hold any more", [*told, *([f"and {more:,} more"] if more else [])])
     first = dry.steps[0]
     mood, word = ("good", "✓ It could begin now") if first.can_begin else ("bad", "✗ It could not begin now")
     return f'<p><strong class="{mood}">{word}</strong>: {escape(first.sentence)}.</p>'
@@ -140,7 +148,7 @@ def progress(record: RunRecord | None) -> str:
         )
         for it in step_progress(record)
     ]
-    return _table(("step", "what", "how far", "items", "took", "last word"), rows)
+    return table(("step", "what", "how far", "items", "took", "last word"), rows)
 
 
 def verdict(record: RunRecord | None, is_here: bool = False) -> str:
@@ -233,7 +241,7 @@ def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:
     return rows
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
     """Of cells that are escaped already."""
     right = set(numbers)
     kinds = [' class="number"' if number in right else "" for number in range(len(heads))]
@@ -254,7 +262,7 @@ def _bar(count: int, total: int) -> str:
     return f'<span class="bar" aria-hidden="true"><i style="width:{percent:.0f}%"></i></span>{count} of {total}'
 
 
-def _number(value: int | None) -> str:
+def number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 

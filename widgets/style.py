@@ -40,6 +40,14 @@ STYLE = """<style>
 .offramp svg { display: block; } .offramp svg text { fill: var(--jp-ui-font-color2, #555); font-size: 11px; }
 .offramp svg polyline { fill: none; stroke: var(--jp-brand-color1, #1976d2); stroke-width: 1.8; }
 .offramp svg line { stroke: var(--jp-border-color1, #bbb); }
+.offramp svg.within rect { fill: var(--jp-border-color1, #bbb); }
+.offramp svg.within .hollow { fill: none; stroke: var(--jp-ui-font-color1, #1c2733); stroke-width: 1.5; }
+.offramp svg.within .filled, .offramp i.forwards { fill: var(--jp-brand-color1, #1976d2);
+  background: var(--jp-brand-color1, #1976d2); } .offramp i.first { background: var(--jp-success-color1, #388e3c); }
+.offramp i.backwards { background: var(--jp-error-color1, #d32f2f); }
+.offramp div.directions { display: flex; width: 30rem; max-width: 100%; height: .8em; }
+.offramp ul.directions { list-style: none; margin: .2em 0; padding: 0; }
+.offramp ul.directions i { display: inline-block; width: .7em; height: .7em; margin-right: .4em; }
 .offramp .side { display: flex; flex-wrap: wrap; gap: 0 2.5rem; align-items: flex-start; }
 .offramp details summary { cursor: pointer; } .offramp .log { max-height: 18rem; overflow: auto; }
 .offramp iframe { width: 100%; height: 26rem; border: 1px solid var(--jp-border-color1, #bbb); background: #fff; }

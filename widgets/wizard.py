@@ -14,7 +14,7 @@ import ipywidgets as ipw
 import traitlets as t
 
 from kit.errors import OfframpError
-from kit.migrate.plan import STOP, UNDO
+from kit.migrate.plan import STOP, UNDO, Plan
 from widgets import fragments
 from widgets.procedure import Procedure
 from widgets.style import STYLE
@@ -43,6 +43,10 @@ class Wizard(ipw.VBox):
     def own_ways_back(self) -> list[ipw.Widget]:
         """Beside the undo of the run shown, in the bar that is always in view."""
         return []
+
+    def changes(self, plan: Plan) -> str:
+        """What a plan changes, as a fragment."""
+        return fragments.steps(plan)
 
     def _sections(self) -> list[ipw.Widget]:
         titled = [
@@ -77,7 +81,7 @@ class Wizard(ipw.VBox):
 
     def _plan(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: fragments.plan(m.plan), "plan"),
+            self.html(lambda m: fragments.plan(m.plan, self.changes), "plan"),
             self.html(lambda m: fragments.rehearsal(m.dry), "dry"),
         ]
 
