@@ -7,6 +7,7 @@ of follows from what was said before it. That is a fold over rows in order, so i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +19,23 @@ QUIET = ("heartbeat_ok", "heartbeat_sent", "commit_ok")
 """Kinds of events that say that nothing happened."""
 _LEFT = ("leaving", "left", "lost", "lost_all", "member_reset", "poll_timeout", "session_timeout", "member_fenced")
 _STARTS = ("joining", "join_requested", "rebalance_begun", "reconciling")
-_BEFORE = ("coordinator_query", "coordinator_found", "revoked", "released", "rebalancing", "join_reason", "subscribed")
+_BEFORE = (
+    "coordinator_query",
+    "coordinator_found",
+    "revoked",
+    "released",
+    "rebalancing",
+    "join_reason",
+    "subscribed",
+    "target_received",
+)
+_FIRST = ("metadata", "subscribed", "coordinator_query", "coordinator_failed")
+"""What a client that starts may say before its first request for metadata is sent."""
+_ENDS = ("assigned", "group_assignment", "rebalance_ended")
+_TARGET = re.compile(r"transitioned from \w+ to (\w+)")
+_ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
+_REACHED = ("ACKNOWLEDGING", "STABLE")
+"""A Java member of the new protocol names its states; one without a listener tells nothing else of an assignment."""
 _THROWN_OUT = ("heartbeat_failed", *_LEFT)
 _FAILURES = ("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
 _POSITIONS = ("offset_found", "offset_reset")
@@ -29,10 +46,11 @@ _REASONS = ("join_reason", "rebalancing", "heartbeat_failed", "poll_timeout", "s
 class Attempt:
     """One way from the first sign of a rebalance to its end; ``at``: the first time of each kind of event, in µs."""
 
+    generation: int | None = None
     events: list[Event] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
-    generation: int | None = None
     is_done: bool = False
+    done_at: int | None = None
 
     def take(self, event: Event) -> None:
         self.events.append(event)
@@ -41,6 +59,8 @@ class Attempt:
             self.at.setdefault(event["kind"], at)
         if event["generation"] is not None and event["kind"] not in ("heartbeat_failed", "commit_failed"):
             self.generation = event["generation"]
+        if not self.is_done and (event["kind"] in _ENDS or state_of(event) in _REACHED):
+            self.is_done, self.done_at = True, at
 
     def first(self, *kinds: str) -> int | None:
         """When the first of the events of these kinds was."""
@@ -64,6 +84,7 @@ class Life:
     attempts: list[Attempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     member_id: str | None = None
+    epoch: int | None = None
     has_left: bool = False
 
     @property
@@ -77,23 +98,35 @@ class Life:
         return next((event[name] for event in self.events if event[name] is not None), None)
 
     def take(self, event: Event) -> None:
-        self.events.append(event)
         kind = event["kind"]
+        if kind in QUIET:
+            self._take_beat(event)
+            return
+        self.events.append(event)
         if event["member_id"] and kind != "assignment_computed":
             self.member_id, self.has_left = event["member_id"], False
         self.has_left |= kind in _LEFT
         if not self.attempts or self._begins_another(event):
-            self.attempts.append(Attempt())
-        attempt = self.attempts[-1]
-        attempt.take(event)
-        attempt.is_done |= kind in ("assigned", "group_assignment", "rebalance_ended")
+            self.attempts.append(Attempt(self.epoch))
+        self.attempts[-1].take(event)
+
+    def _take_beat(self, event: Event) -> None:
+        """librdkafka tells the new protocol's epoch in heartbeats alone; one with an assignment acknowledges it."""
+        self.epoch = event["generation"]
+        if self.attempts and _ACKNOWLEDGES.search(event["text"]):
+            self.attempts[-1].generation = self.epoch
 
     def _begins_another(self, event: Event) -> bool:
-        attempt = self.attempts[-1]
-        starts = event["kind"] in (*_STARTS, *_BEFORE, *_THROWN_OUT)
-        new_epoch = event["kind"] == "state_change" and event["generation"] not in (None, attempt.generation)
+        attempt, state = self.attempts[-1], state_of(event)
+        starts = event["kind"] in (*_STARTS, *_BEFORE, *_THROWN_OUT) or (state is not None and state not in _REACHED)
         is_stale = attempt.is_done or bool(attempt.all_of(*_FAILURES) and event["kind"] in _STARTS)
-        return is_stale and (starts or (new_epoch and "joined" not in attempt.at))
+        return is_stale and starts
+
+
+def state_of(event: Event) -> str | None:
+    """The state that a Java member of the new protocol goes to."""
+    found = _TARGET.search(event["text"]) if event["kind"] == "state_change" else None
+    return found and found.group(1)
 
 
 def time_of(event: Event) -> int | None:
@@ -108,18 +141,30 @@ def datetime_of(at_us: int | None) -> datetime | None:
 
 def lives(events: Iterable[Event]) -> list[Life]:
     """The consumers, in the order of their first lines; brokers' lines are of none."""
+    mine = [event for event in events if event["source"] != "broker"]
+    alone = _alone(mine)
     found: dict[tuple[Any, ...], list[Life]] = {}
     order: list[Life] = []
-    for event in events:
-        if event["source"] == "broker" or event["kind"] in QUIET:
-            continue
+    for event in mine:
         stream = stream_of(event)
+        if stream[2] is None:
+            stream = (*stream[:2], alone.get(stream[:2]))
         known = found.setdefault(stream, [])
         if not known or _is_another(known[-1], event):
             known.append(Life(stream, len(known) + 1))
             order.append(known[-1])
         known[-1].take(event)
     return order
+
+
+def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
+    """File and origin → the one consumer that names itself there: clients ≥ 3.7 leave their name out here and there."""
+    names: dict[tuple[Any, ...], set[Any]] = {}
+    for event in events:
+        *place, name = stream_of(event)
+        if name is not None:
+            names.setdefault(tuple(place), set()).add(name)
+    return {place: known.pop() for place, known in names.items() if len(known) == 1}
 
 
 def stream_of(event: Event) -> tuple[Any, ...]:
@@ -138,7 +183,7 @@ def _is_another(life: Life, event: Event) -> bool:
         return False
     text, kind = event["text"], event["kind"]
     if kind == "metadata" and "correlation_id=1," in text:
-        return any(each["kind"] != "metadata" for each in life.events)
+        return any(each["kind"] not in _FIRST for each in life.events)
     if life.member_id is None or life.has_left:
         return False
     if kind == "join_requested" and "member_id=," in text:

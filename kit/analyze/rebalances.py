@@ -25,7 +25,8 @@ _ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
 def ordered_events(events: IntoDataFrame) -> list[Event]:
     """The rows that tell something, in the order of their times; lines without one stay behind the line before."""
     frame = nw.from_native(events, eager_only=True)
-    frame = frame.filter(~nw.col("kind").is_in(QUIET)).sort("file", "line", "record")
+    tells_epoch = nw.col("text").str.contains("ConsumerGroupHeartbeat", literal=True) & (nw.col("generation") > 0)
+    frame = frame.filter(~nw.col("kind").is_in(QUIET) | tells_epoch).sort("file", "line", "record")
     rows: list[tuple[int, int, Event]] = []
     last: dict[str, int] = {}
     for number, row in enumerate(frame.iter_rows(named=True)):
@@ -73,8 +74,8 @@ def _is_rebalance(attempt: Attempt) -> bool:
 
 
 def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> MemberRebalance:
-    joined, synced, assigned = attempt.first("joined"), attempt.first("synced"), attempt.first("assigned")
-    done = assigned if assigned is not None else attempt.first("group_assignment", "rebalance_ended")
+    joined, synced = attempt.first("joined"), attempt.first("synced")
+    done = attempt.done_at
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
     member, leader = attempt.said("member_id") or life.member_id, attempt.said("leader_id")
@@ -112,7 +113,7 @@ def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> 
         fetched=_listed(attempt.all_of("offsets_fetching")),
         positions=tuple(positions(attempt)),
         without_offset=tuple(p for event in attempt.all_of("offset_missing") for p in event["partitions"] or ()),
-        outcome="assigned" if done is not None else "failed" if failures else "open",
+        outcome="assigned" if attempt.is_done else "failed" if failures else "open",
         failure=failures[-1]["text"] if failures else None,
         file=attempt.events[0]["file"],
         line=attempt.events[0]["line"],

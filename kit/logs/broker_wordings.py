@@ -126,5 +126,11 @@ context|3.7+|[GroupId {}] Expired offset
 context|3.6+|[GroupId {}] Committing
 context|4.0+|[GroupId {}] Creating a simple consumer group
 group_unloaded|3.8+|[GroupId={}] Unload
+context|0.10+|[ExpirationReaper-
+context|0.11+|[TransactionCoordinator id=
+context|3.9+|[ShareCoordinator id=
+context|3.6+|[group-coordinator-
+context|4.0+|[share-coordinator-
+context|3.0+|[broker-{}-to-controller-heartbeat-
 """,
 )

@@ -32,6 +32,7 @@ _MARKS = (
     "beat",
     "metadata ",
     "kafka.consumer.",
+    "ConsumerConnector",
     "%7|",
 )
 """One of them is in every line about coordination, in its text or in the name of its class. Each costs a walk over the

@@ -33,8 +33,9 @@ _GROUPS = (
     r"group id \"([^\"]+)\"",
     r"(?:restabilize|rebalance|Stabilized) group (\S+)",
     r"\b(?:joining|joined) group '?([^\s':,]+?)'?(?: with| <|$| \(|\s)",
-    r"for (?:leader \S+ for )?group '?(?!at |with |due |id )([^\s:'{,]+?)'?(?:[.:,\s]|$)",
-    r"\b(?:in|of|joins|left|consumer|classic) group \(?'?(?!because|anymore|at |with )([^\s:'{,)]+?)'?(?:[.,):\s]|$)",
+    r"for (?:leader \S+ for )?group '?(?!at |with |due |id )([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))",
+    r"\b(?:in|of|joins|left|consumer|classic) group \(?'?(?!because|anymore|at |with )"
+    r"([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
     r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal|could|re|l)",
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",
@@ -74,7 +75,7 @@ _GENERATIONS = (
     r"Bumped group epoch to (\d+)",
     r"assignment for epoch (\d+)",
     r": epoch=(\d+), previousEpoch",
-    r"(?<!local )[Ee]poch (\d+)",
+    r"(?<!local )(?<!leader )[Ee]poch (\d+)",
     r"memberEpoch=(\d+)",
     r"\[(\d+)\] \S+$",
 )
@@ -139,8 +140,12 @@ def without_client_prefix(message: Column) -> Column:
 def source_of(message: Column, logger: Column, layout: Column) -> Column:
     """Which kind of client or server prints so: one of ``wordings``' sources."""
     is_broker = message.rlike(BROKER_PREFIX) | logger.rlike(r"coordinator\.(?:group\.)?Group|k\.c\.g?\.?Group")
-    is_new_broker = message.rlike(r"^\[Group(?:Id)? ")
-    is_old = message.rlike(OLD_PREFIX) | logger.rlike(r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector")
+    is_new_broker = message.rlike(
+        r"^\[(?:Group(?:Id)? |ExpirationReaper-|(?:Transaction|Share)Coordinator |\w+-coordinator-|broker-\d)"
+    )
+    is_old = message.rlike(rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following") | logger.rlike(
+        r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
+    )
     is_rdkafka = (layout == wordings.LIBRDKAFKA) | message.rlike(r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
     is_python = logger.rlike(r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client)")
     return (

@@ -39,6 +39,9 @@ joined|0.9|Joined group:
 joined|0.10.0-0.10.1|Received successful join group response
 joined|0.10.2+|Received successful JoinGroup response
 joined|0.10+|Successfully joined group
+context|2.2-2.6|Attempt to join group {}MEMBER_ID_REQUIRED
+context|2.2+|JoinGroup failed {}MEMBER_ID_REQUIRED
+context|2.2-2.5|Join group failed with {}MemberIdRequired
 join_failed|0.9-2.6|Attempt to join group
 join_failed|2.5|Join group failed with
 join_failed|2.5+|JoinGroup failed
@@ -119,6 +122,7 @@ context|1.0+|Completed asynchronous auto-commit
 context|0.10.2+|Sending asynchronous auto-commit
 context|0.10.2+|Sending synchronous auto-commit
 commit_failed|0.9-0.10.1|Auto offset commit failed
+context|3.8+|Auto-commit {} completed successfully
 commit_failed|0.10.2+|Auto-commit
 commit_failed|1.0+|Asynchronous auto-commit of offsets
 commit_failed|1.0+|Synchronous auto-commit of offsets
@@ -211,6 +215,11 @@ context|3.7+|Enqueuing
 context|3.8+|OffsetCommit timeout
 commit_failed|3.7+|OffsetFetch failed
 context|3.7+|Refreshing committed offsets
+context|4.1+|Leaving the consumer group during consumer close
+context|4.1+|Stop finding coordinator during consumer close
+context|4.1+|Signal CoordinatorRequestManager closing
+context|4.1+|Signal the ConsumerMembershipManager to leave
+context|3.7+|Node is not ready, handle the request in the next event loop
 """,
 )
 
@@ -220,5 +229,11 @@ CONTEXTS = rows(
 metadata|0.9|Sending metadata request ClientRequest(
 metadata|0.9+|Updated cluster metadata version
 context|0.9+|Initiating connection to node
+context|0.10-2.6|Recorded API versions for node
+context|2.7+|Node {} has finalized features
+context|2.8+|Sending {} request with header RequestHeader(
+context|2.8+|Received {} response from node
+context|2.4+|After reassigning previously owned partitions
+context|0.8-1.1|Property {} is overridden to
 """,
 )

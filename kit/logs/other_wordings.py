@@ -149,6 +149,9 @@ coordinator_lost|0.9+|Group "{}": marking the coordinator
 coordinator_failed|0.9+|Group "{}" {}response error
 join_requested|0.11+|Joining group "
 context|0.9+|Group "{}": join with
+context|1.6+|JoinGroup response: GenerationId {} needs a valid member ID
+join_failed|0.9+|JoinGroup response: GenerationId {}: Broker: 
+join_failed|0.9+|JoinGroup response: GenerationId {}: Local: 
 joined|0.9+|JoinGroup response: GenerationId
 join_failed|0.9+|JoinGroup response:
 leader_assigning|1.6+|I am elected leader for group
@@ -196,6 +199,7 @@ state_change|0.9+|Group "{}" changed join state
 state_change|0.9+|Group "{}" changed state
 member_id|0.9+|Group "{}": updating member id
 offsets_fetching|1.6+|Fetching committed offsets for
+offset_missing|1.6+|OffsetFetchResponse: {} offset -1,
 offset_found|1.6+|OffsetFetchResponse:
 context|2.0+|Group {} OffsetFetchRequest
 commit_failed|1.5+|Offset commit ({}) failed
