@@ -18,7 +18,7 @@ from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, PlanError
 from kit.migrate.actor import Actor, ClusterPerformer
 from kit.migrate.checks import Finding, Rule, raise_if_unsafe
-from kit.migrate.observation import Observation
+from kit.migrate.observation import EXACT, IGNORED, Observation
 from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.step import Step
 from kit.migrate.toggle import SETTLE_S
@@ -30,6 +30,10 @@ from kit.snapshot import EVERY_GROUP, Snapshot, observe
 KIND = "fleet toggle"
 READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
 """The stage from which a group is toggled there."""
+CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
+"""Blockers of the way there that a group shows when it suffers; MEZKCCs go on at the higher of both stores' offsets."""
+HINDRANCES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
+"""Why a group isn't ready: where it stands, what blocks it, or members that are too new."""
 LARGEST_WAVE = 50
 
 WAVE_SIZE = Rule("wave_size", f"a wave has at most {LARGEST_WAVE} groups")
@@ -69,8 +73,9 @@ class FleetWish:
 def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.DataFrame:
     """Every group, and whether it can be toggled there.
 
-    Columns: group_id, stage, effective_mode, mode, mode_version, n_members, youngest_at (registration of its newest
-    ZooKeeper member), n_blockers, why_not (null: it is ready).
+    Columns: group_id, stage, effective_mode, mode, n_blockers, mode_version, n_members (in ZooKeeper), youngest_at
+    (registration of its newest ZooKeeper member), hindrance (one of ``HINDRANCES``), why_not (the same in words; null:
+    it is ready).
     """
     ready = views.readiness(snapshot).select("group_id", "stage", "effective_mode", "mode", "n_blockers")
     versions = snapshot.migration_states.select("group_id", "mode_version")
@@ -79,19 +84,30 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .group_by("group_id")
         .agg(n_members=pl.len().cast(pl.Int64), youngest_at=pl.col("registered_at").max())
     )
-    blocking = views.blockers(snapshot).group_by("group_id").agg(blocker=pl.col("sentence").first())
+    found = views.blockers(snapshot)
+    if to == ZOOKEEPER:
+        found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
+    blocking = found.group_by("group_id").agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
-    why_not = (
+    hindrance = (
         pl.when(pl.col("stage") != READY[to])
-        .then(pl.format("its stage is {}", "stage"))
-        .when(pl.col("n_blockers") > 0)
-        .then("blocker")
+        .then(pl.lit(STAGE))
+        .when(pl.col("blocker").is_not_null())
+        .then(pl.lit(BLOCKER))
         .when(age_s < stable_s)
+        .then(pl.lit(MEMBERS))
+    )
+    why_not = (
+        pl.when(hindrance == STAGE)
+        .then(pl.format("its stage is {}", "stage"))
+        .when(hindrance == BLOCKER)
+        .then("blocker")
+        .when(hindrance == MEMBERS)
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
-    return rows.with_columns(why_not=why_not).drop("blocker").sort("group_id")
+    return rows.with_columns(hindrance=hindrance, why_not=why_not).drop("blocker").sort("group_id")
 
 
 def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
@@ -116,7 +132,7 @@ def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Itera
         targets=tuple(groups),
         made_by=made_by,
         made_at=datetime.now(UTC),
-        observed=_observed(snapshot, waves),
+        observed=_observed(snapshot, waves, IGNORED if wish.to == ZOOKEEPER else EXACT),
         steps=tuple(_steps(chosen, waves, wish, limit)),
         parameters={"to": wish.to, "wave": wish.wave, "pause_s": wish.pause_s, "stable_s": wish.stable_s},
         risks=(f"{len(rows) - len(groups)} of {len(rows)} groups are left as they are.",),
@@ -172,8 +188,10 @@ def _findings(count: int, wish: FleetWish) -> list[Finding]:
     return found
 
 
-def _observed(snapshot: Snapshot[pl.DataFrame], waves: Sequence[Sequence[str]]) -> dict[str, Observation]:
-    """Per wave: each group's toggle and members."""
+def _observed(
+    snapshot: Snapshot[pl.DataFrame], waves: Sequence[Sequence[str]], of_members: str = EXACT
+) -> dict[str, Observation]:
+    """Per wave: each group's toggle and members. Those come and go where a cluster suffers, and may on the way back."""
     states = {row["group_id"]: row for row in snapshot.migration_states.rows(named=True)}
     members: dict[str, list[str]] = {}
     for row in snapshot.members.filter(source=ZOOKEEPER).sort("member_id").rows(named=True):
@@ -183,7 +201,7 @@ def _observed(snapshot: Snapshot[pl.DataFrame], waves: Sequence[Sequence[str]]) 
         toggles = {group: _toggle(states.get(group)) for group in wave}
         observed[f"wave {number} toggles"] = Observation(toggles)
         ids: dict[str, Json] = {group: tuple(members.get(group, ())) for group in wave}
-        observed[f"wave {number} members"] = Observation(ids)
+        observed[f"wave {number} members"] = Observation(ids, of_members)
     return observed
 
 

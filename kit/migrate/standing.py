@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +15,9 @@ from kit import analyze, views
 from kit.cluster import Cluster
 from kit.consumer.assignors import assign
 from kit.consumer.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBIN
-from kit.errors import ConnectError
+from kit.errors import ConnectError, NotFound
 from kit.model import KAFKA, ZOOKEEPER
-from kit.snapshot import Snapshot, observe, of_group
+from kit.snapshot import Snapshot, observe
 
 OZKCC, MEZKCC, KC, EKC = "OZKCC", "MEZKCC", "KC", "EKC"
 FLAVOURS = (OZKCC, MEZKCC, KC)
@@ -136,45 +138,83 @@ def look(cluster: Cluster, group_id: str) -> Standing:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
         ConnectError: something could not be read, so its standing can't be told.
     """
-    return standing(observe(cluster, re.escape(group_id)), group_id)
+    return standings(observe(cluster, re.escape(group_id)), [group_id])[0]
 
 
-def standing(snapshot: Snapshot[pl.DataFrame], group_id: str) -> Standing:
-    """The same from a snapshot that was read before. Raises as :func:`look`."""
-    mine = of_group(snapshot, group_id)
-    problems = mine.read_errors["error"].to_list()
-    if problems:
-        raise ConnectError(f"group {group_id}: its standing can't be told: {problems[0]}")
-    strangers = set(mine.subscriptions["topic"].to_list()) - set(mine.topic_partitions["topic"].to_list())
-    if strangers:
-        raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")
-    ready = views.readiness(mine).row(0, named=True)
-    states = mine.migration_states.rows(named=True)
-    kafka = mine.groups.filter(source=KAFKA).rows(named=True)
-    members = _members(mine)
-    return Standing(
-        group_id=group_id,
-        observed_at=mine.groups["observed_at"][0],
-        stage=ready["stage"],
-        effective_mode=ready["effective_mode"],
-        mode=states[0]["mode"] if states else None,
-        mode_version=states[0]["mode_version"] if states else None,
-        members=members,
-        embedded=_embedded(mine),
-        owners=_owners(mine),
-        kafka_state=kafka[0]["state"] if kafka else None,
-        coordinator=kafka[0]["coordinator"] if kafka else None,
-        positions=_positions(mine),
-        threads=_threads(mine),
-        subscribed=_subscribed(mine),
-        blockers={row["blocker"]: row["sentence"] for row in views.blockers(mine).rows(named=True)},
-    )
+def standings(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[Standing]:
+    """Several groups of one snapshot, analysed once for all of them. Raises as :func:`look`."""
+    seen = _Seen(snapshot)
+    return [seen.standing(group_id) for group_id in groups]
 
 
-def _members(snapshot: Snapshot[pl.DataFrame]) -> tuple[MemberStanding, ...]:
-    flavoured = analyze.member_flavours(snapshot.members).select("source", "member_id", "flavour")
-    rows = snapshot.members.join(flavoured, on=["source", "member_id"]).filter(pl.col("flavour") != EKC)
-    had = _by_member(snapshot)
+class _Seen:
+    """A snapshot's rows by group: of a thousand groups a filter per group and table would take minutes."""
+
+    def __init__(self, snapshot: Snapshot[pl.DataFrame]) -> None:
+        key = ["group_id", "source", "member_id"]
+        flavours = analyze.member_flavours(snapshot.members).select(*key, "flavour")
+        self._members = _by_group(snapshot.members.join(flavours, on=key, how="left"))
+        self._groups, self._states = _by_group(snapshot.groups), _by_group(snapshot.migration_states)
+        self._ownership, self._offsets = _by_group(snapshot.ownership), _by_group(snapshot.committed_offsets)
+        self._subscriptions = _by_group(snapshot.subscriptions)
+        self._ready, self._blockers = _by_group(views.readiness(snapshot)), _by_group(views.blockers(snapshot))
+        self._logs = {(row["topic"], row["partition"]): row for row in snapshot.log_offsets.rows(named=True)}
+        self._counts = dict(snapshot.topic_partitions.group_by("topic").len().rows())
+        self._errors = snapshot.read_errors.rows(named=True)
+
+    def standing(self, group_id: str) -> Standing:
+        groups = self._groups.get(group_id)
+        if not groups:
+            raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
+        subscribed = sorted({row["topic"] for row in self._subscriptions[group_id]})
+        self._refuse_unread(group_id, subscribed)
+        ready, states = self._ready[group_id][0], self._states[group_id]
+        members, had = self._members[group_id], _by_member(self._ownership[group_id])
+        kafka = [row for row in groups if row["source"] == KAFKA]
+        return Standing(
+            group_id=group_id,
+            observed_at=groups[0]["observed_at"],
+            stage=ready["stage"],
+            effective_mode=ready["effective_mode"],
+            mode=states[0]["mode"] if states else None,
+            mode_version=states[0]["mode_version"] if states else None,
+            members=_members(members, had),
+            embedded={
+                row["client_id"]: had.get((KAFKA, row["member_id"]), frozenset())
+                for row in members
+                if row["flavour"] == EKC
+            },
+            owners=_owners(self._ownership[group_id]),
+            kafka_state=kafka[0]["state"] if kafka else None,
+            coordinator=kafka[0]["coordinator"] if kafka else None,
+            positions=_positions(self._offsets[group_id], self._logs),
+            threads=_threads(self._subscriptions[group_id]),
+            subscribed={topic: self._counts[topic] for topic in subscribed},
+            blockers={row["blocker"]: row["sentence"] for row in self._blockers[group_id]},
+        )
+
+    def _refuse_unread(self, group_id: str, subscribed: Iterable[str]) -> None:
+        rows = (*self._subscriptions[group_id], *self._ownership[group_id], *self._offsets[group_id])
+        topics = {None, *(row["topic"] for row in rows)}
+        for error in self._errors:
+            if error["group_id"] in (None, group_id) and error["topic"] in topics:
+                raise ConnectError(f"group {group_id}: its standing can't be told: {error['error']}")
+        strangers = set(subscribed) - self._counts.keys()
+        if strangers:
+            raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")
+
+
+Row = dict[str, Any]
+
+
+def _by_group(frame: pl.DataFrame) -> defaultdict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in frame.iter_rows(named=True):
+        found[row["group_id"]].append(row)
+    return found
+
+
+def _members(rows: Iterable[Row], had: Mapping[tuple[str, str], frozenset[Partition]]) -> tuple[MemberStanding, ...]:
     found = [
         MemberStanding(
             row["member_id"],
@@ -184,58 +224,48 @@ def _members(snapshot: Snapshot[pl.DataFrame]) -> tuple[MemberStanding, ...]:
             had.get((row["source"], row["member_id"]), frozenset()),
             row["registered_at"],
         )
-        for row in rows.rows(named=True)
+        for row in rows
+        if row["flavour"] not in (None, EKC)
     ]
     return tuple(sorted(found, key=lambda member: member.member_id))
 
 
-def _by_member(snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str], frozenset[Partition]]:
+def _by_member(ownership: Iterable[Row]) -> dict[tuple[str, str], frozenset[Partition]]:
     found: dict[tuple[str, str], set[Partition]] = {}
-    for row in snapshot.ownership.filter(pl.col("member_id").is_not_null()).rows(named=True):
-        found.setdefault((row["source"], row["member_id"]), set()).add((row["topic"], row["partition"]))
+    for row in ownership:
+        if row["member_id"] is not None:
+            found.setdefault((row["source"], row["member_id"]), set()).add((row["topic"], row["partition"]))
     return {member: frozenset(pairs) for member, pairs in found.items()}
 
 
-def _embedded(snapshot: Snapshot[pl.DataFrame]) -> dict[str, frozenset[Partition]]:
-    flavours = analyze.member_flavours(snapshot.members).filter(flavour=EKC)
-    had = _by_member(snapshot)
-    return {row["client_id"]: had.get((KAFKA, row["member_id"]), frozenset()) for row in flavours.rows(named=True)}
+def _owners(ownership: Iterable[Row]) -> dict[Partition, str]:
+    found = (row for row in ownership if row["source"] == ZOOKEEPER and row["thread_id"] is not None)
+    return {(row["topic"], row["partition"]): row["thread_id"] for row in found}
 
 
-def _owners(snapshot: Snapshot[pl.DataFrame]) -> dict[Partition, str]:
-    rows = snapshot.ownership.filter((pl.col("source") == ZOOKEEPER) & pl.col("thread_id").is_not_null())
-    return {(row["topic"], row["partition"]): row["thread_id"] for row in rows.rows(named=True)}
-
-
-def _positions(snapshot: Snapshot[pl.DataFrame]) -> dict[Partition, Position]:
-    logs = {(row["topic"], row["partition"]): row for row in snapshot.log_offsets.rows(named=True)}
-    stores: dict[str, dict[Partition, dict[str, object]]] = {ZOOKEEPER: {}, KAFKA: {}}
-    for row in snapshot.committed_offsets.rows(named=True):
+def _positions(offsets: Iterable[Row], logs: Mapping[Partition, Row]) -> dict[Partition, Position]:
+    stores: dict[str, dict[Partition, Row]] = {ZOOKEEPER: {}, KAFKA: {}}
+    for row in offsets:
         stores[row["store"]][row["topic"], row["partition"]] = row
     found = {}
     for pair in sorted({*stores[ZOOKEEPER], *stores[KAFKA]}):
         old, new, log = stores[ZOOKEEPER].get(pair, {}), stores[KAFKA].get(pair, {}), logs.get(pair, {})
         found[pair] = Position(
-            old.get("committed_offset"),  # type: ignore[arg-type]
-            old.get("version"),  # type: ignore[arg-type]
-            new.get("committed_offset"),  # type: ignore[arg-type]
+            old.get("committed_offset"),
+            old.get("version"),
+            new.get("committed_offset"),
             log.get("log_start_offset"),
             log.get("log_end_offset"),
         )
     return found
 
 
-def _threads(snapshot: Snapshot[pl.DataFrame]) -> dict[str, dict[str, int]]:
+def _threads(subscriptions: Iterable[Row]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for row in snapshot.subscriptions.filter(source=ZOOKEEPER).rows(named=True):
-        found.setdefault(row["member_id"], {})[row["topic"]] = row["n_threads"]
+    for row in subscriptions:
+        if row["source"] == ZOOKEEPER:
+            found.setdefault(row["member_id"], {})[row["topic"]] = row["n_threads"]
     return found
-
-
-def _subscribed(snapshot: Snapshot[pl.DataFrame]) -> dict[str, int]:
-    topics = snapshot.subscriptions["topic"].unique().to_list()
-    counts = snapshot.topic_partitions.filter(pl.col("topic").is_in(topics)).group_by("topic").len()
-    return {row["topic"]: row["len"] for row in counts.sort("topic").rows(named=True)}
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -13,14 +13,16 @@ from kit.cluster import Cluster
 from kit.errors import ConnectError, RunError
 from kit.migrate.clock import Clock
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
-from kit.migrate.standing import KC, Standing, standing
+from kit.migrate.standing import KC, Standing, counted, standings
 from kit.migrate.step import Change, Step
 from kit.migrate.toggle import NAMES, SETTLE_S, mode_path, not_following, not_moving, read_mode, write_mode
 from kit.migrate.values import Json
-from kit.model import KAFKA
+from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import Snapshot, observe
 
 WAVE, BRAKE = "wave", "brake"
+NOT_FOLLOWING = "not_following"
+"""In the evidence of a wave: group → why it does not follow."""
 
 
 def wave_step(number: int, modes: Mapping[str, str | None], after: str, deadline_s: float = SETTLE_S) -> Step:
@@ -30,7 +32,7 @@ def wave_step(number: int, modes: Mapping[str, str | None], after: str, deadline
         step_id=f"wave-{number:02d}",
         kind=WAVE,
         title=f"Toggle {len(modes)} groups to {NAMES[after]}'s assignment",
-        precondition="each has MEZKCCs alone and is settled",
+        precondition="each has MEZKCCs alone" + (" and is settled" if after == KAFKA else ""),
         verification=(
             f"each group's members own what {NAMES[after]}'s assignment gives them, each partition is had, and its "
             "committed offset moves on or has reached the end"
@@ -74,10 +76,11 @@ class WaveActor:
 
     def check(self, step: Step) -> Checked:
         found = self._look(step)
-        wrong = [problem for problem in (_not_ready(each) for each in found) if problem is not None]
+        is_back = step.parameters["after"] == ZOOKEEPER
+        wrong = [problem for problem in (_not_ready(each, is_back) for each in found) if problem is not None]
         if wrong:
             return Checked(False, f"{len(wrong)} of {len(found)} groups aren't ready: {wrong[0]}")
-        return Checked(True, f"{len(found)} groups are settled")
+        return Checked(True, f"{len(found)} groups {'have MEZKCCs alone' if is_back else 'are settled'}")
 
     def state(self, step: Step) -> StepState:
         after = step.parameters["after"]
@@ -97,12 +100,12 @@ class WaveActor:
     def verify(self, step: Step) -> Verified:
         found, after = self._look(step), str(step.parameters["after"])
         first = self._at_first.setdefault(step.step_id, {each.group_id: each for each in found})
-        problems = {
-            each.group_id: not_following(each, after) or not_moving(first[each.group_id], each) for each in found
-        }
-        wrong = [f"{group}: {problem}" for group, problem in problems.items() if problem is not None]
+        told = ((each.group_id, not_following(each, after) or not_moving(first[each.group_id], each)) for each in found)
+        wrong = {group: problem for group, problem in told if problem is not None}
         if wrong:
-            return Verified(False, f"{len(wrong)} of {len(found)} groups don't follow yet: {wrong[0]}")
+            group, problem = next(iter(wrong.items()))
+            sentence = f"{len(wrong)} of {len(found)} groups don't follow yet: {group}: {problem}"
+            return Verified(False, sentence, {NOT_FOLLOWING: wrong})
         return Verified(True, f"{len(found)} groups follow {NAMES[after]}'s assignment")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -122,8 +125,7 @@ class WaveActor:
         return outcomes
 
     def _look(self, step: Step) -> list[Standing]:
-        snapshot = observe_groups(self._cluster, _groups(step))
-        return [standing(snapshot, group) for group in _groups(step)]
+        return standings(observe_groups(self._cluster, _groups(step)), _groups(step))
 
     def _mode(self, group: str) -> str | None:
         return read_mode(self._cluster.zookeeper, group)[0]
@@ -185,10 +187,11 @@ def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataF
     return snapshot
 
 
-def _not_ready(found: Standing) -> str | None:
+def _not_ready(found: Standing, is_back: bool) -> str | None:
+    """A group that suffers may never settle, and the way back is its cure."""
     if set(found.counts) != {"MEZKCC"}:
-        return f"{found.group_id} has {found.counts or 'no member'}"
-    return None if found.is_settled else f"{found.group_id} is not settled"
+        return f"{found.group_id} has {counted(found.counts)}"
+    return None if is_back or found.is_settled else f"{found.group_id} is not settled: {found.unsettled}"
 
 
 def _groups(step: Step) -> Sequence[str]:

@@ -19,10 +19,12 @@ from kit.lab.python_members import PythonMember
 from kit.migrate.desk import Desk
 from kit.migrate.fleet import FleetWish, fleet
 from kit.migrate.plan import Plan
+from kit.migrate.progress import evidence
 from kit.migrate.rendering import plan_text
 from kit.migrate.standing import look
 from kit.migrate.states import RunState
 from kit.migrate.toggle import not_following
+from kit.migrate.wave import NOT_FOLLOWING
 from kit.profile import load_profile
 from kit.snapshot import observe
 from tests.interop.group import IS_SOAK, gauges_of
@@ -115,6 +117,8 @@ def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Desk, members: list[
         ending = run.act()
         assert ending.state is RunState.FAILED
         assert "fleet-999" in ending.sentence
+        told = [evidence(event).get(NOT_FOLLOWING) for event in run.record.events if event.outcome == "failed"]
+        assert [list(each) for each in told] == [["fleet-999"]]
     finally:
         victim.resume()
     assert {name: modes(desk)[name] for name in names} == dict.fromkeys(names, "kafka")
