@@ -32,7 +32,7 @@ $(BROWSER): $(READY)
 
 setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
 
-demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report
+demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
 	@$(BIN)/python -m kit.demo
 
 lab: setup ## Start the lab and open JupyterLab on it (as root: JUPYTER_FLAGS=--allow-root)

@@ -47,12 +47,15 @@ class OldProcess:
 
 BILLING = OldMember("billing-invoices", "invoices,orders", threads=2)
 FULFILMENT = OldMember("order-fulfilment", "orders,shipments", threads=2, assignor="roundrobin")
+MIGRATED = OldMember("checkout", "orders")
+"""In JVMs of their own, so that its members can be replaced one by one."""
 SEARCH = OldMember("search-indexer", "clicks", threads=3)
 OLD_PROCESSES = (
     OldProcess("1.1.1", (BILLING, FULFILMENT)),
     OldProcess("1.1.1", (BILLING, FULFILMENT)),
     OldProcess("0.8.2.2", (SEARCH, OldMember("returns-desk", "returns", threads=6))),
     OldProcess("0.8.2.2", (SEARCH,)),
+    *(OldProcess(version, (MIGRATED,)) for version in ("1.1.1", "0.10.2.2", "0.8.2.2")),
     OldProcess("1.1.1", (OldMember("fraud-scoring", "payments", threads=2, settings=LONG_SESSION),), stopped=True),
     OldProcess(
         "0.10.2.2",
