@@ -20,6 +20,7 @@ from kit.analyze.records import records_of
 from kit.analyze.stages import STAGES
 from kit.analyze.stickiness import stickiness
 from kit.analyze.summary import finding_summary, group_summary
+from kit.analyze.topic_rebalances import topic_rebalances
 from kit.analyze.turns import handing_out, with_turns
 from kit.analyze.verdict import verdict, verdict_sentences, verdict_summary
 
@@ -54,6 +55,7 @@ __all__ = [
     "store_parity",
     "thread_shares",
     "topic_lag",
+    "topic_rebalances",
     "topic_skew",
     "unowned_hand_outs",
     "verdict",
