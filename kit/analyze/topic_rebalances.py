@@ -6,17 +6,18 @@ Frames in, a polars frame out, as ``rebalances``: a Spark table is collected bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
-from kit.analyze.rebalances import moved_and_kept
 from kit.model import Rebalance
+
+Partitions: TypeAlias = tuple[str, ...] | None
 
 
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
@@ -72,7 +73,7 @@ def _rebalance(
     first, last = stored[0][0], stored[-1]
     members = {row["member_id"] for row in last} - {None}
     known = set(before.members) if before is not None else set()
-    moved, kept = moved_and_kept(owned_before, owned)
+    moved, kept = _moved_and_kept(owned_before, owned)
     return Rebalance(
         group_id=first["group_id"],
         generation=first["generation"],
@@ -94,3 +95,10 @@ def _rebalance(
         unseen=tuple(sorted(set(owned_before) - set(owned))) if members else (),
         reasons=(),
     )
+
+
+def _moved_and_kept(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Partitions, Partitions]:
+    """Of the partitions that had an owner before and have one now, as in ``rebalances``; None where there are none."""
+    both = set(before) & set(now)
+    moved = {partition for partition in both if before[partition] != now[partition]}
+    return (tuple(sorted(moved)), tuple(sorted(both - moved))) if both else (None, None)
