@@ -50,10 +50,13 @@ def _storms(groups: pl.DataFrame) -> list[LogFinding]:
 
 
 def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
-    joins = members.filter(pl.col("joined_at").is_not_null())
-    counted = joins.group_by("group_id", "consumer", maintain_order=True).agg(pl.len(), pl.col("joined_at").min())
+    """A member that stays keeps its id through every generation, however many there are."""
+    joins = members.filter(pl.col("joined_at").is_not_null() & pl.col("member_id").is_not_null())
+    counted = joins.group_by("group_id", "consumer", maintain_order=True).agg(
+        pl.col("member_id").n_unique(), pl.col("joined_at").min()
+    )
     return [
-        _finding(group, "rejoining", who, at, f"{who} joined {n} times: it keeps being thrown out or restarts.")
+        _finding(group, "rejoining", who, at, f"{who} had {n} member ids: it keeps being thrown out or restarts.")
         for group, who, n, at in counted.iter_rows()
         if n >= STORM_COUNT
     ]
@@ -85,10 +88,10 @@ def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
 
 
 def _skipped(members: pl.DataFrame) -> list[LogFinding]:
+    """In the new protocol nobody joins a generation that changes nothing for it."""
     found = []
-    for (group, who), rows in members.filter(pl.col("generation").is_not_null()).group_by(
-        "group_id", "consumer", maintain_order=True
-    ):
+    joined = members.filter(pl.col("generation").is_not_null() & pl.col("joined_at").is_not_null())
+    for (group, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
         known = rows.select("generation", "started_at", "source").rows()
         for (old, _, _), (new, at, source) in pairwise(known):
             if new > old + 1 and source != "zookeeper":
@@ -150,10 +153,13 @@ def _from_events(found: list[Life]) -> list[LogFinding]:
 
 
 def _matters(life: Life, event: Event) -> bool:
-    """A coordinator that is found soon after was no trouble."""
+    """A coordinator that is found soon after, or that is let go when the consumer closes, was no trouble."""
     if event["kind"] not in ("coordinator_failed", "coordinator_lost"):
         return True
     at = time_of(event)
+    closed = next((time_of(other) for other in life.events if other["kind"] == "closing"), None)
+    if at is not None and closed is not None and at >= closed:
+        return False
     found = [time_of(other) for other in life.events if other["kind"] == "coordinator_found"]
     return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found if each is not None)
 

@@ -21,7 +21,7 @@ def _member_sentence(row: dict[str, Any]) -> str:
     way = [
         _took(row["discover_ms"], f"found the coordinator {_coordinator(row)}"),
         f"gave up {listed(row['revoked'])}" if row["revoked"] else None,
-        _took(row["join_ms"], f"joined generation {row['generation']}") if row["joined_at"] else None,
+        _generation(row),
         {True: "as leader", False: f"as follower of {row['leader_id']}" if row["leader_id"] else "as follower"}.get(
             row["is_leader"]
         ),
@@ -61,6 +61,13 @@ def _when(at: Any, is_utc: bool) -> str:
 def _coordinator(row: dict[str, Any]) -> str:
     number = f" (broker {row['coordinator_id']})" if row["coordinator_id"] is not None else ""
     return f"{row['coordinator'] or '?'}{number}"
+
+
+def _generation(row: dict[str, Any]) -> str | None:
+    """Members of the new protocol join nothing: the group's epoch becomes theirs."""
+    if row["joined_at"]:
+        return _took(row["join_ms"], f"joined generation {row['generation']}")
+    return None if row["generation"] is None else f"is in generation {row['generation']}"
 
 
 def _took(ms: int | None, what: str) -> str | None:

@@ -6,10 +6,7 @@ before; it is small beside its logs. Nothing here opens a file.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 import narwhals as nw
 import polars as pl
@@ -17,9 +14,8 @@ from narwhals.typing import IntoDataFrame
 
 from kit import tables
 from kit.analyze.log_lives import QUIET, Attempt, Event, Life, datetime_of, lives, positions, reasons, time_of
-from kit.model import MemberRebalance, Rebalance
-
-_ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
+from kit.analyze.rebalance_generations import generations
+from kit.model import MemberRebalance
 
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
@@ -46,14 +42,9 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
     ordered = ordered_events(events)
-    parts = [row for life in lives(ordered) for row in _of_life(life)]
-    groups = sorted({row.group_id for row in parts if row.group_id} | {e["group_id"] for e in _brokers(ordered)})
-    rows = [row for group in groups for row in _of_group(group, parts, ordered)]
-    return pl.DataFrame(tables.REBALANCES.from_rows(rows))
-
-
-def _brokers(events: Iterable[Event]) -> list[Event]:
-    return [event for event in events if event["source"] == "broker" and event["group_id"]]
+    found = lives(ordered)
+    parts = [row for life in found for row in _of_life(life)]
+    return pl.DataFrame(tables.REBALANCES.from_rows(generations(found, parts, ordered)))
 
 
 def _of_life(life: Life) -> list[MemberRebalance]:
@@ -134,14 +125,19 @@ def _partitions(
     attempt: Attempt, before: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...] | None]:
     """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
-    revoked = _listed(attempt.all_of("revoked", "lost"))
+    given_up = attempt.all_of("revoked", "lost")
+    revoked = _listed(given_up)
     wholes = [
         e["owned_after"] for e in attempt.all_of("assignment_diff", "reconciling") if e["owned_after"] is not None
     ]
     wholes += [event["partitions"] for event in attempt.all_of("group_assignment") if event["partitions"] is not None]
     added = _listed([*attempt.all_of("assigned"), *attempt.all_of("owned")])
     if wholes:
-        return revoked, added, tuple(sorted(wholes[-1]))
+        owned = tuple(sorted(wholes[-1]))
+        if revoked is None and given_up and before is not None:  # librdkafka says how many, not which
+            is_all = not any("incremental" in event["text"] for event in given_up)
+            revoked = before if is_all else tuple(sorted(set(before) - set(owned)))
+        return revoked, added, owned
     if added is None:
         return revoked, None, None
     adds_to_them = any("Adding newly assigned" in event["text"] for event in attempt.all_of("assigned"))
@@ -154,106 +150,5 @@ def _listed(events: list[Event]) -> tuple[str, ...] | None:
     return tuple(sorted({partition for each in lists for partition in each})) if lists else None
 
 
-def _of_group(group: str, parts: list[MemberRebalance], events: list[Event]) -> list[Rebalance]:
-    told: dict[int, list[MemberRebalance]] = {}
-    for row in parts:
-        if row.group_id == group and row.generation is not None:
-            told.setdefault(row.generation, []).append(row)
-    by_broker: dict[int, list[Event]] = {}
-    for event in _brokers(events):
-        generation = _leads_to(event)
-        if event["group_id"] == group and generation is not None:
-            by_broker.setdefault(generation, []).append(event)
-    named = _named_by_leaders(events, group)
-    found: list[Rebalance] = []
-    owners: dict[str, str] = {}
-    for generation in sorted({*told, *by_broker}):
-        before = found[-1] if found and found[-1].generation == generation - 1 else None
-        members = told.get(generation, [])
-        whole = named.get(generation, {})
-        now = {p: _id(row) for row in members for p in row.owned or ()} | {p: m for m, ps in whole.items() for p in ps}
-        found.append(_generation(group, generation, members, by_broker.get(generation, []), whole, before, owners, now))
-        owners = now or owners
-    return found
-
-
-def _generation(
-    group: str,
-    generation: int,
-    members: list[MemberRebalance],
-    by_broker: list[Event],
-    whole: dict[str, list[str]],
-    before: Rebalance | None,
-    owned_before: dict[str, str],
-    owned: dict[str, str],
-) -> Rebalance:
-    seen = tuple(sorted({_id(row) for row in members} | set(whole)))
-    starts = [row.started_at for row in members if row.started_at] + [_at(e) for e in by_broker if _at(e)]
-    ends = [row.ended_at for row in members if row.ended_at] + [_at(e) for e in by_broker if _at(e)]
-    started, ended = min(starts, default=None), max(ends, default=None)
-    leader = next((row.leader_id for row in members if row.leader_id), None)
-    leader = leader or next((e["leader_id"] for e in by_broker if e["leader_id"]), None)
-    joins = sorted((row.joined_at, _id(row)) for row in members if row.joined_at)
-    both = set(owned_before) & set(owned)
-    moved = tuple(sorted(p for p in both if owned_before[p] != owned[p]))
-    said = [row.reason for row in members if row.reason] + [e["reason"] for e in by_broker if e["reason"]]
-    return Rebalance(
-        group_id=group,
-        generation=generation,
-        is_utc=all(row.is_utc for row in members) and all(e["observed_at"] is not None for e in by_broker),
-        started_at=started,
-        ended_at=ended,
-        duration_ms=None if started is None or ended is None else round((ended - started).total_seconds() * 1000),
-        leader_id=leader,
-        assignor=next((row.assignor for row in members if row.assignor), None),
-        coordinator=next((row.coordinator for row in members if row.coordinator), None),
-        members=seen,
-        joined=None if before is None else tuple(sorted(set(seen) - set(before.members))),
-        left=None if before is None else _left(before, seen, by_broker, whole),
-        unlogged=tuple(sorted({*whole, *([leader] if leader else [])} - {_id(row) for row in members})),
-        slowest=joins[-1][1] if len(joins) > 1 else None,
-        late_ms=round((joins[-1][0] - joins[0][0]).total_seconds() * 1000) if len(joins) > 1 else None,
-        moved=moved if both else None,
-        kept=tuple(sorted(both - set(moved))) if both else None,
-        unseen=tuple(sorted(set(owned_before) - set(owned))) if members else (),
-        reasons=tuple(dict.fromkeys(said)),
-    )
-
-
-def _left(
-    before: Rebalance, seen: tuple[str, ...], by_broker: list[Event], whole: dict[str, list[str]]
-) -> tuple[str, ...]:
-    """Gone for sure: of a leader's list that names all, or said by the broker; silence alone is no leaving."""
-    gone = {e["member_id"] for e in by_broker if e["kind"] in ("member_left", "member_failed") and e["member_id"]}
-    return tuple(sorted((set(before.members) - set(seen) if whole else set()) | gone))
-
-
-def _leads_to(event: Event) -> int | None:
-    """The generation a broker's line is about; it names the old one when a rebalance begins."""
-    generation: int | None = event["generation"]
-    if generation is None:
-        return None
-    return generation + 1 if event["kind"] == "group_rebalancing" else generation
-
-
-def _named_by_leaders(events: list[Event], group: str) -> dict[int, dict[str, list[str]]]:
-    """The whole group's assignment per generation, where a leader ≥ 2.4 printed it."""
-    found: dict[int, dict[str, list[str]]] = {}
-    for event in events:
-        if event["kind"] == "assignment_computed" and event["group_id"] == group and event["generation"] is not None:
-            members = {m: [p for p in ps.split(", ") if p] for m, ps in _ASSIGNMENT.findall(event["text"])}
-            if members:
-                found[event["generation"]] = members
-    return found
-
-
-def _id(row: MemberRebalance) -> str:
-    return row.member_id or row.consumer
-
-
 def _ms(since: int | None, until: int | None) -> int | None:
     return None if since is None or until is None else round((until - since) / 1000)
-
-
-def _at(event: Event) -> Any:
-    return datetime_of(time_of(event))
