@@ -265,7 +265,9 @@ def partitions_of(message: Column, kind: Column) -> Column:
     text = F.regexp_replace(text, r"\bpartition (\d+) for topic ([\w.-]+)", "partition $2-$1")
     text = F.regexp_replace(text, r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "$1-$2")
     listed = F.regexp_extract(text, r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)", 1)
-    one = F.regexp_extract(text, r"(?:^|(?:partitions?|failed for|Response:|owned|claim) )([\w.-]+-\d+)(?![\w-])", 1)
+    one = F.regexp_extract(
+        text, r"(?:^(?=\S+: offset reset)|(?:partitions?|failed for|Response:|owned|claim) )([\w.-]+-\d+)(?![\w-])", 1
+    )
     found = F.regexp_extract_all(F.when(kind.isin(single), one).otherwise(listed), F.lit(_TOPIC_PARTITION), 1)
     # librdkafka counts here and lists in lines of their own.
     counted = message.rlike(r"of \d+ partition\(s\)|for \d+ pending")
