@@ -6,6 +6,7 @@ Other processes begin runs there and go on with them; what they did is read agai
 from __future__ import annotations
 
 import threading
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +26,8 @@ from kit.migrate.record import REPORT, RunRecord, RunRow, list_runs, load_run
 from kit.migrate.states import RunState
 
 OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.VOID})
+ITEMS_S = 0.2
+"""Between two pictures of a run that is at its items."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,6 +64,8 @@ class ShownRun(t.HasTraits):
         self._chosen = False
         self._at_record = threading.RLock()
         self._seen: tuple[frozenset[str], int] = (frozenset(), 0)
+        self._untold: tuple[Event, ...] = ()
+        self._told_at = 0.0
 
     @abstractmethod
     def concerns(self, kind: str, subject: str) -> bool:
@@ -118,16 +123,23 @@ class ShownRun(t.HasTraits):
             self.record, self._seen, self._chosen = record, (self._seen[0], _size(record)), True
 
     def _told(self, event: Event) -> None:
-        """An event of the run shown, by this process."""
+        """An event of the run shown, by this process; of a thousand items not each is shown by itself."""
         record: RunRecord | None = self.record
-        if record is not None and (event.run_id, event.seq) == (record.run_id, len(record.events) + 1):
-            self.record = replace(record, events=(*record.events, event))
+        if record is None or event.run_id != record.run_id:
+            return
+        if event.seq != len(record.events) + len(self._untold) + 1:
+            self._untold = ()
+        if event.seq == len(record.events) + len(self._untold) + 1:
+            self._untold = (*self._untold, event)
+            if event.event not in ("acted", "undone") or time.monotonic() - self._told_at >= ITEMS_S:
+                self._told_at, told, self._untold = time.monotonic(), self._untold, ()
+                self.record = replace(record, events=(*record.events, *told))
 
     def _look_for_runs(self) -> None:
         """Another process may have begun a run of this subject, or gone on with the one shown."""
         with self._at_record:
             if self.busy:
-                return  # A run that is just being made can't be read yet.
+                return  # What this process does is told by its own events.
             names = frozenset(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else frozenset()
             if self.record is not None and _size(self.record) != self._seen[1]:
                 self.record = load_run(self.record.folder)

@@ -65,9 +65,9 @@ def _settled(now: Standing) -> str:
 def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
     same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
     if not same:
-        return STABLE.found(False, "A member came or went while the plan was made.")
+        return STABLE.found(False, "A member came or went between the two looks.")
     if now.youngest_at is None:
-        return STABLE.found(True, "They did not change while the plan was made; how long a KC is a member isn't known.")
+        return STABLE.found(True, "They did not change between the two looks; how long a KC is a member isn't known.")
     age = (now.observed_at - now.youngest_at).total_seconds()
     return STABLE.found(age >= wanted_s, f"The newest registered {age:.0f} s ago; {wanted_s:g} s are asked for.")
 

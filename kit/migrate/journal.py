@@ -31,6 +31,8 @@ PLAN = "plan.json"
 APPROVAL = "approval.json"
 EVENTS = "events.jsonl"
 _WITHHELD = "withheld: it looks like a secret"
+_HIDDEN = "."
+"""Before the name of a folder in the making."""
 _JSON = ("before", "after", "details")
 _TEXT = ("item", "sentence", "error")
 
@@ -55,23 +57,29 @@ class Entry:
 def create_run(
     plan: Plan, approval: Approval, root: Path, clock: Clock, token: Callable[[], str] = lambda: secrets.token_hex(2)
 ) -> Path:
-    """A new folder under ``root`` for a run of this plan, named by time, kind and subject.
+    """A new folder under ``root`` for a run of this plan, named by time, kind and subject; seen once it is whole.
 
     Raises:
         EvidenceError: it can't be made.
     """
     run_id = "-".join((f"{clock.now():%Y%m%dT%H%M%SZ}", _slug(plan.kind), _slug(plan.subject), token()))
-    folder = root / run_id
+    folder, scratch = root / run_id, root / f"{_HIDDEN}{run_id}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
-        save_plan(plan, folder / PLAN)
-        save_approval(approval, folder / APPROVAL)
-        (folder / EVENTS).touch()
-        sync_folder(folder)
+        scratch.mkdir()
+        save_plan(plan, scratch / PLAN)
+        save_approval(approval, scratch / APPROVAL)
+        (scratch / EVENTS).touch()
+        _begin(plan, approval, scratch, clock)
+        sync_folder(scratch)
+        scratch.rename(folder)
         sync_folder(root)
     except OSError as error:
         raise EvidenceError(f"{folder} can't be made: {error.strerror}") from error
+    return folder
+
+
+def _begin(plan: Plan, approval: Approval, folder: Path, clock: Clock) -> None:
     with Journal(folder, clock) as journal:
         details = {"plan_digest": plan.digest, "made_at": plan.made_at.isoformat()}
         overridden = "".join(f" Overridden rule {name}: {told}" for name, told in plan.overridden.items())
@@ -79,7 +87,6 @@ def create_run(
         journal.append(Entry("planned", sentence=told, details=canonical(details)))
         journal.approved(approval)
         journal.move(RunState.APPROVED)
-    return folder
 
 
 class Journal:
@@ -92,7 +99,7 @@ class Journal:
     """
 
     def __init__(self, folder: Path, clock: Clock, tell: Callable[[Event], None] | None = None) -> None:
-        self.run_id = folder.name
+        self.run_id = folder.name.removeprefix(_HIDDEN)
         self._path, self._clock, self._tell = folder / EVENTS, clock, tell
         self._file = self._opened()
         try:

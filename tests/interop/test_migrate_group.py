@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 from typer.testing import CliRunner
 
 from kit.cli import app
@@ -22,6 +23,7 @@ from kit.migrate.lock import ZookeeperLock
 from kit.migrate.plan import Plan
 from kit.migrate.record import load_run
 from kit.migrate.run import Ending, Run
+from kit.migrate.standing import look
 from kit.migrate.states import RunState
 from kit.profile import Profile, load_profile
 from tests.interop.group import IS_SOAK, Group
@@ -296,3 +298,24 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert "UNDONE" in offramp("undo", run_id)
     assert shared.offset(topic, 0) == before
     offramp(*reset, "yesterday", code=2)
+
+
+def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Desk) -> None:
+    """A znode that nobody may write stays behind; once it can be written, the same run goes on."""
+    shared = old_group(group, 2)
+    move(desk, shared, "all MEZKCC")
+    path = shared.path(f"offsets/{next(iter(shared.topics))}/0")
+    shared.zookeeper.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
+    frozen = int(shared.zookeeper.get(path)[0])
+    with connect(desk.cluster.profile) as cluster:
+        pair = (next(iter(shared.topics)), 0)
+        wait_until(lambda: (look(cluster, shared.name).positions[pair].kafka or 0) > frozen, "Kafka's offset", 30)
+    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "OZKCC"))))
+    ending = run.act()
+    assert ending.state is RunState.FAILED
+    assert path in ending.sentence
+    assert [each.kind for each in shared.lab.consumers(shared.name)].count("old") >= 2
+    assert {each.flavour for each in look(desk.cluster, shared.name).members} == {"MEZKCC"}
+    shared.zookeeper.set_acls(path, OPEN_ACL_UNSAFE)
+    desk.run(ending.run_id).resume().raise_unless()
+    assert_nothing_lost(shared)

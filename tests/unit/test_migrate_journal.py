@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -14,8 +15,9 @@ from kit.migrate import journal as journals
 from kit.migrate.event import COLUMNS, EVENT_SCHEMA
 from kit.migrate.journal import Entry, Journal
 from kit.migrate.record import event_rows, list_runs, load_run
+from kit.migrate.run import start_run
 from kit.migrate.states import MOVES, RunState, moved
-from tests.property.migrate_model import Killed, World
+from tests.property.migrate_model import Killed, Time, World, approve_plan, make_plan
 
 
 @pytest.fixture
@@ -62,6 +64,23 @@ def test_a_run_leaves_everything_behind(done):
     assert all(event.duration_ms is not None for event in verified)
     opened = next(event for event in record.events if event.event == "opened")
     assert {"python", "offramp"} <= set(json.loads(opened.details)["versions"])
+
+
+def test_a_run_is_seen_once_it_is_whole(tmp_path):
+    """Whoever lists the runs while one is being made sees none, or one that can be read."""
+    seen = []
+    time = Time()
+
+    def looking():
+        seen.append(list_runs(tmp_path))
+        return time.clock.now()
+
+    plan = make_plan((2,))
+    folder = start_run(plan, approve_plan(plan), tmp_path, clock=replace(time.clock, now=looking))
+    assert len(seen) > 3
+    assert set(seen) == {()}
+    (row,) = list_runs(tmp_path)
+    assert (row.run_id, row.state, row.error) == (folder.name, "APPROVED", None)
 
 
 def test_every_line_has_all_columns_with_one_type_each(done):
