@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kit.cluster import connect
 from kit.errors import ConnectError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
+from kit.migrate.clock import Clock
 from kit.migrate.desk import Desk
 from kit.migrate.event import Event
 from kit.migrate.group import Wish
@@ -174,4 +176,26 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Desk) -> Non
     assert "somebody else set it" in ending.sentence
     assert shared.zookeeper.get(shared.path("migration/mode"))[0] == b"zookeeper"
     desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+    assert_nothing_lost(shared)
+
+
+@pytest.mark.parametrize("hours", [-3, 24])
+def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Desk, hours: int) -> None:
+    """Its approval is not of now any more: the run stops after what is being done; a right clock goes on."""
+    shared, run = begun(desk, group)
+    wrong = timedelta()
+    clock = Clock(now=lambda: datetime.now(UTC) + wrong)
+
+    def jump() -> None:
+        nonlocal wrong
+        wrong = timedelta(hours=hours)
+
+    jumping = Desk(desk.cluster, desk.runs, clock=clock).run(run.run_id)
+    at(jumping, "01-replace-canary-mezkcc", "acted", jump)
+    ending = jumping.act()
+    assert ending.state in (RunState.FAILED, RunState.STOPPED)
+    assert "clock trouble" in ending.sentence or "expired" in ending.sentence
+    assert look(desk.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
+    assert not load_run(run.folder).is_at_work
+    resumed(desk, run.run_id).raise_unless()
     assert_nothing_lost(shared)
