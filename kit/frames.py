@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
+from kit.analyze.stages import STAGES
+from kit.errors import InputError
 from kit.migrate.checks import Finding
 from kit.migrate.dry_run import DryRun
 from kit.migrate.event import Event
+from kit.migrate.fleet import BLOCKER, MEMBERS
+from kit.migrate.performer import Outcome
 from kit.migrate.plan import Plan
 from kit.migrate.progress import evidence, step_progress
 from kit.migrate.record import RunRecord
 from kit.migrate.rendering import plan_rows, shown
 from kit.migrate.standing import MemberStanding, Standing
+from kit.migrate.wave import NOT_FOLLOWING
 
 _WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 
@@ -106,6 +112,54 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
     return _words(("at", "step", "item", "outcome", "before", "after", "error"), rows)
 
 
+def stages(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of a fleet, one row per stage in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
+    counts = rows.group_by("stage").agg(
+        n_groups=pl.len().cast(pl.Int64),
+        n_ready=pl.col("why_not").is_null().sum().cast(pl.Int64),
+        n_blocked=(pl.col("hindrance") == BLOCKER).sum().cast(pl.Int64),
+        n_new_members=(pl.col("hindrance") == MEMBERS).sum().cast(pl.Int64),
+    )
+    order = pl.DataFrame({"stage": STAGES})
+    return order.join(counts, on="stage", how="inner", maintain_order="left")
+
+
+def groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), why_not."""
+    ready = pl.when(pl.col("why_not").is_null()).then(pl.lit(_WORDS[True])).otherwise(pl.lit(_WORDS[False]))
+    return rows.select("group_id", "stage", pl.col("mode").alias("toggle"), "n_members", "why_not", ready=ready)
+
+
+def matching(rows: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    """Those whose whole group id matches.
+
+    Raises:
+        InputError: it is no regular expression.
+    """
+    try:
+        matches = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise InputError(f"the group pattern {pattern!r} is not a regular expression: {error}") from None
+    return rows.filter(pl.Series([matches(name) is not None for name in rows["group_id"]], dtype=pl.Boolean))
+
+
+def failed_groups(record: RunRecord | None) -> pl.DataFrame:
+    """Of a fleet's run, one row per group that was not toggled or did not follow: step, group_id, why."""
+    found: dict[str, dict[str, str]] = {}
+    for event in record.events if record else ():
+        failed = found.setdefault(event.step_id or "", {})
+        if event.event in ("verified", "step_undone") and event.outcome == "ok":
+            failed.clear()
+        elif event.event == "acted" and event.outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
+            failed[_group_of(event.item or "")] = event.error or event.outcome
+        elif event.event == "verified":
+            told = evidence(event).get(NOT_FOLLOWING)
+            failed.update(told if isinstance(told, Mapping) else {})  # type: ignore[arg-type]
+    return _words(
+        ("step", "group_id", "why"), [(step, group, why) for step, each in found.items() for group, why in each.items()]
+    )
+
+
 def verifications(record: RunRecord) -> pl.DataFrame:
     """One row per verification: at, step, outcome, duration_ms, sentence."""
     rows = [
@@ -167,6 +221,10 @@ def _member(standing: Standing, member: MemberStanding) -> dict[str, object]:
         "lag": member_lag(standing, member),
         "since": member.since,
     }
+
+
+def _group_of(item: str) -> str:
+    return item.removeprefix("/consumers/").removesuffix("/migration/mode")
 
 
 def _step_of(event: Event) -> str:

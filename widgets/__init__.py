@@ -7,6 +7,7 @@
     widgets.wizard(migration)                                  # a view of that model
     widgets.toggle_wizard(migration)                           # another one
     widgets.rollback_wizard(migration)
+    widgets.toggle_fleet("production")                         # many groups; open_fleet, fleet_wizard
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
 
 Nothing else is imported before one of these is called.
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from kit.profile import Profile
     from widgets.connection import Connection
+    from widgets.fleet_toggle import FleetToggle
+    from widgets.fleet_wizard import FleetWizard
     from widgets.group_migration import GroupMigration
     from widgets.group_wizard import GroupWizard, RollbackWizard, ToggleWizard
     from widgets.offset_moves import OffsetMove
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
     from widgets.procedure import Procedure
 
 __all__ = [
-    "migrate", "move_offsets", "offsets_wizard", "open_group", "open_offsets", "rollback_wizard", "toggle_wizard",
-    "wizard",
+    "fleet_wizard", "migrate", "move_offsets", "offsets_wizard", "open_fleet", "open_group", "open_offsets",
+    "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
@@ -103,6 +106,28 @@ def offsets_wizard(moves: OffsetMove) -> OffsetsWizard:
 def move_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> OffsetsWizard:
     """The wizard that copies, resets and imports committed offsets; see :func:`open_group`."""
     return offsets_wizard(open_offsets(profile, runs, cluster_id))
+
+
+def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> FleetToggle:
+    """The model of toggling many groups, connected; arguments and errors as of :func:`open_group`."""
+    from widgets.fleet_toggle import FleetToggle
+
+    def made(connection: Connection) -> FleetToggle:
+        return FleetToggle(connection.desk, connection.scan, connection.close)
+
+    return _open(profile, runs, cluster_id, made)
+
+
+def fleet_wizard(fleet: FleetToggle) -> FleetWizard:
+    """A view of a model; it watches all groups until ``fleet.close()``."""
+    from widgets.fleet_wizard import FleetWizard
+
+    return FleetWizard(fleet)
+
+
+def toggle_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> FleetWizard:
+    """The wizard that toggles many groups; see :func:`open_group`."""
+    return fleet_wizard(open_fleet(profile, runs, cluster_id))
 
 
 def _open(

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import polars as pl
+
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
 from kit.migrate.desk import Desk, runs_beside
@@ -14,6 +16,7 @@ from kit.migrate.offset_look import Committed, fetch_committed
 from kit.migrate.offset_selection import Selection
 from kit.migrate.standing import Standing, look
 from kit.profile import Profile, load_profile
+from kit.snapshot import Snapshot, observe
 
 
 class Connection:
@@ -52,6 +55,11 @@ class Connection:
         """Raises as ``kit.migrate.offset_look.fetch_committed``."""
         with self._one_look:
             return fetch_committed(self._watches, selection, to_groups)
+
+    def scan(self) -> Snapshot[pl.DataFrame]:
+        """All groups. Raises as ``kit.snapshot.observe``."""
+        with self._one_look:
+            return observe(self._watches)
 
     def close(self) -> None:
         self._works.close()

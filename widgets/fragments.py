@@ -21,6 +21,8 @@ from kit.migrate.toggle import NAMES
 
 Cell = str | int | float | None
 LAST_EVENTS = 60
+LARGEST_PAGE = 1_000_000
+"""Bytes of evidence that are sent to the browser, twice; a larger page is opened where it lies."""
 WIDTH, HEIGHT = 300, 90
 _MOODS = {
     RunState.VERIFIED: ("good", "✓"),
@@ -29,7 +31,7 @@ _MOODS = {
     RunState.UNDO_HALTED: ("bad", "✗"),
     RunState.VOID: ("bad", "✗"),
 }
-_PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·"}
+PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·"}
 
 
 def stages(stage: str, wanted: str, advice: str) -> str:
@@ -48,7 +50,7 @@ def members(standing: Standing) -> str:
             escape(member.member_id),
             escape(member.flavour),
             escape(member.host or "–"),
-            _bar(len(member.partitions), n_all),
+            bar(len(member.partitions), n_all),
             number(member_lag(standing, member)),
         )
         for member in standing.members
@@ -141,7 +143,7 @@ def progress(record: RunRecord | None) -> str:
         (
             str(it.number),
             escape(it.title),
-            f"{_PHASE_MARKS.get(it.phase, '…')} {it.phase}",
+            f"{PHASE_MARKS.get(it.phase, '…')} {it.phase}",
             f"{it.n_done} of {it.n_items}" if it.n_items else "–",
             "–" if it.seconds is None else f"{it.seconds:.1f} s",
             escape(it.sentence),
@@ -173,6 +175,9 @@ def proof(record: RunRecord | None) -> str:
     path = None if record is None else record.folder / REPORT
     if record is None or path is None or record.is_at_work or not path.exists():
         return ""
+    size = path.stat().st_size
+    if size > LARGEST_PAGE:
+        return f"<p>Evidence: <code>{escape(str(path))}</code> ({size / 1e6:.0f} MB: open it there)</p>"
     page = path.read_text(encoding="utf-8")
     data = base64.b64encode(page.encode()).decode()
     return (
@@ -257,7 +262,7 @@ def _list(title: str, items: Iterable[str]) -> str:
     return f"<p><strong>{escape(title)}</strong></p><ul>{lines}</ul>" if lines else ""
 
 
-def _bar(count: int, total: int) -> str:
+def bar(count: int, total: int) -> str:
     percent = 100 * count / total if total else 0
     return f'<span class="bar" aria-hidden="true"><i style="width:{percent:.0f}%"></i></span>{count} of {total}'
 

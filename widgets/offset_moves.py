@@ -41,8 +41,8 @@ class OffsetMove(Procedure, OffsetWish):
         return moves_offsets(kind)
 
     def wish_for(self, what: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``what``: a copy."""
-        super().wish_for(what=what or COPY, **values)
+        """Set what is wished at once; an empty ``what`` stays as it is: a copy, at first."""
+        super().wish_for(what=what or self.what, **values)
 
     def prepare(self, approval_digest: str = "", what: str = "") -> None:
         """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.

@@ -106,7 +106,7 @@ class Procedure(Planned):
     def start_watching(self, every_s: float = EVERY_S) -> None:
         """Refresh in the background, until told to stop."""
         if self._watch is None:
-            self._watch = Watch(self.refresh, every_s)
+            self._watch = Watch(self.refresh, lambda: self._pace_s(every_s))
             self.is_watching = True
 
     def stop_watching(self) -> None:
@@ -193,6 +193,10 @@ class Procedure(Planned):
 
     def _see(self) -> None:
         """Look at the cluster once."""
+
+    def _pace_s(self, every_s: float) -> float:
+        """How long the watch pauses after a look."""
+        return every_s
 
     def _reached(self) -> None:
         """A run ended as it should."""

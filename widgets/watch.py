@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 class Watch:
-    """Calls ``look`` at once and then ``every_s`` seconds after each look. An error of ``look`` is its own to tell."""
+    """Calls ``look`` at once and then ``pause_s`` seconds after each look. An error of ``look`` is its own to tell."""
 
-    def __init__(self, look: Callable[[], None], every_s: float) -> None:
-        self._look, self._every_s = look, every_s
+    def __init__(self, look: Callable[[], None], pause_s: Callable[[], float]) -> None:
+        self._look, self._pause_s = look, pause_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="offramp: watching", daemon=True)
         self._thread.start()
@@ -28,4 +28,4 @@ class Watch:
     def _watch(self) -> None:
         while not self._over.is_set():
             self._look()
-            self._over.wait(self._every_s)
+            self._over.wait(self._pause_s())

@@ -15,6 +15,7 @@ import traitlets as t
 
 from kit.errors import OfframpError
 from kit.migrate.plan import STOP, UNDO, Plan
+from kit.migrate.record import RunRecord
 from widgets import fragments
 from widgets.procedure import Procedure
 from widgets.style import STYLE
@@ -47,6 +48,10 @@ class Wizard(ipw.VBox):
     def changes(self, plan: Plan) -> str:
         """What a plan changes, as a fragment."""
         return fragments.steps(plan)
+
+    def progress(self, record: RunRecord | None) -> str:
+        """How far a run has come, as a fragment."""
+        return fragments.progress(record)
 
     def _sections(self) -> list[ipw.Widget]:
         titled = [
@@ -108,7 +113,7 @@ class Wizard(ipw.VBox):
             ipw.HBox(buttons),
             untrusted,
             verdict,
-            self._of_run(fragments.progress),
+            self._of_run(self.progress),
             self._of_run(fragments.proof),
             log,
         ]

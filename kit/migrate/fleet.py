@@ -118,7 +118,13 @@ def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Itera
         PlanError: one that was named isn't ready, or none is.
         UnsafePlan: a rule forbids it.
     """
-    snapshot = observe(cluster, wish.pattern)
+    return plan_from(observe(cluster, wish.pattern), cluster.cluster_id, wish, made_by, overrides)
+
+
+def plan_from(
+    snapshot: Snapshot[pl.DataFrame], cluster_id: str, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
+    """The same from a snapshot that was read before; of what ``wish.pattern`` matches and no more."""
     rows = fleet(snapshot, wish.to, wish.stable_s)
     chosen = _chosen(rows, wish)
     overridden = raise_if_unsafe(_findings(len(chosen), wish), overrides)
@@ -128,7 +134,7 @@ def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Itera
     limit = wish.read_ms or 5 * max(_read_ms(snapshot), 100.0)
     return Plan(
         kind=KIND,
-        cluster_id=cluster.cluster_id,
+        cluster_id=cluster_id,
         targets=tuple(groups),
         made_by=made_by,
         made_at=datetime.now(UTC),
@@ -149,7 +155,11 @@ def performer(cluster: Cluster) -> ClusterPerformer:
 
 def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     """What the plan observed of each wave, as it is now."""
-    snapshot = observe_groups(cluster, plan.targets)
+    return observed_of(observe_groups(cluster, plan.targets), plan)
+
+
+def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
+    """The same from a snapshot that was read before."""
     waves = [list(cast(Sequence[str], step.parameters["groups"])) for step in plan.steps if step.kind == WAVE]
     return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
 
