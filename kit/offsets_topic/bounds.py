@@ -39,6 +39,9 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
             )
         found = fetch_log_offsets(cluster.link, rows)
     errors = {row.partition: row.error for row in found if row.error is not None}
+    # A broker leaves out a partition that never had a leader.
+    seen = {row.partition for row in rows}
+    errors |= dict.fromkeys(set(range(max(seen))) - seen, "no broker names it")
     parts = [
         Part(row.partition, row.log_start_offset, row.log_end_offset)
         for row in found
