@@ -1,0 +1,159 @@
+"""The runbook for offsets by papermill on a real group: what is not approved writes nothing, the rest is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from kazoo.client import KazooClient
+
+import widgets
+from kit.cluster import connect
+from kit.lab import Lab
+from kit.lab.process import wait_until
+from kit.migrate.desk import Desk
+from kit.migrate.record import list_runs
+from kit.profile import load_profile
+from tests.notebooks import html_tables
+from tests.notebooks.shop import NOTEBOOKS
+
+pytestmark = pytest.mark.timeout(600)
+
+NOTEBOOK = NOTEBOOKS / "runbook" / "move_offsets.ipynb"
+GROUP, TOPIC, READ = "ledger", "orders", 50
+
+
+@dataclass
+class Site:
+    """A group that an old consumer left behind, at record 50 of 70 of two partitions; and where runs are kept."""
+
+    lab: Lab
+    zookeeper: KazooClient
+    runs: Path
+    profile_file: Path
+
+    def run(self, output: Path, **parameters):
+        """Executed by papermill; raises what papermill raises."""
+        given = {"profile_file": str(self.profile_file), "groups": GROUP, "runs": str(self.runs), **parameters}
+        papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
+        return nbformat.read(output, as_version=4)
+
+    def in_kafka(self) -> list[int]:
+        """By a client of its own; -1001: there is none."""
+        settings = {"bootstrap.servers": self.lab.bootstrap_servers, "group.id": GROUP}
+        consumer = Consumer(settings)
+        try:
+            found = consumer.committed([TopicPartition(TOPIC, number) for number in (0, 1)], timeout=20)
+            return [each.offset for each in found]
+        finally:
+            consumer.close()
+
+    def in_zookeeper(self) -> list[tuple[bytes, int]]:
+        """Data and version of the offset znodes."""
+        paths = [f"/consumers/{GROUP}/offsets/{TOPIC}/{number}" for number in (0, 1)]
+        return [(data, stat.version) for data, stat in map(self.zookeeper.get, paths)]
+
+    def tree(self) -> dict[str, tuple[int, ...]]:
+        """Every znode below /consumers and /offramp, with all that a write to it or below it would change."""
+        found: dict[str, tuple[int, ...]] = {}
+        todo = [path for path in ("/consumers", "/offramp") if self.zookeeper.exists(path)]
+        while todo:
+            path = todo.pop()
+            children, stat = self.zookeeper.get_children(path, include_data=True)
+            found[path] = (stat.czxid, stat.mzxid, stat.version, stat.cversion, stat.pzxid)
+            todo += [f"{path}/{child}" for child in children]
+        return found
+
+    def everything(self):
+        groups = self.lab.admin.list_consumer_groups(request_timeout=20).result().valid
+        return self.tree(), self.in_kafka(), sorted(each.group_id for each in groups), list_runs(self.runs)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[Site]:
+    with Lab(brokers=1) as lab:
+        profile_file = lab.folder / "offramp.toml"
+        profile_file.write_text(lab.profile_toml(), encoding="utf-8")
+        lab.create_topic(TOPIC, 2)
+        lab.produce(TOPIC, 2 * READ)
+        old = lab.start_old_consumer(GROUP, TOPIC)
+        wait_until(lambda: len(list(old.records())) == 2 * READ, "all records handed out", 60)
+        old.stop()
+        lab.produce(TOPIC, 40)
+        zookeeper = KazooClient(lab.zookeeper_connect)
+        zookeeper.start(15)
+        try:
+            yield Site(lab, zookeeper, tmp_path_factory.mktemp("site") / "runs", profile_file)
+        finally:
+            zookeeper.stop()
+            zookeeper.close()
+
+
+@pytest.fixture(scope="module")
+def rehearsed(site, tmp_path_factory):
+    """The notebook after a dry run, and what was there before and after it."""
+    before = site.everything()
+    found = site.run(tmp_path_factory.mktemp("rehearsed") / "out.ipynb")
+    return found, before, site.everything()
+
+
+def approved(site: Site) -> str:
+    """The digest of the dry run's plan, approved by somebody elsewhere."""
+    with connect(load_profile(file=site.profile_file)) as cluster:
+        desk = Desk(cluster, site.runs)
+        (file,) = desk.plan_files()
+        plan = desk.plan(str(file))
+        desk.approve(plan, GROUP, plan.digest[:8])
+        return plan.digest
+
+
+def test_run_all_shows_both_stores_and_writes_nothing(rehearsed):
+    found, before, after = rehearsed
+    assert "nothing was changed; it could begin: 1 groups have no members" in found.cells[-1].outputs[0].text
+    assert after == before
+    tables = html_tables.of_notebook(found)
+    seen = html_tables.with_columns(tables, "zookeeper", "kafka", "zookeeper_lag")
+    assert [(row["zookeeper"], row["kafka"], row["zookeeper_lag"]) for row in seen] == [(READ, None, 20)] * 2
+    rows = html_tables.with_columns(tables, "before", "after", "direction")
+    assert [(row["before"], row["after"], row["direction"]) for row in rows] == [(None, READ, "first")] * 2
+    assert before[1] == [-1001, -1001]
+
+
+def test_what_is_not_approved_is_refused(site, rehearsed, tmp_path):
+    before = site.everything()
+    (file,) = (site.runs / "plans").iterdir()
+    for digest, error in ((file.stem, "ApprovalError"), ("0" * 8, "NotFound")):
+        with pytest.raises(papermill.PapermillExecutionError) as raised:
+            site.run(tmp_path / "out.ipynb", approval_digest=digest, dry_run=False)
+        assert raised.value.ename == error
+    assert site.everything() == before
+
+
+def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed, tmp_path):
+    digest, znodes = approved(site), site.in_zookeeper()
+    found = site.run(tmp_path / "out.ipynb", what="copy", approval_digest=digest[:12], dry_run=False)
+    assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
+    assert (site.in_kafka(), site.in_zookeeper()) == ([READ, READ], znodes)
+    (row,) = list_runs(site.runs)
+    assert (row.state, row.plan_digest) == ("VERIFIED", digest)
+    outcomes = html_tables.with_columns(html_tables.of_notebook(found), "item", "outcome", "after")
+    assert [each["outcome"] for each in outcomes] == ["CONFIRMED"] * 2
+
+    moves = widgets.open_offsets(load_profile(file=site.profile_file), site.runs)
+    try:
+        moves.groups = GROUP
+        moves.refresh()
+        assert moves.committed.offsets["kafka"].to_list() == [READ, READ]
+        moves.undo(GROUP)
+        moves.wait(60)
+        assert moves.record.state == "UNDONE"
+        moves.refresh()
+        assert moves.committed.offsets["kafka"].to_list() == [None, None]
+    finally:
+        moves.close()
+    assert (site.in_kafka(), site.in_zookeeper()) == ([-1001, -1001], znodes)
