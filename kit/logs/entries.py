@@ -33,6 +33,7 @@ _MARKS = (
     "metadata ",
     "kafka.consumer.",
     "ConsumerConnector",
+    "ubscribe",
     "%7|",
 )
 """One of them is in every line about coordination, in its text or in the name of its class. Each costs a walk over the
