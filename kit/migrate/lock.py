@@ -34,6 +34,8 @@ class ZookeeperLock:
         self._client: KazooClient = cluster.zookeeper
         self._silences = (KazooException, self._client.handler.timeout_exception)
         self._held: dict[str, int] = {}
+        # As long as no lock of anybody came or went, ours are there: one request tells, of a thousand groups too.
+        self._children: tuple[int, int] | None = None
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
         """All or none.
@@ -57,11 +59,18 @@ class ZookeeperLock:
         """Raises:
         LockLost: the session that took the lock is over, or somebody deleted a lock.
         """
+        try:
+            parent = self._stat(LOCKS)
+            children = (parent.cversion, parent.pzxid) if parent is not None else None
+            if children is None or children != self._children:
+                self._refuse_lost()
+                self._children = children
+        except self._silences as error:
+            raise LockLost(f"nobody can tell whether the lock is still held: ZooKeeper says {error!r}") from error
+
+    def _refuse_lost(self) -> None:
         for path, session in self._held.items():
-            try:
-                stat = self._stat(path)
-            except self._silences as error:
-                raise LockLost(f"nobody can tell whether {path} is still held: ZooKeeper says {error!r}") from error
+            stat = self._stat(path)
             if stat is None or stat.ephemeralOwner != session:
                 raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
 
@@ -78,7 +87,7 @@ class ZookeeperLock:
                     self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
             except self._silences:
                 self._client.delete_async(path)
-        self._held = {}
+        self._held, self._children = {}, None
 
     def _take(self, target: str, holder: bytes) -> None:
         path = f"{LOCKS}/{quote(target, safe='')}"
