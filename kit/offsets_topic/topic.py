@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from kit import tables
-from kit.errors import InputError, PartialRead
+from kit.errors import InputError, PartialRead, ReadError
 from kit.offsets_topic import tasks
 from kit.offsets_topic.account import unread
 from kit.offsets_topic.bounds import fetch_bounds
@@ -57,6 +57,7 @@ def read_offsets_topic(
         InputError: the pattern is no regular expression, or a time has no time zone.
         ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
         NotFound: there is no such topic yet.
+        ReadError: not one partition can be read.
     """
     selection = _selection(group_pattern, since, until)
     bounds = fetch_bounds(profile, _topic, since)
@@ -64,6 +65,8 @@ def read_offsets_topic(
     counted = pl.DataFrame(_frame(spark, reading, tasks.account(reading), tables.OFFSETS_PARTITIONS).toArrow())
     unled = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
     partitions = pl.concat([counted, pl.DataFrame(unled)]).sort("partition")
+    if len(partitions) and partitions["error"].null_count() == 0:
+        raise ReadError(f"cluster {profile.name!r}: no partition of {_topic} can be read: {partitions['error'][0]}")
     # What was counted is what is read later: not more, when a transaction has ended since.
     until_of = dict(partitions.filter(pl.col("error").is_null()).select("partition", "read_until").iter_rows())
     same = reading.of(

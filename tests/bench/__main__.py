@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from subprocess import SubprocessError
 
 from kit.errors import OfframpError
-from tests.bench import groups, lag, members, memory, offsets, streams, znodes
+from tests.bench import groups, lag, logs, members, memory, offsets, offsets_topic, streams, znodes
 from tests.bench.clock import WrongAnswer, say
 from tests.bench.rows import REPOSITORY, RESULTS, Row, table, write
 from tests.bench.site import Site, Sizes, filled
@@ -21,8 +21,10 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "streams": streams.compared,
     "members": members.compared,
     "offsets": offsets.compared,
+    "logs": logs.compared,
+    "offsets_topic": offsets_topic.compared,
 }
-UNFILLED = frozenset({"streams", "members"})
+UNFILLED = frozenset({"streams", "members", "offsets_topic"})
 """Comparisons that need no groups to be there."""
 
 

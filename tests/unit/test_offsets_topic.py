@@ -10,16 +10,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from kit import tables
 from kit.errors import InputError, PartialRead
-from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
+from kit.offsets_topic import OffsetsTopic, read_offsets_topic, tasks, verify_offsets_topic
 from kit.offsets_topic.account import Tally, unread
 from kit.offsets_topic.commits import commit_rows
-from kit.offsets_topic.fetching import Part, Records
+from kit.offsets_topic.fetching import Part, Records, reader_settings
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import UNREADABLE, parse_keys
 from kit.offsets_topic.selection import Selection
+from kit.profile import load_profile
 from tests import coordinator_records as written
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -336,6 +338,28 @@ def test_verifying_tells_what_was_not_read():
     rows = [counted(mixed()), unread(4, "no leader", Part(4, 0, 9))]
     with pytest.raises(PartialRead, match=r"1 of 2 partitions.*Partition 4: no leader\..*the key can't be decoded: 1"):
         verify_offsets_topic(OffsetsTopic(None, None, pl.DataFrame(tables.OFFSETS_PARTITIONS.from_rows(rows))))
+
+
+def test_no_secret_goes_to_spark(tmp_path, monkeypatch):
+    """What Spark is handed names where a secret is; a task looks it up, or says what is missing where it runs."""
+    (tmp_path / "offramp.toml").write_text(
+        """[clusters.c]\nbootstrap_servers = "127.0.0.1:1"\n[clusters.c.security.kafka]\nprotocol = "SASL_PLAINTEXT"
+mechanism = "PLAIN"\nusername = "u"\npassword = { env = "THE_PASSWORD" }"""
+    )
+    monkeypatch.setenv("THE_PASSWORD", "hush-hush")
+    reading = tasks.Reading(load_profile(file=tmp_path / "offramp.toml"), "t", (Part(0, 0, 9),), Selection())
+    assert "hush-hush" in reader_settings(reading.profile).values()
+    for task in (tasks.account, tasks.commits, tasks.generations):
+        sent = cloudpickle.dumps(task(reading))
+        assert b"THE_PASSWORD" in sent
+        assert b"hush" not in sent
+    monkeypatch.delenv("THE_PASSWORD")
+    (batch,) = tasks.account(reading)([pa.record_batch({"id": [0]})])
+    (row,) = batch.to_pylist()
+    assert row["error"].startswith(
+        "where Spark's tasks run, no consumer can be made: the secret's environment variable"
+    )
+    assert row["n_records"] is None
 
 
 def test_an_argument_that_is_wrong_is_named_before_anything_is_read():
