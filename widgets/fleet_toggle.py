@@ -48,7 +48,7 @@ class FleetToggle(Procedure):
     about = "the fleet"
 
     seen = t.Any(None, help="The last scan: a Scan.")
-    to = t.Enum([KAFKA, ZOOKEEPER], KAFKA, help="Whose assignment the groups are to follow.")
+    to = t.Unicode(KAFKA, help="Whose assignment the groups are to follow: kafka or zookeeper.")
     pattern = t.Unicode(EVERY_GROUP, help="Regular expression that a group's whole id must match.")
     groups = t.Unicode(help="Groups by name, with a blank or comma between; empty: all that are ready.")
     wave = t.Int(10, help="Groups at a time; 0: all at once.")
@@ -149,6 +149,11 @@ class FleetToggle(Procedure):
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         wish, overrides = self.wish(), _words(self.overrides)
         return f"planning the toggle to {wish.to}", lambda: self.desk.plan_fleet(wish, overrides)
+
+    @t.validate("to")
+    def _known_direction(self, proposal: Any) -> str:
+        FleetWish(proposal["value"])
+        return str(proposal["value"])
 
     def _wish_changed(self, change: Any) -> None:
         super()._wish_changed(change)

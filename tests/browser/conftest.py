@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from kit.lab.ports import free_ports
 from tests.browser import chromium
+from tests.notebooks import fleet_site
 from tests.notebooks.shop import NOTEBOOKS, ROOT, Shop, ended, register
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -33,6 +34,7 @@ START_SECONDS = 90
 
 def pytest_configure(config: pytest.Config) -> None:
     register(config)
+    fleet_site.register(config)
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,15 @@ def test_to_kafka_all_at_once_is_refused(model):
         model.wait(20)
 
 
+def test_what_can_not_be_wished_is_refused(model, toy):
+    with pytest.raises(InputError, match="not to 'nowhere'"):
+        model.wish_for("nowhere")
+    model.wave = -1
+    with pytest.raises(InputError, match="can't be negative"):
+        model.make_plan()
+    assert (model.to, model.plan, toy.writes) == (KAFKA, None, [])
+
+
 def test_only_the_direction_that_was_asked_for_is_taken_up(model):
     digest = planned(model).digest
     with pytest.raises(InputError, match="leads to 'kafka', not to 'zookeeper'"):

@@ -1,0 +1,82 @@
+"""The fleet's runbook by papermill on real groups: what is not approved writes nothing, the rest is verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+
+from kit.cluster import connect
+from kit.lab.process import wait_until
+from kit.migrate.desk import Desk
+from kit.migrate.fleet import FleetWish
+from kit.migrate.record import list_runs
+from kit.model import KAFKA, ZOOKEEPER
+from tests.notebooks import html_tables
+from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
+from tests.notebooks.shop import NOTEBOOKS
+
+pytestmark = pytest.mark.timeout(600)
+
+NOTEBOOK = NOTEBOOKS / "runbook" / "fleet.ipynb"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fleet") / "runs"
+
+
+def run(site: FleetSite, output: Path, runs: Path, **parameters):
+    """Executed by papermill; raises what papermill raises."""
+    given = {"profile_file": str(site.profile_file), "runs": str(runs), "stable_s": 0.0, "pause_s": 1.0, **parameters}
+    papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
+    return nbformat.read(output, as_version=4)
+
+
+def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
+    before = fleet_site.tree()
+    found = run(fleet_site, tmp_path / "out.ipynb", runs, wave=2)
+    assert "nothing was changed; it could begin: 2 groups are settled" in found.cells[-1].outputs[0].text
+    with pytest.raises(papermill.PapermillExecutionError, match="was not approved: nothing was done") as raised:
+        run(fleet_site, tmp_path / "again.ipynb", runs, wave=2, dry_run=False)
+    assert raised.value.ename == "ApprovalError"
+    assert fleet_site.tree() == before
+    assert (list_runs(runs), len(list((runs / "plans").iterdir()))) == ((), 2)
+    rows = html_tables.with_columns(html_tables.of_notebook(found), "group_id", "stage", "ready")
+    assert [(row["group_id"], row["stage"], row["ready"]) for row in rows] == [
+        (name, "all MEZKCC", "✓ yes") for name in GROUPS
+    ]
+    changes = html_tables.with_columns(html_tables.of_notebook(found), "item", "before", "after")
+    assert [row["after"] for row in changes] == [KAFKA, KAFKA, None, KAFKA, KAFKA]
+
+
+def approve(site: FleetSite, runs: Path, wish: FleetWish) -> str:
+    """The digest of a plan that somebody made and approved elsewhere."""
+    with connect(site.profile) as cluster:
+        desk = Desk(cluster, runs)
+        plan = desk.plan_fleet(wish)
+        desk.approve(plan, "4 groups", plan.digest[:8])
+        return plan.digest
+
+
+def test_approved_plans_toggle_real_groups_under_load_and_take_them_back(fleet_site, runs, tmp_path):
+    producer = fleet_site.lab.start_producer(TOPIC, 50)
+    try:
+        wait_until(fleet_site.are_ready, "all groups are ready", 60)
+        digest = approve(fleet_site, runs, FleetWish(KAFKA, wave=2, pause_s=1.0, stable_s=0.0))
+        found = run(fleet_site, tmp_path / "there.ipynb", runs, dry_run=False, approval_digest=digest[:12])
+        assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
+        assert fleet_site.modes() == dict.fromkeys(GROUPS, KAFKA)
+        assert fleet_site.n_in_kafka() == len(GROUPS)
+
+        digest = approve(fleet_site, runs, FleetWish(ZOOKEEPER, wave=0, stable_s=0.0))
+        with pytest.raises(papermill.PapermillExecutionError, match="leads to 'zookeeper', not to 'kafka'"):
+            run(fleet_site, tmp_path / "other.ipynb", runs, to=KAFKA, dry_run=False, approval_digest=digest)
+        run(fleet_site, tmp_path / "back.ipynb", runs, to=ZOOKEEPER, dry_run=False, approval_digest=digest)
+        assert fleet_site.modes() == dict.fromkeys(GROUPS, ZOOKEEPER)
+        assert fleet_site.n_in_kafka() == 0
+        assert [(row.state, row.subject) for row in list_runs(runs)] == [("VERIFIED", "4 groups")] * 2
+    finally:
+        producer.stop()
