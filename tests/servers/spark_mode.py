@@ -15,6 +15,7 @@ import pytest
 
 import kit
 from kit.errors import HistoryError
+from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 
 def main(profile_file: str, folder: str) -> None:
@@ -34,6 +35,9 @@ def main(profile_file: str, folder: str) -> None:
     assert history.previous(second).snapshot_id == first.snapshot_id
     history.verify(first)
     history.verify(second)
+    topic = read_offsets_topic(spark, profile, "mode-.*")
+    commits = pl.DataFrame(topic.commits.toArrow()).sort("partition", "offset")
+    commits = commits.unique(["group_id", "topic", "topic_partition"], keep="last")
     lag = kit.collect(kit.views.lag(second))
     summary = kit.collect(kit.views.summary(second))
     result = {
@@ -42,6 +46,9 @@ def main(profile_file: str, folder: str) -> None:
         "since": history.load(kit.tables.GROUPS, since=datetime.now(UTC) + timedelta(hours=1)).count(),
         "plain": spark.read.parquet(f"{folder}/committed_offsets").count(),
         "partitioned": sorted(spark.read.parquet(f"{folder}/groups").columns)[:2],
+        "commits": rows(commits, "group_id", "topic", "topic_partition", "committed_offset"),
+        "generations": topic.generations.count(),
+        "account": verify_offsets_topic(topic),
         "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
         "summary": rows(summary, "group_id", "stage", "n_members", "n_partitions", "zookeeper_lag", "kafka_lag"),
     }

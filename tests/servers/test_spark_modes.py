@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pyspark
 import pytest
 
@@ -82,6 +83,13 @@ def check(lab, tmp_path, result: dict) -> None:
     assert result["rows"]["snapshots"] == 2
     assert result["rows"]["groups"] == 4
     assert result["rows"]["committed_offsets"] == result["plain"] == 16
+    of_kafka = live.committed_offsets.filter(pl.col("store") == "kafka")
+    assert [tuple(row) for row in result["commits"]] == rows(
+        of_kafka, "group_id", "topic", "partition", "committed_offset"
+    )
+    assert len(result["commits"]) == 4
+    assert result["generations"] >= 2
+    assert result["account"].startswith("3 of 3 partitions")
     assert result["since"] == 0
     assert result["partitioned"] == ["coordinator", "date"]
 
