@@ -5,7 +5,7 @@ Every pattern stops where the value's own syntax ends, so that text pasted behin
 
 from __future__ import annotations
 
-from functools import reduce
+import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -165,14 +165,21 @@ def kind_of(message: Column, source: Column) -> Column:
 
 
 def _kind(message: Column, known: list[wordings.Wording]) -> Column:
-    return F.coalesce(*[F.when(_fits(message, wording), wording.kind) for wording in known])
+    """A constant array that is searched: as so many conditions, Spark's compiler gives up on it."""
+    table = [{"head": wording.head, "parts": wording.parts, "kind": wording.kind} for wording in known]
+    rows = F.from_json(F.lit(json.dumps(table)), "array<struct<head string, parts array<string>, kind string>>")
+    fitting = F.filter(rows, lambda wording: message.startswith(wording["head"]) & _has_parts(message, wording))
+    return F.get(fitting, F.lit(0))["kind"]
 
 
-def _fits(message: Column, wording: wordings.Wording) -> Column:
-    tests = [message.startswith(wording.head)] if wording.head else []
-    if wording.pattern is not None:
-        tests.append(message.rlike(wording.pattern))
-    return reduce(lambda both, test: both & test, tests)
+def _has_parts(message: Column, wording: Column) -> Column:
+    """Whether each part is found behind the one before it."""
+
+    def behind(end: Column, part: Column) -> Column:
+        start = F.call_function("locate", part, message, end)
+        return F.when(start > 0, start + F.length(part)).otherwise(0)
+
+    return F.aggregate(wording["parts"], F.length(wording["head"]) + 1, behind) > 0
 
 
 def consumer_prefix(message: Column) -> dict[str, Column]:

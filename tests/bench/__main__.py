@@ -24,7 +24,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "logs": logs.compared,
     "offsets_topic": offsets_topic.compared,
 }
-UNFILLED = frozenset({"streams", "members", "offsets_topic"})
+UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic"})
 """Comparisons that need no groups to be there."""
 
 

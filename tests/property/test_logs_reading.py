@@ -249,6 +249,15 @@ def test_a_layout_that_no_line_has(spark, tmp_path):
         verify_logs(read_client_logs(spark, str(tmp_path), layout="spring"))
 
 
+@pytest.mark.slow
+def test_nothing_but_empty_and_broken_files(spark, tmp_path):
+    (tmp_path / "empty.log").touch()
+    (tmp_path / "no.log.gz").write_text(log_texts.JAVA_0_11)
+    read = read_client_logs(spark, str(tmp_path))
+    assert read.files.select("n_lines", "problem").rows() == [(0, "empty"), (0, "truncated")]
+    assert (read.events.count(), read.unknown_lines.count()) == (0, 0)
+
+
 def test_what_the_caller_says_wrong(spark, tmp_path):
     with pytest.raises(InputError, match="there is no layout 'nonsense'"):
         read_client_logs(spark, str(tmp_path), layout="nonsense")

@@ -1,0 +1,100 @@
+"""The account of every file of a read: its lines, what became of them, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from pyspark.sql import functions as F
+
+from kit import tables
+from kit.errors import PartialRead
+from kit.logs import wordings
+from kit.model import LogFile
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    from pyspark.sql import DataFrame
+
+_PROBLEMS = {
+    "empty": "is empty",
+    "binary": "is not text",
+    "truncated": "is damaged: what stands before the damage was read, the rest is missing",
+    "layout": "has no line of the layout given",
+    "no coordination": "holds no line about coordination (a Java client ≤ 0.9 and librdkafka print none below DEBUG)",
+    "times go back": "has times that go back: rotated files in a wrong order, several consumers, a clock that was set",
+    "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
+}
+FATAL = ("binary", "truncated", "layout")
+_COUNTS = ("n_events", "n_context", "n_unknown")
+
+
+def accounts(records: DataFrame) -> dict[str, dict[str, Any]]:
+    """What each file told, if it told anything of interest."""
+    is_context = F.col("kind") == wordings.CONTEXT
+    count = {
+        "n_events": F.count_if(F.col("kind").isNotNull() & ~is_context),
+        "n_context": F.count_if(is_context),
+        "n_unknown": F.count_if("is_unknown"),
+        "layouts": F.collect_set("layout"),
+        "n_times_back": F.count_if("goes_back"),
+        "first_at": F.min("observed_at"),
+        "last_at": F.max("observed_at"),
+        "n_unzoned": F.count_if(F.col("local_at").isNotNull() & F.col("observed_at").isNull()),
+    }
+    found = records.groupBy("file").agg(*[value.alias(name) for name, value in count.items()])
+    return {row["file"]: row for row in pl.DataFrame(found.toArrow()).iter_rows(named=True)}
+
+
+def log_files(
+    found: dict[str, dict[str, Any]], n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
+) -> pl.DataFrame:
+    """``tables.LOG_FILES``: a row for every file of ``n_lines``."""
+    rows = []
+    for file in sorted(n_lines):
+        account = found.get(file, {})
+        rows.append(
+            LogFile(
+                file=file,
+                n_lines=n_lines[file],
+                n_events=account.get("n_events", 0),
+                n_context=account.get("n_context", 0),
+                n_unknown=account.get("n_unknown", 0),
+                layouts=tuple(sorted(account.get("layouts", ()))),
+                n_times_back=account.get("n_times_back", 0),
+                first_at=account.get("first_at"),
+                last_at=account.get("last_at"),
+                problem=_problem(account, n_lines[file], file in damaged, file in binary, given),
+            )
+        )
+    return pl.DataFrame(tables.LOG_FILES.from_rows(rows))
+
+
+def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary: bool, given: str | None) -> str | None:
+    nothing = not any(account.get(key) for key in _COUNTS)
+    problems = {
+        "truncated": is_damaged,
+        "empty": n_lines == 0,
+        "binary": is_binary,
+        "layout": nothing and given is not None,
+        "no coordination": nothing,
+        "times go back": bool(account.get("n_times_back")),
+        "zone unknown": bool(account.get("n_unzoned")),
+    }
+    return next((name for name, applies in problems.items() if applies), None)
+
+
+def verified(files: pl.DataFrame) -> str:
+    """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
+    told = [
+        f"{len(files)} files, {files['n_lines'].sum()} lines: {files['n_events'].sum()} events, "
+        f"{files['n_context'].sum()} known lines without one, {files['n_unknown'].sum()} lines that look like "
+        "coordination and were not understood."
+    ]
+    problems = files.filter(pl.col("problem").is_not_null())
+    told += [f"{file} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()]
+    fatal = problems.filter(pl.col("problem").is_in(FATAL))
+    if not fatal.is_empty():
+        raise PartialRead(" ".join(told))
+    return "\n".join(told)
