@@ -27,7 +27,6 @@ _BEFORE = (
     "rebalancing",
     "join_reason",
     "subscribed",
-    "target_received",
 )
 _FIRST = ("metadata", "subscribed", "coordinator_query", "coordinator_failed")
 """What a client that starts may say before its first request for metadata is sent."""

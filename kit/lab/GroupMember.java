@@ -2,15 +2,19 @@ import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.OutputStreamWriter;
 import java.io.Writer;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -20,8 +24,8 @@ import org.apache.kafka.common.errors.WakeupException;
  * A member of a Kafka group: {@code GroupMember <properties file>}; leaves in order on SIGTERM.
  *
  * Compiled by Janino against each release from 0.9 on, so: no lambdas, raw collections with casts, and poll, whose
- * argument changed, by reflection. The file holds the consumer's configuration, driver.topics (t1,t2) and
- * driver.record (file of consumed records).
+ * argument changed, by reflection. The file holds the consumer's configuration, driver.topics (t1,t2), driver.record
+ * (file of consumed records) and driver.listens (whether it subscribes with a listener, which changes what is logged).
  *
  * Standard output has one event per line, "epoch-ms client-id EVENT details": START, ASSIGN {topic:[partitions]} after
  * each change, STOP.
@@ -58,7 +62,7 @@ public class GroupMember {
     }
 
     private void run() throws Exception {
-        consumer.subscribe(Arrays.asList(properties.getProperty("driver.topics").split(",")));
+        subscribe(Arrays.asList(properties.getProperty("driver.topics").split(",")));
         String told = "{}";
         try {
             while (true) {
@@ -76,6 +80,21 @@ public class GroupMember {
             consumer.close();
             say("STOP");
         }
+    }
+
+    /** The listener's later methods have no source here: a proxy has them all. */
+    private void subscribe(List topics) {
+        if (!Boolean.parseBoolean(properties.getProperty("driver.listens"))) {
+            consumer.subscribe(topics);
+            return;
+        }
+        Class[] kinds = {ConsumerRebalanceListener.class};
+        Object listener = Proxy.newProxyInstance(kinds[0].getClassLoader(), kinds, new InvocationHandler() {
+            public Object invoke(Object self, Method method, Object[] arguments) {
+                return method.getReturnType() == String.class ? "listener" : null;
+            }
+        });
+        consumer.subscribe(topics, (ConsumerRebalanceListener) listener);
     }
 
     private Iterable poll() throws Exception {

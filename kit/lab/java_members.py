@@ -38,7 +38,8 @@ BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 @dataclass(frozen=True, slots=True)
 class JavaMember:
     """What one member is to do. ``version`` is one of ``jars.CLIENTS``, ``layout`` one of ``LAYOUTS``; ``level`` is
-    the clients' log level; ``settings`` are consumer properties."""
+    the clients' log level, ``zone`` that of its times; with ``listens`` it has a rebalance listener; ``settings`` are
+    consumer properties."""
 
     group: str
     topics: tuple[str, ...]
@@ -46,6 +47,8 @@ class JavaMember:
     version: str = "3.9.1"
     layout: str = "kafka"
     level: str = "DEBUG"
+    zone: str = "UTC"
+    listens: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def properties(self, bootstrap_servers: str, record: Path) -> dict[str, str]:
@@ -63,6 +66,7 @@ class JavaMember:
             **self.settings,
             "driver.topics": ",".join(self.topics),
             "driver.record": str(record),
+            "driver.listens": str(self.listens).lower(),
         }
 
 
@@ -88,5 +92,6 @@ def command(ward: Ward, member: JavaMember, config: Path) -> list[str]:
     class_path = jars.class_path(jar_set, compiled.classes("GroupMember.java", jar_set))
     logging = ward.folder / f"log4j-{member.layout}-{member.level}.properties"
     logging.write_text(LOGGING.format(pattern=LAYOUTS[member.layout], level=member.level), encoding="utf-8")
-    options = ["-Xms16m", f"-Dlog4j.configuration=file:{logging}"]  # the last one holds
+    # The last configuration holds.
+    options = ["-Xms16m", f"-Dlog4j.configuration=file:{logging}", f"-Duser.timezone={member.zone}"]
     return jvm.java(class_path, "GroupMember", [str(config)], HEAP_MB, ward.folder, options)

@@ -39,9 +39,8 @@ joined|0.9|Joined group:
 joined|0.10.0-0.10.1|Received successful join group response
 joined|0.10.2+|Received successful JoinGroup response
 joined|0.10+|Successfully joined group
-context|2.2-2.6|Attempt to join group {}MEMBER_ID_REQUIRED
-context|2.2+|JoinGroup failed {}MEMBER_ID_REQUIRED
-context|2.2-2.5|Join group failed with {}MemberIdRequired
+context|2.7+|JoinGroup failed {}MEMBER_ID_REQUIRED
+context|2.3-2.6|Join group failed with {}MemberIdRequired
 join_failed|0.9-2.6|Attempt to join group
 join_failed|2.5|Join group failed with
 join_failed|2.5+|JoinGroup failed
@@ -132,7 +131,7 @@ commit_failed|0.9|Error committing partition
 commit_failed|0.9|Error {} occurred while committing offsets
 commit_failed|0.9+|Not authorized to commit
 commit_failed|0.9|Unauthorized to commit
-commit_failed|0.9|Failed to send automatic offset commit
+context|0.9|Failed to send automatic offset commit
 context|0.9-0.10.0|Cannot auto-commit offsets
 offsets_failed|0.9|Error fetching offset for topic-partition
 coordinator_failed|1.0+|An authentication error occurred in the heartbeat thread
@@ -215,6 +214,7 @@ context|3.7+|Enqueuing
 context|3.8+|OffsetCommit timeout
 commit_failed|3.7+|OffsetFetch failed
 context|3.7+|Refreshing committed offsets
+offsets_failed|3.7+|The committed offsets for {} could not be refreshed
 context|4.1+|Leaving the consumer group during consumer close
 context|4.1+|Stop finding coordinator during consumer close
 context|4.1+|Signal CoordinatorRequestManager closing

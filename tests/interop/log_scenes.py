@@ -1,0 +1,177 @@
+"""Groups of one kind of client each that go through the same scenes at the same time, and leave their logs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from kit.errors import LabError
+from kit.lab import Lab, jars
+from kit.lab.consumers import Consumer
+from kit.lab.java_members import JavaMember, launch
+from kit.lab.process import wait_until
+
+TOPIC = "clicks.eu-west"
+PARTITIONS = 4
+RECORDS = 40
+SECONDS = 120.0
+COOPERATIVE = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"}
+NEW_PROTOCOL = {"group.protocol": "consumer"}
+RDKAFKA_DEBUG = {"debug": "cgrp,consumer,topic", "log_level": 7}
+Owners = dict[str, frozenset[int]]
+"""Consumer id → its partitions of ``TOPIC``."""
+
+
+@dataclass
+class Cast:
+    """One group: ``start`` makes a member by its name; ``seen`` has who owned what after each scene."""
+
+    group: str
+    start: Callable[[str], Consumer]
+    owners: Callable[[], Owners]
+    members: dict[str, Consumer] = field(default_factory=dict)
+    seen: list[Owners] = field(default_factory=list)
+
+    def enter(self, name: str) -> None:
+        self.members[name] = self.start(name)
+
+    def is_settled(self, names: Iterable[str]) -> bool:
+        """Whether each of these, and nobody else, has partitions, and every partition is one's."""
+        owners = self.owners()
+        ids = {self.members[name].consumer_id for name in names}
+        held = sorted(partition for owned in owners.values() for partition in owned)
+        return {who for who, owned in owners.items() if owned} == ids and held == list(range(PARTITIONS))
+
+    @property
+    def logs(self) -> list[Path]:
+        return [member.process.log for member in self.members.values()]
+
+
+def by_word(cast: Cast) -> Owners:
+    """What the members that run say of themselves."""
+    running = [member for member in cast.members.values() if member.process.running]
+    return {each.consumer_id: frozenset(number for _, number in each.partitions()) for each in running}
+
+
+def by_znodes(zookeeper: KazooClient, group: str) -> Owners:
+    path = f"/consumers/{group}/owners/{TOPIC}"
+    found: dict[str, set[int]] = {}
+    try:
+        for partition in zookeeper.get_children(path):
+            thread = zookeeper.get(f"{path}/{partition}")[0].decode()
+            found.setdefault(thread.rpartition("-")[0], set()).add(int(partition))
+    except NoNodeError:
+        return {}
+    return {who: frozenset(owned) for who, owned in found.items()}
+
+
+def java(
+    lab: Lab, version: str, layout: str, mark: str = "", settings: dict[str, str] | None = None, **wishes: Any
+) -> Cast:
+    group = f"java{mark}.{version}"
+
+    def start(name: str) -> Consumer:
+        member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, layout, settings=settings or {}, **wishes)
+        return launch(lab.ward, lab.servers.addresses(), member)
+
+    return _spoken(group, start)
+
+
+def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
+    group = f"rdkafka.{mark}"
+    settings = RDKAFKA_DEBUG | ({"session.timeout.ms": 6000} if assignor else NEW_PROTOCOL)
+
+    def start(name: str) -> Consumer:
+        return lab.start_new_consumer(group, TOPIC, f"{group}-{name}", assignor, settings=settings, wait=False)
+
+    return _spoken(group, start)
+
+
+def old(lab: Lab, zookeeper: KazooClient, version: str) -> Cast:
+    group = f"old.{version}"
+    return Cast(
+        group,
+        lambda name: lab.start_old_consumer(group, TOPIC, version=version, wait=False),
+        lambda: by_znodes(zookeeper, group),
+    )
+
+
+def _spoken(group: str, start: Callable[[str], Consumer]) -> Cast:
+    cast = Cast(group, start, dict)
+    cast.owners = lambda: by_word(cast)
+    return cast
+
+
+def play(casts: list[Cast]) -> None:
+    """A alone; B joins; B leaves in order; C joins; C is killed; A leaves."""
+    _enter(casts, "a", ["a"])
+    _enter(casts, "b", ["a", "b"])
+    _exit(casts, "b", ["a"])
+    _enter(casts, "c", ["a", "c"])
+    for cast in casts:
+        cast.members["c"].process.kill_without_waiting()
+    _settle(casts, ["a"])
+    for cast in casts:
+        cast.members["c"].kill()
+    _stop(casts, "a")
+
+
+def _enter(casts: list[Cast], name: str, then: list[str]) -> None:
+    for cast in casts:
+        cast.enter(name)
+    _settle(casts, then)
+
+
+def _exit(casts: list[Cast], name: str, then: list[str]) -> None:
+    _stop(casts, name)
+    _settle(casts, then)
+
+
+def _stop(casts: list[Cast], name: str) -> None:
+    for cast in casts:
+        cast.members[name].process.signal(signal.SIGTERM)
+    for cast in casts:
+        cast.members[name].stop()
+
+
+def _settle(casts: list[Cast], names: list[str]) -> None:
+    for cast in casts:
+        try:
+            wait_until(partial(cast.is_settled, names), f"{cast.group} of {names}", SECONDS)
+        except LabError as error:
+            logs = "\n".join(cast.members[name].process.last_lines() for name in names)
+            raise LabError(f"{error} It is {cast.owners()}.\n{logs}") from None
+        cast.seen.append(cast.owners())
+
+
+def on_zookeeper(lab: Lab, zookeeper: KazooClient) -> list[Cast]:
+    """Every client that a broker of 3.9 serves; 0.9's times are of the zone that a request's time in them proves."""
+    return [
+        java(lab, "0.9.0.1", "hdp", zone="Asia/Kolkata"),
+        java(lab, "0.10.2.2", "kafka"),
+        java(lab, "1.1.1", "spring"),
+        java(lab, "2.8.2", "kafka", listens=True),
+        java(lab, "3.9.1", "spring"),
+        java(lab, "4.1.1", "kafka"),
+        java(lab, "3.9.1", "kafka", "-info", COOPERATIVE, level="INFO"),
+        rdkafka(lab, "eager", "range"),
+        rdkafka(lab, "cooperative", "cooperative-sticky"),
+        *[old(lab, zookeeper, version) for version in jars.OLD_CONSUMERS],
+    ]
+
+
+def on_kraft(lab: Lab) -> list[Cast]:
+    """The new protocol, and a classic group at the new coordinator."""
+    return [
+        java(lab, "4.1.1", "kafka", "-new", NEW_PROTOCOL),
+        java(lab, "3.9.1", "spring", "-new", NEW_PROTOCOL, listens=True),
+        java(lab, "4.1.1", "kafka", "-kraft"),
+        rdkafka(lab, "new"),
+    ]

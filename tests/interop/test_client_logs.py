@@ -1,0 +1,265 @@
+"""Logs of real clients and brokers → the story, held against what the coordinators and ZooKeeper had stored."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from kazoo.client import KazooClient
+from pyspark.sql import SparkSession
+
+import kit
+from kit.analyze.rebalance_findings import log_findings
+from kit.analyze.rebalance_story import story
+from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.analyze.topic_rebalances import topic_rebalances
+from kit.lab import Lab
+from kit.logs import read_client_logs
+from kit.offsets_topic import read_offsets_topic
+from tests.interop import log_scenes
+from tests.interop.consumer_epochs import Epochs, fetch_epochs
+from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
+from tests.property.conftest import spark  # noqa: F401
+
+CLASSIC = [
+    "java.0.9.0.1", "java.0.10.2.2", "java.1.1.1", "java.2.8.2", "java.3.9.1", "java.4.1.1", "java-info.3.9.1",
+    "java-kraft.4.1.1", "rdkafka.eager", "rdkafka.cooperative",
+]  # fmt: skip
+NEW = ["java-new.4.1.1", "java-new.3.9.1", "rdkafka.new"]
+pytestmark = pytest.mark.timeout(900)
+"""On a busy machine thirty JVMs take their time."""
+OLD = ["old.1.1.1", "old.0.10.2.2", "old.0.8.2.2"]
+COMMITTED = RECORDS // PARTITIONS
+
+
+@dataclass
+class Played:
+    """Everything said and stored. ``stored`` has the generations of classic groups, ``epochs`` those of new ones."""
+
+    casts: dict[str, Cast]
+    folder: Path
+    clients: pl.DataFrame
+    brokers: pl.DataFrame
+    files: pl.DataFrame
+    unknown: pl.DataFrame
+    stored: pl.DataFrame
+    epochs: dict[str, Epochs]
+    began_at: datetime
+
+    def rows(self, group: str) -> list[dict[str, Any]]:
+        """Each member's way through each rebalance."""
+        return self.members.filter(pl.col("group_id") == group).rows(named=True)
+
+    def __post_init__(self) -> None:
+        self.members = member_rebalances(self.clients)
+        self.generations = rebalances(self.clients)
+        self.generations_by_brokers = rebalances(self.brokers)
+
+    def log(self, group: str, name: str) -> Path:
+        return self.folder / self.casts[group].members[name].process.log.name
+
+
+@pytest.fixture(scope="module")
+def played(lab: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:  # noqa: F811
+    """All groups at the same time, on both kinds of broker."""
+    folder, began_at = tmp_path_factory.mktemp("logs"), datetime.now(UTC)
+    with Lab(kraft=True) as kraft_lab, connected(lab) as zookeeper:
+        labs = (lab, kraft_lab)
+        groups = [log_scenes.on_zookeeper(lab, zookeeper), log_scenes.on_kraft(kraft_lab)]
+        for each in labs:
+            each.create_topic(TOPIC, PARTITIONS)
+            each.produce(TOPIC, RECORDS)
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(log_scenes.play, casts) for casts in groups]:
+                done.result()
+        for path in (path for casts in groups for cast in casts for path in cast.logs):
+            shutil.copy(path, folder)
+        for number, each in enumerate(labs):
+            shutil.copy(each.servers.brokers[0].process.log, folder / f"broker-{number}.log")
+        stored = pl.concat([fetch_generations(spark, each, folder / "profile.toml") for each in labs])
+        logs = read_client_logs(spark, [str(path) for path in folder.glob("*.log")])
+        events = pl.DataFrame(logs.events.toArrow())
+        yield Played(
+            casts={cast.group: cast for casts in groups for cast in casts},
+            folder=folder,
+            clients=events.filter(pl.col("source") != "broker"),
+            brokers=events.filter(pl.col("source") == "broker"),
+            files=logs.files,
+            unknown=pl.DataFrame(logs.unknown_lines.toArrow()),
+            stored=stored.filter(pl.col("generation") > 0),
+            epochs=fetch_epochs(kraft_lab),
+            began_at=began_at,
+        )
+
+
+@contextmanager
+def connected(lab: Lab) -> Iterator[KazooClient]:
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def fetch_generations(spark: SparkSession, lab: Lab, profile_file: Path) -> pl.DataFrame:  # noqa: F811
+    profile_file.write_text(lab.profile_toml())
+    topic = read_offsets_topic(spark, kit.load_profile(file=str(profile_file)), r"(java|rdkafka).*")
+    return pl.DataFrame(topic.generations.toArrow())
+
+
+def numbers(partitions: list[str] | None) -> frozenset[int]:
+    assert partitions is not None
+    assert all(each.startswith(f"{TOPIC}-") for each in partitions)
+    return frozenset(int(each.rpartition("-")[2]) for each in partitions)
+
+
+def test_every_line_about_coordination_is_understood(played: Played) -> None:
+    wordings = played.unknown.group_by("wording").agg(pl.col("file").first()).rows()
+    assert wordings == []
+    assert played.files["n_unknown"].sum() == 0
+    assert len(played.files) == 3 * len(played.casts) + 2
+    assert played.files.filter(pl.col("n_events") == 0)["file"].to_list() == []
+    assert {each for names in played.files["layouts"] for each in names} >= {"kafka", "log4j", "spring", "librdkafka"}
+
+
+@pytest.mark.parametrize("group", CLASSIC)
+def test_members_and_their_partitions_are_those_stored(played: Played, group: str) -> None:
+    told: dict[int, dict[str, frozenset[int]]] = {}
+    for row in played.rows(group):
+        # A sync fails where the next member is there already.
+        assert row["outcome"] == "assigned" or row["failure"]
+        if row["outcome"] == "assigned":
+            told.setdefault(row["generation"], {})[row["member_id"]] = numbers(row["owned"])
+    stored: dict[int, dict[str, frozenset[int]]] = {}
+    for row in played.stored.filter(pl.col("group_id") == group, pl.col("n_members") > 0).rows(named=True):
+        stored.setdefault(row["generation"], {})[row["member_id"]] = numbers(row["assigned"])
+    assert told == stored
+    assert len(stored) >= 5
+
+
+@pytest.mark.parametrize("group", CLASSIC)
+def test_generations_are_those_stored(played: Played, group: str) -> None:
+    facts = ["generation", "leader_id", "assignor", "members", "moved", "kept"]
+    of_group = pl.col("group_id") == group
+    told = played.generations.filter(of_group).select(facts)
+    stored = topic_rebalances(played.stored).filter(of_group, pl.col("members").list.len() > 0).select(facts)
+    assert told.rows() == stored.rows()
+
+
+@pytest.mark.parametrize("group", CLASSIC)
+def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> None:
+    of_group = pl.col("group_id") == group
+    told = played.generations_by_brokers.filter(of_group).select("generation", "leader_id")
+    stored = topic_rebalances(played.stored).filter(of_group)
+    assert told.rows() == stored.select("generation", "leader_id").rows()
+    left = stored.filter(pl.col("left").list.len() > 0).select("generation", "left").rows()
+    by_brokers = played.generations_by_brokers.filter(of_group, pl.col("left").list.len() > 0)
+    assert by_brokers.select("generation", "left").rows() == left
+    assert len(left) >= 2, "one left, one was killed"
+
+
+@pytest.mark.parametrize("group", NEW)
+def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str) -> None:
+    stored = played.epochs[group]
+    told: dict[str, list[tuple[int, frozenset[int]]]] = {}
+    for row in played.rows(group):
+        assert row["outcome"] == "assigned"
+        told.setdefault(row["member_id"], []).append((row["generation"], numbers(row["owned"])))
+    assert told.keys() == stored.assigned.keys()
+    for member, assigned in stored.assigned.items():
+        assert set(told[member]) <= set(assigned)
+        # A new member may be told first that it has nothing yet.
+        assert changes(told[member]) == changes(assigned)
+    of_group = pl.col("group_id") == group
+    told_members = played.generations.filter(of_group).select("generation", "members").rows()
+    assert {epoch: frozenset(members) for epoch, members in told_members} == stored.members
+    by_brokers = played.generations_by_brokers.filter(of_group, pl.col("left").list.len() > 0)
+    assert [len(left) for left in by_brokers["left"]][:2] == [1, 1], "one left, one was killed"
+
+
+def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
+    kept = [owned for owned, _ in groupby(owned for _, owned in assigned)]
+    return kept if kept[0] else kept[1:]
+
+
+@pytest.mark.parametrize("group", OLD)
+def test_old_consumers_own_what_zookeeper_had(played: Played, group: str) -> None:
+    told: dict[str, list[tuple[int, frozenset[int]]]] = {}
+    for row in played.rows(group):
+        assert (row["source"], row["outcome"], row["generation"]) == ("zookeeper", "assigned", None)
+        told.setdefault(row["consumer"], []).append((0, numbers(row["owned"])))
+    seen = {who: [(0, owners[who]) for owners in played.casts[group].seen if who in owners] for who in told}
+    assert {who: changes(owned) for who, owned in told.items()} == {who: changes(owned) for who, owned in seen.items()}
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("group", [*CLASSIC, *NEW])
+def test_positions_are_the_offsets_committed(played: Played, group: str) -> None:
+    first, *later = played.rows(group)
+    assert numbers(first["without_offset"]) == frozenset(range(PARTITIONS))
+    positions = [position for row in later for position in row["positions"]]
+    assert len(positions) >= PARTITIONS
+    assert {position.rpartition("@")[2] for position in positions} == {str(COMMITTED)}
+
+
+@pytest.mark.parametrize("group", [*CLASSIC, *NEW, *OLD])
+def test_nothing_is_found_that_was_not(played: Played, group: str) -> None:
+    found = log_findings(played.clients).filter(pl.col("group_id") == group)
+    assert set(found["finding"]) <= {"storm", "offset_reset"}, found["sentence"].to_list()
+
+
+@pytest.fixture(scope="module")
+def article(played: Played, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:  # noqa: F811
+    """One text as people paste them: a 0.9 consumer until it has its partitions, then a second one that joins."""
+    first, second = (played.log("java.0.9.0.1", name).read_text().splitlines(True) for name in "ab")
+    end = 1 + next(number for number, line in enumerate(first) if "to earliest offset" in line)
+    leaves = next(number for number, line in enumerate(second) if "The Kafka consumer has closed" in line)
+    pasted = tmp_path_factory.mktemp("pasted") / "article.txt"
+    pasted.write_text("".join([*first[:end], "Now the second one.\n", *second[:leaves]]))
+    return pl.DataFrame(read_client_logs(spark, str(pasted)).events.toArrow())
+
+
+def test_a_pasted_log_of_two_0_9_consumers_is_told(lab: Lab, played: Played, article: pl.DataFrame) -> None:
+    """First start: coordinator, join as leader, sync, offsets; second start: a follower gets its part."""
+    joins = ["coordinator_found", "revoked", "joining", "join_requested", "joined"]
+    shares = ["sync_sent", "synced", "assigned", "offsets_fetching"]
+    wanted = [*joins, "leader_assigning", "assignment_computed", *shares, "offset_missing", "offset_reset"]
+    told = [kind for kind in article.sort("line", "record")["kind"] if kind in {*wanted, "offset_found"}]
+    assert [kind for kind, _ in groupby(told)] == [*wanted, *joins, *shares, "offset_found"]
+    a, b = member_rebalances(article).rows(named=True)
+    facts = ["group_id", "generation", "is_leader", "assignor", "coordinator_id", "outcome"]
+    assert [a[fact] for fact in facts] == ["java.0.9.0.1", 1, True, "range", 1, "assigned"]
+    assert [b[fact] for fact in facts] == ["java.0.9.0.1", 2, False, "range", 1, "assigned"]
+    assert a["leader_id"] == a["member_id"] == b["leader_id"] != b["member_id"]
+    assert numbers(a["owned"]) == numbers(a["fetched"]) == frozenset(range(PARTITIONS))
+    assert numbers(b["owned"]) == numbers(b["fetched"]) == frozenset({2, 3})
+    assert sorted(b["positions"]) == [f"{TOPIC}-2@{COMMITTED}", f"{TOPIC}-3@{COMMITTED}"]
+    assert a["coordinator"] == b["coordinator"] == lab.servers.addresses()
+    for row in (a, b):
+        assert row["is_utc"], "its times are of another zone, which its requests prove"
+        assert played.began_at - timedelta(seconds=2) < row["started_at"] <= row["ended_at"] < datetime.now(UTC)
+
+
+def test_the_second_generation_of_that_log_says_what_it_does_not_hold(article: pl.DataFrame) -> None:
+    first, second = rebalances(article).rows(named=True)
+    assert (first["generation"], first["members"], first["unlogged"]) == (1, [first["leader_id"]], [])
+    assert (second["generation"], second["leader_id"], second["left"]) == (2, first["leader_id"], [])
+    assert (second["joined"], second["unlogged"]) == (second["members"], [first["leader_id"]])
+    assert numbers(second["moved"]) == {2, 3}
+    assert numbers(second["unseen"]) == {0, 1}
+    assert set(log_findings(article)["finding"]) == {"several_consumers", "offset_reset"}
+    sentences = story(article)
+    assert "joined generation 1" in sentences[0]
+    assert ", as leader, " in sentences[0]
+    assert f"as follower of {first['leader_id']}" in sentences[1]
