@@ -94,7 +94,7 @@ def checks(found: Iterable[Finding]) -> str:
     for each in found:
         mood, word = _check_word(each)
         lines.append(
-            f'<li><b class="{mood}">{word}</b><div>{escape(_capital(each.rule.sentence))}. '
+            f'<li><b class="{mood}">{word}</b><div>{escape(_capital(each.rule.sentence.removesuffix(".")))}. '
             f'<span class="soft">{escape(each.sentence)} (rule <code>{escape(each.rule.name)}</code>)</span></div></li>'
         )
     return f'<ul class="checks" aria-label="Checks">{"".join(lines)}</ul>'

@@ -17,12 +17,12 @@ from widgets.fragments import number, table
 SHOWN = 30
 """Rows of a table here; a notebook's cell and the evidence have them all."""
 WIDTH, HEIGHT = 150, 14
+_NUMBERS = {
+    "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
+}  # fmt: skip
 _NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
-_MARKS = {
-    "forwards": ("go forwards", "→"),
-    "first": ("are set where there was none", "+"),
-    "backwards": ("go backwards", "←"),
-}
+_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←"}
+_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards"}
 
 
 def committed(seen: Committed) -> str:
@@ -34,15 +34,13 @@ def committed(seen: Committed) -> str:
         return "<p>None of what is selected has an offset in either store.</p>" + _groups(seen)
     differ = pl.col("zookeeper").ne_missing(pl.col("kafka"))
     first = offsets.sort(~differ, maintain_order=True).head(SHOWN)
-    n_differ = offsets.filter(differ).height
-    told = f"{n_differ:,} of {len(offsets):,} partitions {_differ(n_differ)}"
+    told = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
     return (
         f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {told}"
         f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
-        + table(
+        + _filled(
             ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "not known"),
-            map(_offset, first.iter_rows(named=True)),
-            numbers={2, 3, 4, 5},
+            [_offset(row) for row in first.iter_rows(named=True)],
         )
     )
 
@@ -53,13 +51,13 @@ def changes(plan: Plan) -> str:
     first = moved.head(SHOWN)
     heads = ("group", "partition", "before", "after", "direction", "within the log", "why not as wanted")
     left_out = plan.parameters.get("left_out") or {}
-    told = f"{len(moved):,} offsets change in {_NAMES[str(moved['store'][0])]}"
+    told = f"Offsets that change in {_NAMES[str(moved['store'][0])]}: {len(moved):,}"
     return (
         f"<p>{told}{_first(first, moved, 'what goes backwards or is not as wanted first')}</p>"
         + _directions(moved)
-        + (f"<p>{len(left_out):,} are left out: see the risks.</p>" if left_out else "")
+        + (f"<p>Left out: {len(left_out):,}; see the risks.</p>" if left_out else "")
         + _legend("before", "after")
-        + table(heads, map(_change, first.iter_rows(named=True)), numbers={2, 3})
+        + _filled(heads, [_change(row) for row in first.iter_rows(named=True)])
         + _ways_back(plan)
     )
 
@@ -88,7 +86,8 @@ def _groups(seen: Committed) -> str:
     busy = pl.col("zookeeper_members").fill_null(1) + pl.col("kafka_members").fill_null(1) > 0
     groups = seen.groups.sort(~busy, maintain_order=True)
     n_busy = groups.filter(busy).height
-    who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {n_busy:,} with members or unknown"
+    told = f"{n_busy:,} of them with members, or not known" if n_busy else "none has members"
+    who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {told}"
     rows = [
         (
             escape(each["group_id"]),
@@ -100,7 +99,7 @@ def _groups(seen: Committed) -> str:
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
     heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", "not known")
-    return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{table(heads, rows, numbers={1, 2})}"
+    return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_filled(heads, rows)}"
 
 
 def _store(offsets: pl.DataFrame, store: str) -> str:
@@ -108,10 +107,6 @@ def _store(offsets: pl.DataFrame, store: str) -> str:
     behind = f", {lag.sum():,} records behind" if lag.count() else ""
     n_unknown = known - lag.count()
     return f"{_NAMES[store]} has {known:,} offsets{behind}{f' ({n_unknown:,} unknown)' if n_unknown else ''}."
-
-
-def _differ(count: int) -> str:
-    return "differs" if count == 1 else "differ"
 
 
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
@@ -126,14 +121,13 @@ def _offset(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:
-    _, mark = _MARKS[row["direction"]]
     mood = ' class="bad"' if row["direction"] == BACKWARDS else ""
     return (
         escape(row["group_id"]),
         escape(f"{row['topic']}-{row['partition']}"),
         number(row["before"]),
         number(row["after"]),
-        f"<span{mood}>{mark} {row['direction']}</span>",
+        f"<span{mood}>{_MARKS[row['direction']]} {row['direction']}</span>",
         log_picture(row["log_start"], row["log_end"], row["before"], row["after"]),
         escape(row["reason"] or ""),
     )
@@ -146,15 +140,21 @@ def _directions(moved: pl.DataFrame) -> str:
     parts, lines = "", []
     for name, count in counts.items():
         if count:
-            told, mark = _MARKS[name]
             records = by.filter(moved["direction"] == name).sum()
             how_far = f", by {records:,} records in all" if name != FIRST else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
-            lines.append(f'<li><i class="{name}"></i>{mark} {count:,} {told}{how_far}</li>')
+            lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_TOLD[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()
     if n_noted:
-        lines.append(f"<li>! {n_noted:,} of these become something else than was wanted</li>")
+        lines.append(f"<li>! not as wanted: {n_noted:,}</li>")
     return f'<div class="directions" aria-hidden="true">{parts}</div><ul class="directions">{"".join(lines)}</ul>'
+
+
+def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns that have nothing to say; what is counted stands to the right."""
+    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    numbers = [number for number, at in enumerate(kept) if heads[at] in _NUMBERS]
+    return table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows], numbers)
 
 
 def _ways_back(plan: Plan) -> str:
