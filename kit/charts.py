@@ -85,14 +85,14 @@ def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") 
     Where the frame holds several groups or stores, the largest lag of a partition counts. The topics with the most lag
     are drawn, at most ``MAX_TOPICS``, of each the first ``MAX_PARTITIONS`` partitions.
     """
-    cells = _cells(_frame(partition_lag))
+    cells = _cells(frame_of(partition_lag))
     if cells.is_empty():
-        return _nothing(title)
+        return nothing(title)
     drawn, left_out = _largest_topics(cells)
     known, other = drawn.filter(pl.col("state") == "known"), drawn.filter(pl.col("state") != "known")
     n_partitions = drawn["partition"].n_unique()
     step = min(26.0, max(5.0, 700 / n_partitions))
-    base = {"width": alt.Step(step), "height": alt.Step(18), "title": _title(title, [_lag_summary(cells), *left_out])}
+    base = {"width": alt.Step(step), "height": alt.Step(18), "title": titled(title, [_lag_summary(cells), *left_out])}
     layers = [_lag_cells(known, drawn), _stateless_cells(other, drawn)]
     chart: Chart = alt.layer(*layers).resolve_scale(color="independent").properties(**base)
     return chart
@@ -103,12 +103,12 @@ def member_share_bars(member_shares: IntoDataFrame, title: str = "Partitions per
 
     At most ``MAX_BARS`` members are drawn, those with the most partitions first.
     """
-    shares = _frame(member_shares)
+    shares = frame_of(member_shares)
     if shares.is_empty():
-        return _nothing(title)
+        return nothing(title)
     drawn = shares.sort(["n_partitions", "group_id", "member_id"], descending=[True, False, False]).head(MAX_BARS)
     drawn = drawn.with_columns(panel=pl.col("source").replace(_SOURCE_TITLES), member=_member_label(shares))
-    notes = ["Orange line: fair share", _shortened(len(drawn), len(shares), "members")]
+    notes = ["Orange line: fair share", shortened(len(drawn), len(shares), "members")]
     members = alt.Y("member:N", title=None, sort=drawn["member"].to_list())
     tooltip = ["group_id:N", "source:N", "member_id:N", "n_partitions:Q", "n_threads:Q"]
     tips: list[Any] = [*tooltip, alt.Tooltip("fair_share:Q", format=".2f"), alt.Tooltip("share_ratio:Q", format=".2f")]
@@ -123,15 +123,15 @@ def member_share_bars(member_shares: IntoDataFrame, title: str = "Partitions per
     )
     layered = alt.layer(bars, fair, idle.encode(x=alt.datum(0))).properties(height=alt.Step(20), width=520)
     panels = layered.facet(row=alt.Row("panel:N", title=None), spacing=18).resolve_scale(y="independent")
-    chart: Chart = panels.properties(title=_title(title, notes))
+    chart: Chart = panels.properties(title=titled(title, notes))
     return chart
 
 
 def leaders_per_broker(broker_load: IntoDataFrame, title: str = "Leaders per broker") -> Chart:
     """``analyze.broker_load`` → a bar of leaders per broker, a line for its preferred leaderships, the mean."""
-    load = _frame(broker_load)
+    load = frame_of(broker_load)
     if load.is_empty():
-        return _nothing(title)
+        return nothing(title)
     down = pl.when(pl.col("is_live")).then(pl.lit("")).otherwise(pl.lit(" (down)"))
     drawn = load.sort("broker_id").with_columns(broker=pl.col("broker_id").cast(pl.String) + down)
     notes = ["Orange line: if every partition were led by its preferred leader; dashed: mean of the live brokers"]
@@ -145,7 +145,7 @@ def leaders_per_broker(broker_load: IntoDataFrame, title: str = "Leaders per bro
     preferred = base.mark_tick(color=_ORANGE, opacity=1, thickness=2.5, width={"band": 0.9}).encode(y="n_preferred:Q")
     mean = alt.Chart(_mean_of_live(load)).mark_rule(strokeDash=[4, 4], color=_INK).encode(y="mean:Q")
     width = alt.Step(max(8.0, min(64.0, 700 / len(drawn))))
-    chart: Chart = alt.layer(bars, preferred, mean).properties(width=width, height=160, title=_title(title, notes))
+    chart: Chart = alt.layer(bars, preferred, mean).properties(width=width, height=160, title=titled(title, notes))
     return chart
 
 
@@ -156,10 +156,10 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
 
     At most ``MAX_BARS`` bars are drawn, those with the most partitions that are not equal first.
     """
-    everything = _frame(store_parity)
+    everything = frame_of(store_parity)
     parity, alone = _in_both_stores(everything)
     if parity.is_empty():
-        return _nothing(title, alone)
+        return nothing(title, alone)
     by = "topic" if parity["group_id"].n_unique() == 1 else "group_id"
     names = _least_equal(parity, by)
     counts = parity.filter(pl.col(by).is_in(names[:MAX_BARS])).group_by(by, "verdict")
@@ -172,14 +172,14 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
     scale = alt.Scale(domain=words, range=[_VERDICT_COLOURS[verdict] for verdict in present])
     chart = alt.Chart(drawn).mark_bar(height={"band": 0.7})
     plural = "topics" if by == "topic" else "groups"
-    shown = _shortened(len(names[:MAX_BARS]), len(names), plural)
+    shown = shortened(len(names[:MAX_BARS]), len(names), plural)
     bars: Chart = chart.encode(
         y=alt.Y(f"{by}:N", title=None, sort=names),
         x=alt.X("n_partitions:Q", title="partitions", axis=alt.Axis(tickMinStep=1, format="d")),
         color=alt.Color("verdict:N", title=None, scale=scale, sort=words),
         order="rank:Q",
         tooltip=[f"{by}:N", "verdict:N", "n_partitions:Q", *_difference_tips()],
-    ).properties(width=520, height=alt.Step(22), title=_title(title, [_equal_summary(parity), shown, *alone]))
+    ).properties(width=520, height=alt.Step(22), title=titled(title, [_equal_summary(parity), shown, *alone]))
     return bars
 
 
@@ -192,21 +192,21 @@ def with_own_ids(text: str) -> str:
     return re.sub(r'(id="|url\(#)@-', rf"\g<1>c{digest}-", text)
 
 
-def _frame(frame: IntoDataFrame) -> pl.DataFrame:
+def frame_of(frame: IntoDataFrame) -> pl.DataFrame:
     return nw.from_native(frame, eager_only=True).to_polars()
 
 
-def _nothing(title: str, notes: Sequence[str] = ()) -> Chart:
+def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
     note = alt.Chart(pl.DataFrame({"note": ["nothing to show"]})).mark_text(color=_QUIET, fontSize=13)
-    chart: Chart = note.encode(text="note:N").properties(width=320, height=60, title=_title(title, notes))
+    chart: Chart = note.encode(text="note:N").properties(width=320, height=60, title=titled(title, notes))
     return chart
 
 
-def _title(title: str, notes: Sequence[str]) -> alt.TitleParams:
+def titled(title: str, notes: Sequence[str]) -> alt.TitleParams:
     return alt.TitleParams(title, subtitle=[note for note in notes if note])
 
 
-def _shortened(n_drawn: int, n_all: int, what: str) -> str:
+def shortened(n_drawn: int, n_all: int, what: str) -> str:
     return "" if n_drawn == n_all else f"{n_drawn} of {n_all:,} {what}"
 
 
@@ -228,7 +228,7 @@ def _largest_topics(cells: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     topics = totals["topic"].head(MAX_TOPICS).to_list()
     chosen = cells.filter(pl.col("topic").is_in(topics))
     drawn = chosen.filter(pl.col("partition") < MAX_PARTITIONS)
-    notes = [_shortened(len(topics), len(totals), "topics, those with the most lag")]
+    notes = [shortened(len(topics), len(totals), "topics, those with the most lag")]
     if len(drawn) < len(chosen):
         notes.append(f"Partitions 0 to {MAX_PARTITIONS - 1} only")
     order = pl.DataFrame({"topic": topics}).with_row_index("rank")

@@ -25,6 +25,7 @@ from kit.errors import PartialRead
 from kit.lab.command import app as lab_app
 from kit.operate import plan_app, register
 from kit.profile import load_profile
+from kit.rebalances_command import rebalances
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
 from kit.terminal import ProfileFile, ProfileName, out, print_rows, print_sentences, refusals, say
 
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.add_typer(plan_app, name="plan", help="Say what would be done, and keep that as a plan to approve.")
 register(app)
+app.command()(rebalances)
 app.add_typer(lab_app, name="lab", help="Real servers and consumers on this machine, to try things on.")
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]

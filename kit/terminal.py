@@ -44,7 +44,7 @@ def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
     if not as_json and "error" in rows.columns and rows["error"].null_count() == len(rows):
         rows = rows.drop("error")
     if as_json:
-        json.dump(rows.to_dicts(), sys.stdout, default=_as_text, indent=1)
+        json.dump(rows.to_dicts(), sys.stdout, default=as_text, indent=1)
         sys.stdout.write("\n")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
@@ -70,7 +70,7 @@ def _cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

@@ -48,6 +48,8 @@ def generations(found: list[Life], parts: list[MemberRebalance], events: list[Ev
         if group_id := life.said("group_id"):
             _take_life(of(group_id), life)
     _take_brokers(of, events)
+    for group in groups.values():
+        group.rows = _with_what_they_lead_to(group.rows) if group.is_kept else group.rows
     return [row for group_id in sorted(groups) for row in _of_group(groups[group_id])]
 
 
@@ -100,11 +102,22 @@ def _of_group(group: _Group) -> list[Rebalance]:
         rows, whole = group.rows.get(generation, []), group.named.get(generation, {})
         gone = _gone(group, generation) | _gone_by_word(group, generation)
         kept = {p: member for p, member in holders.items() if member not in gone} if group.is_kept else {}
-        named = {p: member for member, ps in whole.items() for p in ps}
-        owned = kept | {p: _id(row) for row in rows for p in row.owned or ()} | named
-        found.append(_generation(group, generation, before, owners, owned))
-        holders = _owners(kept, rows) | named
-        owners = owners | owned if group.is_kept else owned or owners
+        holders = _owners(kept, rows) | {p: member for member, ps in whole.items() for p in ps}
+        found.append(_generation(group, generation, before, owners, holders))
+        owners = owners | holders if group.is_kept else holders or owners
+    return found
+
+
+def _with_what_they_lead_to(rows: dict[int, list[MemberRebalance]]) -> dict[int, list[MemberRebalance]]:
+    """A member of the new protocol gives partitions up in its old epoch: the next one's rebalance asks for them."""
+    found: dict[int, list[MemberRebalance]] = {}
+    last: dict[str, MemberRebalance] = {}
+    for generation, row in ((generation, row) for generation in sorted(rows) for row in rows[generation]):
+        before = last.get(_id(row))
+        is_same = before is not None and before.generation == generation
+        gives_up = before is not None and is_same and set(row.owned or ()) < set(before.owned or ())
+        found.setdefault(generation + gives_up, []).append(row)
+        last[_id(row)] = row
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalance_findings import clock, listed, log_findings, seconds
@@ -12,9 +13,14 @@ from kit.analyze.rebalances import member_rebalances, rebalances
 
 def story(events: IntoDataFrame) -> list[str]:
     """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
-    told = [_member_sentence(row) for row in member_rebalances(events).iter_rows(named=True)]
-    told += [_generation_sentence(row) for row in rebalances(events).iter_rows(named=True)]
-    return told + log_findings(events)["sentence"].to_list()
+    return sentences(member_rebalances(events), rebalances(events), log_findings(events))
+
+
+def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
+    """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
+    told = [_member_sentence(row) for row in members.iter_rows(named=True)]
+    told += [_generation_sentence(row) for row in generations.iter_rows(named=True)]
+    return told + findings["sentence"].to_list()
 
 
 def _member_sentence(row: dict[str, Any]) -> str:

@@ -1,0 +1,120 @@
+"""Two accounts of the same groups, by their logs and by the coordinators' topic: where they differ.
+
+The topic is what the coordinator stored; logs are what members and brokers said. They agree or one of them lacks
+something: a log that wasn't given, a record that was compacted away, a member that acted on an old assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import polars as pl
+from narwhals.typing import IntoDataFrame
+
+from kit import tables
+from kit.analyze.rebalance_findings import listed
+from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.analyze.topic_rebalances import topic_rebalances
+from kit.model import LogFinding
+
+Owned = Mapping[str, tuple[str, ...]]
+
+
+class Generation(NamedTuple):
+    group_id: str
+    generation: int
+
+
+def source_differences(events: IntoDataFrame, generations: IntoDataFrame) -> pl.DataFrame:
+    """``tables.LOG_EVENTS`` against ``tables.GROUP_GENERATIONS`` → ``tables.LOG_FINDINGS``; no row: they agree.
+
+    Kinds: ``not_stored`` (a log tells of a generation that the topic lacks), ``not_logged`` (the other way round, of
+    groups that the logs tell of, between their first and last generation), ``unknown_member`` (a member that the
+    coordinator did not store in that generation), ``other_leader``, ``other_assignor``, ``other_assignment``.
+    Members of the newer protocol (KIP-848) are compared with nothing: their epochs are not generations.
+    """
+    by_logs = {_key(row): row for row in rebalances(events).iter_rows(named=True)}
+    by_topic = {_key(row): row for row in topic_rebalances(generations).iter_rows(named=True)}
+    owned = _owned(events)
+    assigned = _assigned(generations)
+    stored_groups = {key.group_id for key in by_topic}
+    found: list[tuple[LogFinding, Generation]] = []
+    for key in sorted({*by_logs, *by_topic}):
+        if key.group_id not in stored_groups:
+            continue
+        found += _differences(key, by_logs.get(key), by_topic.get(key), owned.get(key, {}), assigned.get(key, {}))
+    spans = _spans(by_logs)
+    kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
+    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(finding for finding, _ in kept))
+
+
+def _differences(
+    key: Generation, logs: dict[str, Any] | None, topic: dict[str, Any] | None, owned: Owned, assigned: Owned
+) -> Iterator[tuple[LogFinding, Generation]]:
+    def finding(kind: str, text: str, consumer: str | None = None, at: datetime | None = None) -> Any:
+        return LogFinding(
+            key.group_id, kind, consumer, at, f"Group {key.group_id}: generation {key.generation} {text}"
+        ), key
+
+    if topic is None:
+        assert logs is not None
+        text = "is told by the logs and not in the topic: compacted away since, or never stored."
+        yield finding("not_stored", text, at=logs["started_at"])
+        return
+    if logs is None:
+        text = f"is in the topic ({len(topic['members'])} members) and no log given tells of it."
+        yield finding("not_logged", text, at=topic["ended_at"])
+        return
+    at = topic["ended_at"]
+    strangers = sorted({member for member in owned if member not in set(topic["members"])})
+    for member in strangers:
+        yield finding("unknown_member", f"has no member {member}, which by its log is in it.", member, at)
+    for name, kind in (("leader_id", "other_leader"), ("assignor", "other_assignor")):
+        if None not in (logs[name], topic[name]) and logs[name] != topic[name]:
+            yield finding(kind, f"has {topic[name]} in the topic and {logs[name]} in the logs.", at=at)
+    for member, partitions in sorted(owned.items()):
+        stored = assigned.get(member)
+        if member not in strangers and stored is not None and stored != partitions:
+            text = f"gives {member} {listed(stored)}, and by its log it has {listed(partitions)}."
+            yield finding("other_assignment", text, member, at)
+
+
+def _key(row: dict[str, Any]) -> Generation:
+    return Generation(row["group_id"], row["generation"])
+
+
+def _owned(events: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
+    """What each member had after each rebalance that it got through, by its own log."""
+    found: dict[Generation, dict[str, tuple[str, ...]]] = {}
+    for row in member_rebalances(events).iter_rows(named=True):
+        is_known = None not in (row["group_id"], row["generation"], row["member_id"], row["owned"])
+        if is_known and row["outcome"] == "assigned" and row["source"] != "zookeeper":
+            found.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["owned"]))
+    return found
+
+
+def _assigned(generations: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
+    """What the leader gave each member; a generation stored twice: as it was stored last."""
+    found: dict[Generation, dict[str, tuple[str, ...]]] = {}
+    frame = nw.from_native(generations, eager_only=True).sort("partition", "offset")
+    for row in frame.iter_rows(named=True):
+        if row["member_id"] is not None and row["assigned"] is not None:
+            found.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["assigned"]))
+    return found
+
+
+def _spans(by_logs: Mapping[Generation, Any]) -> dict[str, tuple[int, int]]:
+    """Each group's first and last generation in the logs."""
+    spans: dict[str, tuple[int, int]] = {}
+    for group, number in by_logs:
+        first, last = spans.get(group, (number, number))
+        spans[group] = (min(first, number), max(last, number))
+    return spans
+
+
+def _is_within(key: Generation, spans: Mapping[str, tuple[int, int]]) -> bool:
+    first, last = spans.get(key.group_id, (1, 0))
+    return first <= key.generation <= last

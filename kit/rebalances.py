@@ -1,0 +1,189 @@
+"""The story of groups' rebalances, from logs of their consumers and brokers, from the coordinators' topic, or both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from kit import tables
+from kit.analyze.rebalance_findings import log_findings
+from kit.analyze.rebalance_sources import source_differences
+from kit.analyze.rebalance_spans import generation_spans, member_spans
+from kit.analyze.rebalance_story import sentences
+from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.analyze.topic_rebalances import topic_rebalances
+from kit.errors import InputError, NotFound, PartialRead
+from kit.logs import ClientLogs, read_client_logs, verify_logs
+from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
+from kit.profile import Profile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_AGO = re.compile(r"(\d+)([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+MAX_SENTENCES = 400
+"""A story longer than this is cut in the middle of a ticket anyway."""
+
+
+@dataclass(frozen=True)
+class Rebalances:
+    """``members`` (``tables.MEMBER_REBALANCES``) are of the logs; ``generations`` and ``stored``
+    (``tables.REBALANCES``) of the logs and of the topic; ``findings`` (``tables.LOG_FINDINGS``) of both, their
+    differences among them; ``spans`` (``analyze.rebalance_spans``) for a timeline; all of it was made from ``events``
+    and ``records``.
+    """
+
+    members: pl.DataFrame
+    generations: pl.DataFrame
+    stored: pl.DataFrame
+    findings: pl.DataFrame
+    spans: pl.DataFrame
+    events: pl.DataFrame
+    records: pl.DataFrame
+    logs: ClientLogs | None
+    topic: OffsetsTopic | None
+
+    def told(self) -> list[str]:
+        """Sentences to paste into a ticket: each consumer's way, each generation, what stands out."""
+        by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
+        told = sentences(self.members, pl.concat([self.generations, by_topic]), self.findings)
+        left_out = len(told) - MAX_SENTENCES
+        if left_out <= 0:
+            return told
+        n_findings = min(len(self.findings), MAX_SENTENCES // 2)
+        rest = told[: MAX_SENTENCES - n_findings]
+        return [*rest, f"… {left_out} more sentences are left out: name a group, or less time.", *told[-n_findings:]]
+
+    def unknown_wordings(self) -> pl.DataFrame:
+        """Lines that look like coordination and are not understood: wording, n_lines, an example; most first."""
+        if self.logs is None:
+            return pl.DataFrame(schema={"wording": pl.String, "n_lines": pl.Int64, "example": pl.String})
+        lines = pl.DataFrame(self.logs.unknown_lines.limit(10_000).toArrow())
+        counted = lines.group_by("wording").agg(n_lines=pl.len().cast(pl.Int64), example=pl.col("text").first())
+        return counted.sort("n_lines", "wording", descending=[True, False])
+
+    def verify(self) -> str:
+        """What was read, in sentences.
+
+        Raises:
+            PartialRead: something could not be read, or not be understood: which, and why.
+        """
+        told, wrong = [], []
+        for verify in (self._verify_logs, self._verify_topic):
+            try:
+                told.append(verify())
+            except PartialRead as error:
+                wrong.append(str(error))
+        if wrong:
+            raise PartialRead("\n".join(wrong))
+        return "\n".join(filter(None, told))
+
+    def _verify_logs(self) -> str:
+        return "" if self.logs is None else verify_logs(self.logs)
+
+    def _verify_topic(self) -> str:
+        return "" if self.topic is None else verify_offsets_topic(self.topic)
+
+
+def read_rebalances(
+    spark: SparkSession,
+    logs: str | Iterable[str] = (),
+    profile: Profile | None = None,
+    group_id: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    zone: str | None = None,
+    layout: str | None = None,
+) -> Rebalances:
+    """Read logs, the topic of ``profile``'s cluster, or both, and tell what happened.
+
+    Args:
+        logs: files, folders or patterns, gz too; none: the topic alone.
+        profile: whose ``__consumer_offsets`` to read; None: the logs alone.
+        group_id: this group alone.
+        since, until: rebalances that ended since, and began before; with a time zone.
+        zone, layout: see ``kit.logs.read_client_logs``.
+
+    Raises:
+        InputError: neither logs nor a profile; or as of ``read_client_logs`` and ``read_offsets_topic``.
+        NotFound: no such file; or neither source knows the group.
+        ReadError, ConnectError, AuthenticationFailed, WrongCluster: as of those two.
+    """
+    paths = [logs] if isinstance(logs, str) else list(logs)
+    if not paths and profile is None:
+        raise InputError("say what to read: log files, or a cluster of offramp.toml for its __consumer_offsets")
+    read_logs = read_client_logs(spark, paths, zone, layout) if paths else None
+    pattern = None if group_id is None else re.escape(group_id)
+    topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, until)
+    events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
+    records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
+    chosen = _Chosen(group_id, since, until)
+    members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
+    stored = chosen.of(topic_rebalances(records))
+    if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
+        raise NotFound(f"nothing is told of a group {group_id!r}: {_known(events, topic)}")
+    differences = source_differences(events, records) if paths and topic is not None else None
+    findings = [log_findings(events), *([] if differences is None else [differences])]
+    as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
+    last = events.select(pl.coalesce("observed_at", as_printed).max()).item()
+    spans = member_spans(members, until or last) if paths else generation_spans(records, until)
+    return Rebalances(
+        members, generations, stored, chosen.at(pl.concat(findings)), spans, events, records, read_logs, topic
+    )
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time as people write it: ISO 8601, in UTC where it has no zone, or so long ago (``90m``, ``6h``, ``2d``).
+
+    Raises:
+        InputError: it is neither.
+    """
+    if not text:
+        return None
+    ago = _AGO.fullmatch(text)
+    if ago:
+        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{text!r} is neither a time like 2026-11-21T06:30 nor so long ago like 90m") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The group and the time that were asked for; what has no time is kept."""
+
+    group_id: str | None
+    since: datetime | None
+    until: datetime | None
+
+    def of(self, frame: pl.DataFrame) -> pl.DataFrame:
+        ended, began = pl.coalesce("ended_at", "started_at"), pl.coalesce("started_at", "ended_at")
+        return self._within(frame, ended, began)
+
+    def at(self, findings: pl.DataFrame) -> pl.DataFrame:
+        return self._within(findings, pl.col("at"), pl.col("at"))
+
+    def _within(self, frame: pl.DataFrame, ended: pl.Expr, began: pl.Expr) -> pl.DataFrame:
+        if self.group_id is not None:
+            frame = frame.filter(group_id=self.group_id)
+        if self.since is not None:
+            frame = frame.filter((ended >= self.since).fill_null(True))
+        return frame if self.until is None else frame.filter((began < self.until).fill_null(True))
+
+
+def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
+    return pl.DataFrame(table.from_rows(()) if frame is None else frame.toArrow())
+
+
+def _known(events: pl.DataFrame, topic: OffsetsTopic | None) -> str:
+    named = sorted(events["group_id"].drop_nulls().unique())
+    of_logs = f"the logs tell of {', '.join(named[:20])}" if named else "no log names a group"
+    return of_logs if topic is None else f"{of_logs}; the topic has no record of it"

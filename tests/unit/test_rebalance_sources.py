@@ -1,0 +1,162 @@
+"""Logs against the topic, the timeline's stretches, its pictures: on small accounts of one group."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from kit import charts, tables
+from kit.analyze.rebalance_sources import source_differences
+from kit.analyze.rebalance_spans import generation_spans, member_spans
+from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.analyze.topic_rebalances import topic_rebalances
+from kit.errors import InputError
+from kit.rebalance_charts import churn_chart, rebalance_timeline
+from kit.rebalances import MAX_SENTENCES, Rebalances, moment, read_rebalances
+from tests.unit.test_topic_rebalances import AT, stored
+
+START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
+
+
+def logged(*lines: tuple[str, int, str, dict]) -> pl.DataFrame:
+    """Events in order: client, seconds, kind, and what else the line says."""
+    rows = [
+        {
+            "file": f"{client}.log",
+            "line": number,
+            "record": 0,
+            "observed_at": START + timedelta(seconds=second),
+            "local_at": int((START + timedelta(seconds=second)).timestamp() * 1_000_000),
+            "source": "java",
+            "kind": kind,
+            "client_id": client,
+            "group_id": "g",
+            "text": kind,
+            **said,
+        }
+        for number, (client, second, kind, said) in enumerate(lines, 1)
+    ]
+    columns = {name: [row.get(name) for row in rows] for name in tables.LOG_EVENTS.schema.names}
+    return pl.DataFrame(tables.LOG_EVENTS.from_columns(columns))
+
+
+def rebalance(client: str, second: int, generation: int, partitions: list[str], leader: str = "a-1") -> list[tuple]:
+    member = f"{client}-1"
+    return [
+        (client, second, "joining", {}),
+        (client, second + 2, "joined", {"generation": generation, "member_id": member, "leader_id": leader}),
+        (client, second + 3, "synced", {"generation": generation, "assignor": "range"}),
+        (client, second + 3, "assigned", {"partitions": partitions}),
+    ]
+
+
+LOGS = logged(*rebalance("a", 0, 1, ["t-0", "t-1"]), *rebalance("a", 10, 2, ["t-0"]), *rebalance("b", 9, 2, ["t-1"]))
+TOPIC = stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"], "b-1": ["t-1"]}))
+
+
+def found(events: pl.DataFrame, records: pl.DataFrame) -> list[tuple[str, str | None]]:
+    return source_differences(events, records).select("finding", "consumer").rows()
+
+
+def test_two_sources_that_agree():
+    assert found(LOGS, TOPIC) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "differences"),
+    [
+        (stored(("g", 1, {"a-1": ["t-0", "t-1"]})), [("not_stored", None)]),
+        (
+            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-1"], "b-1": ["t-0"]})),
+            [("other_assignment", "a-1"), ("other_assignment", "b-1")],
+        ),
+        (
+            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0", "t-1"]})),
+            [("unknown_member", "b-1"), ("other_assignment", "a-1")],
+        ),
+        (
+            stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"b-1": ["t-1"], "a-1": ["t-0"]})),
+            [("other_leader", None)],
+        ),
+    ],
+)
+def test_what_differs_is_named(records, differences):
+    assert found(LOGS, records) == differences
+    sentences = source_differences(LOGS, records)["sentence"].to_list()
+    assert all(sentence.startswith("Group g: generation ") for sentence in sentences)
+
+
+def test_generations_without_a_log_count_between_the_first_and_the_last_that_have_one():
+    some = LOGS.filter(pl.col("line").is_in([1, 2, 3, 4]))
+    later = logged(*rebalance("a", 0, 1, ["t-0", "t-1"]), *rebalance("a", 30, 3, ["t-0"]))
+    three = stored(
+        ("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": []}), ("g", 3, {"a-1": ["t-0"]}), ("g", 4, {"a-1": []})
+    )
+    assert found(some, three) == []
+    assert found(later, three) == [("not_logged", None)]
+
+
+def test_a_group_of_the_logs_alone_is_compared_with_nothing():
+    assert found(LOGS, stored(("other", 1, {"x": ["t-0"]}))) == []
+
+
+def test_the_stretches_of_a_member():
+    spans = member_spans(member_rebalances(LOGS), until=START + timedelta(seconds=60))
+    mine = spans.filter(member="a").select("generation", "phase", "began_at", "ended_at", "partitions").rows()
+    at = [START + timedelta(seconds=second) for second in (0, 2, 3, 10, 12, 13, 60)]
+    assert mine == [
+        (1, "joining", at[0], at[1], "t-0, t-1"),
+        (1, "syncing", at[1], at[2], "t-0, t-1"),
+        (1, "holding", at[2], at[3], "t-0, t-1"),
+        (2, "joining", at[3], at[4], "t-0"),
+        (2, "syncing", at[4], at[5], "t-0"),
+        (2, "holding", at[5], at[6], "t-0"),
+    ]
+
+
+def test_the_stretches_of_the_topic():
+    spans = generation_spans(stored(("g", 1, {"a": ["t-0"]}), ("g", 2, {"a": [], "b": ["t-0"]}), ("g", None, {})))
+    assert spans.select("member", "generation", "phase", "began_at", "ended_at").rows() == [
+        ("a", 1, "holding", AT, AT + timedelta(seconds=1)),
+        ("a", 2, "holding nothing", AT + timedelta(seconds=1), AT + timedelta(seconds=2)),
+        ("b", 2, "holding", AT + timedelta(seconds=1), AT + timedelta(seconds=2)),
+    ]
+
+
+def test_pictures_show_each_member_phase_and_generation():
+    drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS))))
+    for text in ("joining", "syncing", "holding", ">a<", ">b<", ">1<", ">2<"):
+        assert text in drawn
+    churned = charts.svg(churn_chart(rebalances(LOGS)))
+    assert "partitions moved" in churned
+    assert "members joined" in churned
+    assert "nothing to show" in charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS.head(0)))))
+    assert "nothing to show" in charts.svg(churn_chart(topic_rebalances(TOPIC.head(0))))
+
+
+def test_moments_as_people_write_them():
+    assert moment("") is None
+    assert moment("2026-11-21T06:30") == START
+    assert moment("2026-11-21T08:30+02:00") == START
+    assert timedelta(minutes=89) < datetime.now(UTC) - moment("90m") < timedelta(minutes=91)
+    with pytest.raises(InputError, match="'yesterday' is neither a time like"):
+        moment("yesterday")
+
+
+def test_nothing_to_read_is_refused():
+    with pytest.raises(InputError, match="say what to read"):
+        read_rebalances(None)
+
+
+def test_a_long_story_is_cut_and_keeps_what_stands_out():
+    many = logged(*(line for number in range(600) for line in rebalance("a", number * 10, number + 1, ["t-0"])))
+    findings = source_differences(many, TOPIC)
+    nothing = topic_rebalances(TOPIC.head(0))
+    story = Rebalances(
+        member_rebalances(many), rebalances(many), nothing, findings, pl.DataFrame(), many, TOPIC, None, None
+    ).told()
+    assert len(story) == MAX_SENTENCES + 1
+    assert any("more sentences are left out: name a group, or less time" in each for each in story)
+    assert story[-1] == findings["sentence"][-1]
