@@ -112,12 +112,13 @@ def _with_what_they_lead_to(rows: dict[int, list[MemberRebalance]]) -> dict[int,
     """A member of the new protocol gives partitions up in its old epoch: the next one's rebalance asks for them."""
     found: dict[int, list[MemberRebalance]] = {}
     last: dict[str, MemberRebalance] = {}
-    for generation, row in ((generation, row) for generation in sorted(rows) for row in rows[generation]):
-        before = last.get(_id(row))
-        is_same = before is not None and before.generation == generation
-        gives_up = before is not None and is_same and set(row.owned or ()) < set(before.owned or ())
-        found.setdefault(generation + gives_up, []).append(row)
-        last[_id(row)] = row
+    for generation in sorted(rows):
+        for row in rows[generation]:
+            before = last.get(_id(row))
+            is_same = before is not None and before.generation == generation
+            gives_up = before is not None and is_same and set(row.owned or ()) < set(before.owned or ())
+            found.setdefault(generation + gives_up, []).append(row)
+            last[_id(row)] = row
     return found
 
 
