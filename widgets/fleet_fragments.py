@@ -10,6 +10,7 @@ import polars as pl
 
 from kit.errors import InputError
 from kit.frames import failed_groups, matching, stages
+from kit.migrate.fleet import READY
 from kit.migrate.plan import Plan
 from kit.migrate.progress import step_progress
 from kit.migrate.record import RunRecord
@@ -17,6 +18,7 @@ from kit.migrate.rendering import shown
 from kit.migrate.step import Step
 from kit.migrate.toggle import NAMES
 from kit.migrate.wave import WAVE
+from kit.model import KAFKA, ZOOKEEPER
 from widgets.fleet_toggle import Scan
 from widgets.fragments import PHASE_MARKS, alert, bar, number, table
 
@@ -71,12 +73,14 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
     return f'<p class="soft">{told}</p>' + table(heads, lines, numbers={3})
 
 
-def wanted(found: pl.DataFrame, wave: int, pause_s: float) -> str:
+def wanted(found: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
     """What would be toggled, were it planned now."""
     n_ready = found["why_not"].null_count()
     size = min(wave, n_ready) if wave > 0 else n_ready
     waves = -(-n_ready // size) if size else 0
     how = "all at once" if waves < 2 else f"in {waves} waves of at most {size}, with {pause_s:g} s between them"
+    if waves == 1 and n_ready > 1 and to == KAFKA:
+        how += ", which a rule refuses: take fewer groups at a time"
     told = f"{n_ready:,} of the {len(found):,} groups that are meant are ready"
     return f"<p>{told}{f': {how}' if n_ready else ''}. The others are left as they are.</p>"
 
@@ -113,8 +117,11 @@ def progress(record: RunRecord | None) -> str:
 
 
 def all_back(rows: pl.DataFrame) -> str:
-    count = len(rows.filter(stage="Kafka coordination"))
-    told = f"All back at once plans ZooKeeper's assignment for all groups in Kafka coordination, {count:,} now."
+    count = len(rows.filter(stage=READY[ZOOKEEPER]))
+    told = (
+        f"All back at once plans ZooKeeper's assignment for all groups in Kafka coordination, {count:,} now. "
+        "Stop a run that goes on first."
+    )
     return f'<p class="soft">{told}</p>'
 
 

@@ -171,8 +171,8 @@ class FleetToggle(Procedure):
     def _see(self) -> None:
         began = time.monotonic()
         self._snapshot = self._scan()
-        self._scan_s = time.monotonic() - began
         self._judge()
+        self._scan_s = time.monotonic() - began
 
     def _judge(self) -> None:
         with self._judging:

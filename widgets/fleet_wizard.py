@@ -22,7 +22,7 @@ class FleetWizard(Wizard):
     """Of all groups, or of those that are named."""
 
     title = "Toggle of"
-    subject = "how many (“N groups”)"
+    subject = "“N groups”"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
         return [("Where the groups stand", self._standing()), ("What is to be toggled", self._wish())]
@@ -66,8 +66,8 @@ class FleetWizard(Wizard):
         return [listed]
 
     def _wish(self) -> list[ipw.Widget]:
-        options = [(f"{NAMES[to]}'s assignment", to) for to in (KAFKA, ZOOKEEPER)]
-        to = self.linked(ipw.ToggleButtons(options=options, description="To", style=LABELS), "to", "44rem")
+        options = [(f"{NAMES[to]}'s", to) for to in (KAFKA, ZOOKEEPER)]
+        to = self.linked(ipw.ToggleButtons(options=options, description="Assignment", style=LABELS), "to", "44rem")
         fields = _row(
             self.text("pattern", "Groups that match"),
             self.text("groups", "Only these groups"),
@@ -79,7 +79,7 @@ class FleetWizard(Wizard):
             self.failing(),
             self.text("overrides", "Override rules"),
         )
-        wanted = self.html(_wanted, "seen", "pattern", "groups", "wave", "pause_s")
+        wanted = self.html(_wanted, "seen", "to", "pattern", "groups", "wave", "pause_s")
         return [to, fields, wanted, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
 
     def _number(self, kind: Any, name: str, label: str) -> ipw.Widget:
@@ -92,7 +92,7 @@ def _row(*widgets: ipw.Widget) -> ipw.Box:
 
 def _wanted(model: FleetToggle) -> str:
     try:
-        return fleet_fragments.wanted(model.wanted(), model.wave, model.pause_s)
+        return fleet_fragments.wanted(model.wanted(), model.to, model.wave, model.pause_s)
     except InputError as error:
         return fragments.alert(str(error))
 

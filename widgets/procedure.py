@@ -217,7 +217,7 @@ class Procedure(Planned):
     def _carry_out(self, run: Run, verb: Callable[[Run], Any], direction: str) -> None:
         self._goal = RunState.VERIFIED if direction == FORWARD else RunState.UNDONE
         with self._at_record:
-            self._run, self.record = run, run.record
+            self._run, self._here, self.record = run, run.run_id, run.record
         self.direction = direction
         try:
             ending = verb(run)

@@ -64,6 +64,7 @@ class ShownRun(t.HasTraits):
         self._chosen = False
         self._at_record = threading.RLock()
         self._seen: tuple[frozenset[str], int] = (frozenset(), 0)
+        self._here = ""
         self._untold: tuple[Event, ...] = ()
         self._told_at = 0.0
 
@@ -144,9 +145,17 @@ class ShownRun(t.HasTraits):
             if self.record is not None and _size(self.record) != self._seen[1]:
                 self.record = load_run(self.record.folder)
             if names != self._seen[0]:
-                self.record = self._newest()
+                found = self._newest()
+                self.record = self.record if self._outlasts(found) else found
             # What could not be read may have been in the making: it is looked at again.
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
+
+    def _outlasts(self, found: RunRecord | None) -> bool:
+        """The run that was carried out here gives way to newer ones only, not to an older one that was left stopped."""
+        shown: RunRecord | None = self.record
+        if shown is None or found is None or shown.run_id != self._here:
+            return False
+        return found.events[0].at < shown.events[0].at
 
     def _newest(self) -> RunRecord | None:
         """Of this subject: the newest run that isn't over, else the newest one."""

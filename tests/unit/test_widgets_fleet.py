@@ -93,7 +93,9 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
 def test_what_is_wished_names_groups_and_a_bad_pattern_is_refused(model, view):
     model.wish_for(pattern="[b-d]", groups="b, d e")
     assert model.wanted()["group_id"].to_list() == ["b", "d"]
-    assert "2 of the 2 groups that are meant are ready: all at once" in text(view)
+    assert "2 of the 2 groups that are meant are ready: all at once, which a rule refuses" in text(view)
+    model.wave = 1
+    assert "are ready: in 2 waves of at most 1, with 60 s between them" in text(view)
     model.wish_for(pattern="(")
     assert "is not a regular expression" in text(view)
     model.wish_for(KAFKA, pattern=".*", groups="b x")
@@ -161,6 +163,8 @@ def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
     model.act()
     model.wait(20)
     assert KAFKA not in toy.modes.values()
+    model.refresh()
+    assert f"Run {model.record.run_id} is VERIFIED" in model.verify()
 
 
 def test_to_kafka_all_at_once_is_refused(model):
