@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from kit import analyze, views
+from kit.analyze.stages import group_stages
 from kit.cluster import Cluster
 from kit.consumer.assignors import assign
 from kit.consumer.config import HASH_0_8_2, HASH_1_0, RANGE, ROUNDROBIN
@@ -157,7 +159,9 @@ class _Seen:
         self._groups, self._states = _by_group(snapshot.groups), _by_group(snapshot.migration_states)
         self._ownership, self._offsets = _by_group(snapshot.ownership), _by_group(snapshot.committed_offsets)
         self._subscriptions = _by_group(snapshot.subscriptions)
-        self._ready, self._blockers = _by_group(views.readiness(snapshot)), _by_group(views.blockers(snapshot))
+        self._blockers = _by_group(views.blockers(snapshot))
+        known = (snapshot.groups, snapshot.members, snapshot.migration_states)
+        self._stages = _by_group(nw.to_native(group_stages(*map(nw.from_native, known))))
         self._logs = {(row["topic"], row["partition"]): row for row in snapshot.log_offsets.rows(named=True)}
         self._counts = dict(snapshot.topic_partitions.group_by("topic").len().rows())
         self._errors = snapshot.read_errors.rows(named=True)
@@ -168,14 +172,14 @@ class _Seen:
             raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
         subscribed = sorted({row["topic"] for row in self._subscriptions[group_id]})
         self._refuse_unread(group_id, subscribed)
-        ready, states = self._ready[group_id][0], self._states[group_id]
+        at, states = self._stages[group_id][0], self._states[group_id]
         members, had = self._members[group_id], _by_member(self._ownership[group_id])
         kafka = [row for row in groups if row["source"] == KAFKA]
         return Standing(
             group_id=group_id,
             observed_at=groups[0]["observed_at"],
-            stage=ready["stage"],
-            effective_mode=ready["effective_mode"],
+            stage=at["stage"],
+            effective_mode=at["effective_mode"],
             mode=states[0]["mode"] if states else None,
             mode_version=states[0]["mode_version"] if states else None,
             members=_members(members, had),
