@@ -143,7 +143,8 @@ class FleetToggle(Procedure):
         """
         self._refuse_busy()
         # A group that fails on the way back must not send the others into Kafka's coordination again.
-        self.wish_for(ZOOKEEPER, pattern=EVERY_GROUP, groups="", wave=0, stable_s=0.0, on_failure=STOP)
+        whatever = {"pattern": EVERY_GROUP, "groups": "", "stable_s": 0.0, "overrides": ""}
+        self.wish_for(ZOOKEEPER, wave=0, on_failure=STOP, **whatever)
         self.make_plan()
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
@@ -170,9 +171,11 @@ class FleetToggle(Procedure):
 
     def _see(self) -> None:
         began = time.monotonic()
-        self._snapshot = self._scan()
-        self._judge()
-        self._scan_s = time.monotonic() - began
+        try:
+            self._snapshot = self._scan()
+            self._judge()
+        finally:
+            self._scan_s = time.monotonic() - began
 
     def _judge(self) -> None:
         with self._judging:

@@ -150,7 +150,7 @@ def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
     in_kafka = [name for name, mode in toy.modes.items() if mode == KAFKA]
     assert in_kafka == ["<a>"]
     toy.age_s = dict.fromkeys(NAMES, 1.0)
-    model.on_failure = "undo"
+    model.on_failure, model.overrides, model.groups = "undo", "wave_size", "b"
     button(view, "All back at once").click()
     model.wait(20)
     assert (model.plan.targets, model.plan.on_failure, len(model.plan.steps)) == (tuple(in_kafka), "stop", 1)
@@ -193,6 +193,7 @@ def test_only_the_direction_that_was_asked_for_is_taken_up(model):
 
 
 def test_scans_are_farther_apart_the_longer_one_takes_and_failures_are_told(model, toy, view):
+    model._scan_s = 0.1
     assert model._pace_s(2.0) == 2.0
     model._scan_s = 3.0
     assert model._pace_s(2.0) == 15.0
@@ -232,29 +233,44 @@ def test_the_table_is_narrowed_by_stage_by_name_and_to_those_not_ready(view, mod
     assert "5 groups, of which 4 are ready for Kafka's assignment" in text(view)
 
 
-def test_a_thousand_groups_stay_readable_and_a_run_of_them_is_quickly_shown(tmp_path):
-    toy = ToyFleet(*(f"g-{number:04d}" for number in range(1000)))
+@pytest.fixture
+def many(tmp_path, request):
+    """A model of so many groups."""
+    toy = ToyFleet(*(f"g-{number:04d}" for number in range(request.param)))
     model = open_toy_fleet(toy, tmp_path / "runs")
     model.start_watching(600)
-    view = fleet_wizard(model)
-    try:
-        model.wish_for(KAFKA, wave=50)
-        plan = approved(model)
-        shown = fleet_fragments.changes(plan)
-        assert len(rows_of(shown)) == len(plan.steps) == 39
-        assert len(parsed(shown).select("details")) == 20
-        assert rows_of(shown)[0][2].startswith("50 groups, g-0000 to g-0049")
-        assert "The first 200 of 1,000 groups" in text(view)
-        pictures = []
-        model.observe(pictures.append, "record")
-        model.act()
-        model.wait(60)
-        assert "1,000 of 1,000 groups are toggled by this run." in text(view)
-        assert len(pictures) < 500
-        model.plan_all_back()
-        model.wait(20)
-        assert [row[2][:36] for row in rows_of(fleet_fragments.changes(model.plan))] == [
-            "1,000 groups, g-0000 to g-0999g-0000"
-        ]
-    finally:
-        model.close()
+    yield model
+    model.close()
+
+
+@pytest.mark.parametrize("many", [1000], indirect=True)
+def test_a_thousand_groups_stay_readable(many):
+    view = fleet_wizard(many)
+    many.wave = 50
+    plan = planned(many)
+    shown = view.changes(plan)
+    assert len(rows_of(shown)) == len(plan.steps) == 39
+    assert len(parsed(shown).select("details")) == 20
+    assert rows_of(shown)[0][2].startswith("50 groups, g-0000 to g-0049")
+    assert "The first 200 of 1,000 groups" in text(view)
+    assert sum(len(each.value) for each in below(view) if isinstance(each, ipw.HTML)) < 100_000
+
+
+@pytest.mark.parametrize("many", [150], indirect=True)
+def test_not_each_item_of_a_run_is_a_picture_of_its_own(many, monkeypatch):
+    monkeypatch.setattr("widgets.shown_run.ITEMS_S", 3600.0)
+    view, pictures = fleet_wizard(many), []
+    many.wave = 50
+    approved(many)
+    many.observe(pictures.append, "record")
+    many.act()
+    many.wait(60)
+    assert "150 of 150 groups are toggled by this run." in text(view)
+    assert many.record.state == RunState.VERIFIED
+    assert len([event for event in many.record.events if event.event == "acted"]) == 150
+    assert len(pictures) < 100
+    many.plan_all_back()
+    many.wait(20)
+    ((number, what, groups, *_),) = rows_of(view.changes(many.plan))
+    assert (number, what) == ("1", "Toggle 150 groups to ZooKeeper's assignment")
+    assert groups.startswith("150 groups, g-0000 to g-0149")
