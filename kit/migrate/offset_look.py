@@ -74,7 +74,7 @@ def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[s
     keys = [
         (group_id, *place)
         for group_id, places in held.items()
-        for place in _places(selection, read_for.get(group_id, group_id), places, partitions)
+        for place in selection.places(read_for.get(group_id, group_id), places, partitions)
     ]
     offsets = pl.DataFrame([_offset(stores, logs, key) for key in keys], schema=_OFFSETS, orient="row")
     groups = pl.DataFrame([_group(stores, group_id) for group_id in held], schema=_GROUPS, orient="row")
@@ -105,13 +105,6 @@ def _held(stores: Stores, group_id: str, selection: Selection, named: str) -> se
 
 def _topics(selection: Selection) -> set[str]:
     return {topic for group_id in selection.groups or () for topic, _ in selection.named_places(group_id)}
-
-
-def _places(
-    selection: Selection, named: str, held: Iterable[Place], partitions: Mapping[str, list[int]]
-) -> list[Place]:
-    """Of a group that is named also partitions without an offset; of all groups only what they have."""
-    return sorted(held) if selection.groups is None else selection.places(named, held, partitions)
 
 
 def _offset(stores: Stores, logs: Mapping[Place, LogOffset], key: Key) -> tuple[object, ...]:

@@ -63,12 +63,14 @@ class Selection:
             raise NotFound(f"{_first(unknown, 'group')} not in {where}: look for a typing error, or for another store")
 
     def places(self, group_id: str, stored: Iterable[Place], partitions: Mapping[str, Collection[int]]) -> list[Place]:
-        """What is selected of a group: what is named, of all ``partitions`` by topic; else of what it has ``stored``.
+        """What is selected of a group: what is named for it, of all ``partitions`` by topic; else what is ``stored``.
+
+        Topics without groups are no names: a group that never read one has nothing of it.
 
         Raises:
             NotFound: a topic or partition is named that the cluster doesn't have.
         """
-        if "topic" not in self.columns:
+        if "topic" not in self.columns or self.groups is None:
             return sorted(place for place in stored if self.takes(group_id, *place))
         found: set[Place] = set()
         for topic, partition in self.named_places(group_id):

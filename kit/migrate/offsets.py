@@ -101,8 +101,8 @@ def plan_copy(
 def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
     """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
 
-    Where the selection names topics, all their partitions are set, committed or not; else those that have an offset. A
-    partition without one can't be shifted: it is left out, and listed.
+    Where the selection names groups and topics, all their partitions are set, committed or not; else those that have an
+    offset. A partition without one can't be shifted: it is left out, and listed.
 
     Raises:
         NotFound: a group (unless ``options.new_groups``), topic or partition is named that isn't there.
@@ -116,7 +116,9 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     partitions = partitions_by_topic(logs)
     keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
-        raise NotFound(f"{store} has no offset of what is selected: name topics to set offsets where there are none")
+        raise NotFound(
+            f"{store} has no offset of what is selected: name topics of groups to set offsets where there are none"
+        )
     draft = Draft(cluster, f"{RESET} offsets in {store} to {reset.sentence}", store, stores, logs, options)
     draft.parameters |= {"reset": reset.sentence}
     draft.unread |= unread

@@ -79,6 +79,7 @@ def test_places_by_name_need_no_offset_and_others_do():
     stored = [("orders", 1), ("payments", 0)]
     assert select(groups="a").places("a", stored, partitions) == stored
     assert select(groups="a", topics="orders").places("a", stored, partitions) == [("orders", n) for n in range(3)]
+    assert select(topics="orders").places("a", stored, partitions) == [("orders", 1)]
     assert select(groups="a", topics="orders", partitions=[2]).places("a", stored, partitions) == [("orders", 2)]
     with pytest.raises(NotFound, match="group 'a': there is no topic 'nowhere'"):
         select(groups="a", topics="nowhere").places("a", stored, partitions)

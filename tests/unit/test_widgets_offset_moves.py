@@ -164,6 +164,13 @@ def test_resets(model, toy, to, after):
     assert toy.kafka["shop", "orders", 0] == 50
 
 
+def test_a_topic_alone_is_of_the_groups_that_have_offsets_of_it(model, toy):
+    planned(model, what="reset", target="zookeeper", topics="clicks", to="latest")
+    assert [change.item for step in model.plan.steps for change in step.changes] == ["other/clicks-0"]
+    model.refresh()
+    assert model.committed.offsets.select("group_id", "topic").rows() == [("other", "clicks")]
+
+
 def test_another_group_is_written_and_looked_at(model, toy):
     done(model, groups="shop", to_group="till")
     assert {key[0]: offset for key, offset in toy.kafka.items() if key[1:] == ("orders", 0)} == {"shop": 50, "till": 60}
