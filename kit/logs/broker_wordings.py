@@ -132,5 +132,8 @@ context|3.9+|[ShareCoordinator id=
 context|3.6+|[group-coordinator-
 context|4.0+|[share-coordinator-
 context|3.0+|[broker-{}-to-controller-heartbeat-
+context|3.0+|[NodeToControllerChannelManager
+context|3.0+|[BrokerLifecycleManager
+context|3.0+|[QuorumController
 """,
 )

@@ -141,7 +141,8 @@ def source_of(message: Column, logger: Column, layout: Column) -> Column:
     """Which kind of client or server prints so: one of ``wordings``' sources."""
     is_broker = message.rlike(BROKER_PREFIX) | logger.rlike(r"coordinator\.(?:group\.)?Group|k\.c\.g?\.?Group")
     is_new_broker = message.rlike(
-        r"^\[(?:Group(?:Id)? |ExpirationReaper-|(?:Transaction|Share)Coordinator |\w+-coordinator-|broker-\d)"
+        r"^\[(?:Group(?:Id)? |ExpirationReaper-|(?:Transaction|Share)Coordinator |\w+-coordinator-|broker-\d"
+        r"|NodeToController|BrokerLifecycleManager |QuorumController )"
     )
     is_old = message.rlike(rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following") | logger.rlike(
         r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
