@@ -27,10 +27,9 @@ class Octets:
 
     def integer(self, at: Ints, kind: str) -> Ints:
         """The integers of ``kind`` (``>i2``, ``>i4``, ``>i8``) that stand at ``at``; nonsense beyond a row's end."""
-        width = np.dtype(kind).itemsize
-        windows = np.lib.stride_tricks.sliding_window_view(self._data, width)
-        found = windows[np.clip(at, 0, len(windows) - 1)]
-        return found.view(kind).ravel().astype(np.int64)
+        n_places = len(self._data) - np.dtype(kind).itemsize + 1
+        at_every_octet: npt.NDArray[Any] = np.ndarray(n_places, kind, self._data, strides=(1,))
+        return at_every_octet[np.clip(at, 0, n_places - 1)].astype(np.int64)
 
     def uvarint(self, at: Ints) -> tuple[Ints, Ints]:
         """Unsigned varints of at most five bytes, and where they end; one that is longer ends nowhere."""
