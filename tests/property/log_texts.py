@@ -51,12 +51,12 @@ JAVA_0_9 = _hdp(f"""
 
 _AC = "org.apache.kafka.clients.consumer.internals.AbstractCoordinator"
 _CC = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
-JAVA_0_11 = f"""[2018-05-01 08:00:00,100] INFO Discovered coordinator kafka-2:9092 (id: 2147483645 rack: null) for group stock. ({_AC})
-[2018-05-01 08:00:00,110] INFO Revoking previously assigned partitions [] for group stock ({_CC})
-[2018-05-01 08:00:00,120] INFO (Re-)joining group stock ({_AC})
-[2018-05-01 08:00:03,140] INFO Successfully joined group stock with generation 8 ({_AC})
-[2018-05-01 08:00:03,150] INFO Setting newly assigned partitions [moves-0, moves-1] for group stock ({_CC})
-[2018-05-01 08:05:00,000] INFO Marking the coordinator kafka-2:9092 (id: 2147483645 rack: null) dead for group stock ({_AC})
+JAVA_0_11 = f"""[2018-05-01 08:00:00,100] INFO Discovered coordinator kafka-2:9092 (id: 2147483645 rack: null) for group stock.eu. ({_AC})
+[2018-05-01 08:00:00,110] INFO Revoking previously assigned partitions [] for group stock.eu ({_CC})
+[2018-05-01 08:00:00,120] INFO (Re-)joining group stock.eu ({_AC})
+[2018-05-01 08:00:03,140] INFO Successfully joined group stock.eu with generation 8 ({_AC})
+[2018-05-01 08:00:03,150] INFO Setting newly assigned partitions [moves-0, moves-1] for group stock.eu ({_CC})
+[2018-05-01 08:05:00,000] INFO Marking the coordinator kafka-2:9092 (id: 2147483645 rack: null) dead for group stock.eu ({_AC})
 [2018-05-01 08:05:00,000] INFO Something new that the coordinator says about a rebalance ({_AC})
 java.lang.IllegalStateException: no group coordinator
 	at org.apache.kafka.clients.consumer.internals.AbstractCoordinator.poll(AbstractCoordinator.java:200)

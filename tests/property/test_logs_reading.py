@@ -88,7 +88,7 @@ def test_0_11(of):
     assert kinds(rows) == [
         "coordinator_found", "revoked", "joining", "joined", "assigned", "coordinator_lost",
     ]  # fmt: skip
-    assert {row["group_id"] for row in rows} == {"stock"}
+    assert {row["group_id"] for row in rows} == {"stock.eu"}
     assert (rows[0]["coordinator"], rows[0]["coordinator_id"]) == ("kafka-2:9092", 2)
     assert (rows[3]["generation"], rows[4]["partitions"]) == (8, ["moves-0", "moves-1"])
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5, 6]
