@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kazoo.client import KazooClient
 
 import widgets
 from kit.cluster import connect
+from kit.errors import IllegalMove, InputError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
@@ -43,15 +45,16 @@ class Site:
         papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
         return nbformat.read(output, as_version=4)
 
+    def open(self):
+        """The model, as another kernel would make it."""
+        return widgets.open_offsets(load_profile(file=self.profile_file), self.runs)
+
     def in_kafka(self) -> list[int]:
         """By a client of its own; -1001: there is none."""
         settings = {"bootstrap.servers": self.lab.bootstrap_servers, "group.id": GROUP}
-        consumer = Consumer(settings)
-        try:
+        with closing(Consumer(settings)) as consumer:
             found = consumer.committed([TopicPartition(TOPIC, number) for number in (0, 1)], timeout=20)
-            return [each.offset for each in found]
-        finally:
-            consumer.close()
+        return [each.offset for each in found]
 
     def in_zookeeper(self) -> list[tuple[bytes, int]]:
         """Data and version of the offset znodes."""
@@ -127,10 +130,15 @@ def test_run_all_shows_both_stores_and_writes_nothing(rehearsed):
 def test_what_is_not_approved_is_refused(site, rehearsed, tmp_path):
     before = site.everything()
     (file,) = (site.runs / "plans").iterdir()
-    for digest, error in ((file.stem, "ApprovalError"), ("0" * 8, "NotFound")):
-        with pytest.raises(papermill.PapermillExecutionError) as raised:
-            site.run(tmp_path / "out.ipynb", approval_digest=digest, dry_run=False)
-        assert raised.value.ename == error
+    with pytest.raises(papermill.PapermillExecutionError) as raised:
+        site.run(tmp_path / "out.ipynb", approval_digest=file.stem, dry_run=False)
+    assert raised.value.ename == "ApprovalError"
+    with closing(site.open()) as moves:
+        for digest, error in (("0" * 8, NotFound), (file.stem[:7], InputError), (f"{file.stem}x", NotFound)):
+            with pytest.raises(error):
+                moves.prepare(digest)
+            with pytest.raises(IllegalMove, match="there is no plan"):
+                moves.act()
     assert site.everything() == before
 
 
@@ -144,8 +152,7 @@ def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed
     outcomes = html_tables.with_columns(html_tables.of_notebook(found), "item", "outcome", "after")
     assert [each["outcome"] for each in outcomes] == ["CONFIRMED"] * 2
 
-    moves = widgets.open_offsets(load_profile(file=site.profile_file), site.runs)
-    try:
+    with closing(site.open()) as moves:
         moves.groups = GROUP
         moves.refresh()
         assert moves.committed.offsets["kafka"].to_list() == [READ, READ]
@@ -154,6 +161,4 @@ def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed
         assert moves.record.state == "UNDONE"
         moves.refresh()
         assert moves.committed.offsets["kafka"].to_list() == [None, None]
-    finally:
-        moves.close()
     assert (site.in_kafka(), site.in_zookeeper()) == ([-1001, -1001], znodes)
