@@ -6,18 +6,17 @@ Frames in, a polars frame out, as ``rebalances``: a Spark table is collected bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any
 
 import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
+from kit.analyze.rebalance_generations import moved_and_kept
 from kit.model import Rebalance
-
-Partitions: TypeAlias = tuple[str, ...] | None
 
 
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
@@ -73,7 +72,7 @@ def _rebalance(
     first, last = stored[0][0], stored[-1]
     members = {row["member_id"] for row in last} - {None}
     known = set(before.members) if before is not None else set()
-    moved, kept = _moved_and_kept(owned_before, owned)
+    moved, kept = moved_and_kept(owned_before, owned)
     return Rebalance(
         group_id=first["group_id"],
         generation=first["generation"],
@@ -95,10 +94,3 @@ def _rebalance(
         unseen=tuple(sorted(set(owned_before) - set(owned))) if members else (),
         reasons=(),
     )
-
-
-def _moved_and_kept(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Partitions, Partitions]:
-    """Of the partitions that had an owner before and have one now, as in ``rebalances``; None where there are none."""
-    both = set(before) & set(now)
-    moved = {partition for partition in both if before[partition] != now[partition]}
-    return (tuple(sorted(moved)), tuple(sorted(both - moved))) if both else (None, None)
