@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kit.profile import Profile
     from widgets.connection import Connection
     from widgets.fleet_toggle import FleetToggle
-    from widgets.fleet_wizard import FleetWizard
+    from widgets.fleet_view import FleetWizard
     from widgets.group_migration import GroupMigration
-    from widgets.group_wizard import GroupWizard, RollbackWizard, ToggleWizard
+    from widgets.group_views import GroupWizard, RollbackWizard, ToggleWizard
     from widgets.offset_moves import OffsetMove
-    from widgets.offsets_wizard import OffsetsWizard
+    from widgets.offsets_view import OffsetsWizard
     from widgets.procedure import Procedure
 
 __all__ = [
@@ -62,21 +62,21 @@ def open_group(
 
 def wizard(migration: GroupMigration) -> GroupWizard:
     """A view of a model; it watches the group until ``migration.close()``."""
-    from widgets.group_wizard import GroupWizard
+    from widgets.group_views import GroupWizard
 
     return GroupWizard(migration)
 
 
 def toggle_wizard(migration: GroupMigration) -> ToggleWizard:
     """A view of a model for the toggle alone."""
-    from widgets.group_wizard import ToggleWizard
+    from widgets.group_views import ToggleWizard
 
     return ToggleWizard(migration)
 
 
 def rollback_wizard(migration: GroupMigration) -> RollbackWizard:
     """A view of a model for the ways back alone."""
-    from widgets.group_wizard import RollbackWizard
+    from widgets.group_views import RollbackWizard
 
     return RollbackWizard(migration)
 
@@ -98,7 +98,7 @@ def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_i
 
 def offsets_wizard(moves: OffsetMove) -> OffsetsWizard:
     """A view of a model; it watches what is selected until ``moves.close()``."""
-    from widgets.offsets_wizard import OffsetsWizard
+    from widgets.offsets_view import OffsetsWizard
 
     return OffsetsWizard(moves)
 
@@ -120,7 +120,7 @@ def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id:
 
 def fleet_wizard(fleet: FleetToggle) -> FleetWizard:
     """A view of a model; it watches all groups until ``fleet.close()``."""
-    from widgets.fleet_wizard import FleetWizard
+    from widgets.fleet_view import FleetWizard
 
     return FleetWizard(fleet)
 

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import ipywidgets as ipw
 import pytest
 from bs4 import BeautifulSoup
 
+import widgets
 from kit.migrate.checks import Rule
 from kit.migrate.progress import step_progress
 from kit.migrate.states import RunState
@@ -255,3 +257,10 @@ def test_the_ways_back_alone(model, toy):
     model.wait(20)
     assert (model.error, model.record.run_id, model.record.state) == ("", earlier[1], RunState.UNDONE)
     assert toy.mode is None
+
+
+def test_no_module_takes_the_place_of_a_function():
+    """Python puts a module that is imported into its package, under the module's name."""
+    modules = {path.stem for path in Path(widgets.__file__).parent.glob("*.py")}
+    assert modules.isdisjoint(widgets.__all__)
+    assert all(callable(getattr(widgets, name)) for name in widgets.__all__)

@@ -11,7 +11,7 @@ from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
 from widgets import fragments, offset_fragments
 from widgets.offset_moves import OffsetMove
-from widgets.wizard import LABELS, Wizard
+from widgets.view import LABELS, Wizard
 
 STORES = [("ZooKeeper", ZOOKEEPER), ("Kafka", KAFKA)]
 WHATS = [("Copy", COPY), ("Reset", RESET), ("Import from a file", IMPORT)]

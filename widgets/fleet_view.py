@@ -15,7 +15,7 @@ from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import EVERY_GROUP
 from widgets import fleet_fragments, fragments
 from widgets.fleet_toggle import FleetToggle
-from widgets.wizard import LABELS, Wizard
+from widgets.view import LABELS, Wizard
 
 
 class FleetWizard(Wizard):

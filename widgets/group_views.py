@@ -15,7 +15,7 @@ from kit.migrate.toggle import NAMES
 from kit.model import KAFKA, ZOOKEEPER
 from widgets import fragments
 from widgets.group_migration import GroupMigration
-from widgets.wizard import LABELS, Wizard
+from widgets.view import LABELS, Wizard
 
 TOGGLED = {"all MEZKCC": ZOOKEEPER, "Kafka coordination": KAFKA}
 """The two stages between which there is nothing but the toggle, and what it says there."""
