@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import SCREENSHOTS
 from tests.notebooks import html_tables
 
 READY_MS = 90_000
+BEGIN_MS, TRIES = 15_000, 4
+BEGUN = re.compile(r"\[(\*|\d+)\]")
 RUN_MS = 200_000
 WIDTH, LONGEST = 1440, 9_000
 # Running leaves the last cell at the window's upper end: one may scroll past the end of a notebook.
@@ -40,10 +45,20 @@ class NotebookPage:
         self.page.goto(address, wait_until="commit")
         expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=READY_MS)
 
+    def start_all(self) -> None:
+        """Run all cells, and wait for none; a page that is still being restored forgets what was asked of it."""
+        begun = self.panel.locator(".jp-InputPrompt").filter(has_text=BEGUN)
+        for _ in range(TRIES):
+            self.page.get_by_role("menuitem", name="Run", exact=True).click()
+            self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+            with suppress(AssertionError):
+                expect(begun.first).to_be_attached(timeout=BEGIN_MS)
+                return
+        raise AssertionError("no cell was begun")
+
     def run_all(self, last: str) -> None:
         """Run all cells; wait until an output has the text ``last``, or any cell failed."""
-        self.page.get_by_role("menuitem", name="Run", exact=True).click()
-        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        self.start_all()
         finished = self.outputs.filter(has_text=last)
         # Dialogs (of a kernel that died, say) end the wait too.
         ended = finished.or_(self.errors).or_(self.page.get_by_role("dialog"))

@@ -6,24 +6,28 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import papermill
+import psutil
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from kit.lab import Lab
 from kit.lab.ports import free_ports
-from kit.migrate.record import list_runs
+from kit.lab.process import Process, wait_until
+from kit.migrate.record import list_runs, load_run
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage
-from tests.interop.group import Group
+from tests.interop.group import IS_SOAK, Group
 from tests.notebooks.shop import NOTEBOOKS, ended
 
 pytestmark = pytest.mark.timeout(900)
 
-VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2")
+VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", *(("1.1.1", "0.10.2.2") if IS_SOAK else ()))
 GROUP = "shop"
-STEP_MS, RUN_MS = 30_000, 150_000
+STEP_MS, RUN_MS = 30_000, 300_000
+THERE, BACK = ("all KC", "OZKCC") if IS_SOAK else ("Kafka coordination", "all MEZKCC")
 
 
 @dataclass
@@ -33,9 +37,14 @@ class Site:
     lab: Lab
     group: Group
     jupyter: Jupyter
+    server: Process
+
+    def kernels(self) -> list[psutil.Process]:
+        children = psutil.Process(self.server.pid).children(recursive=True)
+        return [each for each in children if "ipykernel_launcher" in " ".join(each.cmdline())]
 
     @property
-    def runs(self):
+    def runs(self) -> Path:
         return self.lab.folder / "runs"
 
 
@@ -56,7 +65,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
             started = lab.ward.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
             with ended(started) as server:
                 server.wait_until(running.answers, "its first answer", START_SECONDS)
-                yield Site(lab, group, running)
+                yield Site(lab, group, running, server)
         finally:
             group.close()
 
@@ -91,6 +100,9 @@ class Wizard:
     def stage(self) -> str:
         return self.all.locator('[aria-current="step"]').inner_text()
 
+    def expect_stage(self, stage: str) -> None:
+        expect(self.all.locator('[aria-current="step"]')).to_contain_text(f". {stage}", timeout=STEP_MS)
+
     def approve(self) -> str:
         """Type what has to be typed, by keyboard alone; the digest."""
         digest = self.all.locator("p", has_text="Digest").locator("code").inner_text()
@@ -110,6 +122,12 @@ class Wizard:
         expect(self.button("Stop")).to_be_enabled()
         self.expect("✓ VERIFIED", RUN_MS)
 
+    def goes_on(self) -> bool:
+        """Pressed as often as it takes; whether it goes on."""
+        if self.button("Go on with this run").is_enabled():
+            self.button("Go on with this run").click()
+        return self.all.get_by_text("is being carried out from here").is_visible()
+
     def picture(self, name: str) -> None:
         """For people to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -126,7 +144,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     assert wizard.stage().startswith("1. OZKCC")
     assert list_runs(site.runs) == ()
 
-    wizard.field("To stage").select_option("Kafka coordination")
+    wizard.field("To stage").select_option(THERE)
     wizard.expect("the plan and its approval are void")
     expect(wizard.button("Approve this plan")).to_be_disabled()
     expect(wizard.button("Carry out the plan")).to_be_disabled()
@@ -136,7 +154,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     wizard.expect("this plan is for 'shop', not for ''")
     digest = wizard.approve()
     wizard.carry_out()
-    expect(wizard.all.locator('[aria-current="step"]')).to_contain_text("4. Kafka coordination", timeout=STEP_MS)
+    wizard.expect_stage(THERE)
     assert [(run.state, run.plan_digest) for run in list_runs(site.runs)] == [("VERIFIED", digest)]
     expect(wizard.all.get_by_role("link", name="download it")).to_be_visible()
     expect(wizard.all.get_by_text("can't be read or was edited")).to_have_count(0)
@@ -145,11 +163,15 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     wizard.picture("wizard-dark")
     notebook.use_theme("JupyterLab Light", True)
 
-    wizard.button("Plan the way back").click()
+    if IS_SOAK:
+        wizard.field("To stage").select_option(BACK)
+        wizard.button("Make the plan").click()
+    else:
+        wizard.button("Plan the way back").click()
     wizard.expect("✓ It could begin now")
     wizard.approve()
     wizard.carry_out()
-    expect(wizard.all.locator('[aria-current="step"]')).to_contain_text("3. all MEZKCC", timeout=STEP_MS)
+    wizard.expect_stage(BACK)
     assert [run.state for run in list_runs(site.runs)] == ["VERIFIED", "VERIFIED"]
     assert tab.elsewhere == []
 
@@ -171,3 +193,41 @@ def test_a_reopened_notebook_shows_the_run_and_the_ways_back_stay_in_view(site, 
         wizard.all.get_by_role("heading", name=label).click()
         for name in ("Stop", "Plan the way back", "Undo this run"):
             expect(wizard.button(name)).to_be_in_viewport()
+
+
+def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
+    """A new kernel shows where the run stands, and goes on with it once the dead one's lock has ended."""
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    tab.page.set_viewport_size({"width": 1500, "height": 1800})
+    notebook.open(site.jupyter.address("migrate.ipynb"))
+    notebook.run_all("nothing was changed")
+    wizard.field("To stage").select_option("all MEZKCC" if IS_SOAK else "OZKCC")
+    wizard.button("Make the plan").click()
+    wizard.expect("✓ It could begin now")
+    wizard.approve()
+    before = {run.run_id for run in list_runs(site.runs)}
+    wizard.button("Carry out the plan").press("Enter")
+    wait_until(lambda: has_acted(site.runs, before), "the first act", 60)
+    (kernel,) = site.kernels()
+    kernel.kill()
+    kernel.wait(10)
+    (killed,) = (run for run in list_runs(site.runs) if run.run_id not in before)
+    assert killed.state in ("ACTING", "VERIFYING")
+
+    notebook.open(site.jupyter.address("migrate.ipynb"))
+    notebook.start_all()
+    wizard.expect(killed.run_id)
+    wait_until(wizard.goes_on, "the dead one's lock to end", 60)
+    wizard.expect("✓ VERIFIED", RUN_MS)
+    (row,) = (run for run in list_runs(site.runs) if run.run_id not in before)
+    assert (row.run_id, row.state) == (killed.run_id, "VERIFIED")
+    site.group.producer = site.lab.start_producer(list(site.group.topics), 100)
+    site.group.everyone = site.lab.consumers(GROUP)
+    site.group.await_all_read()
+    proof = site.group.summary()
+    assert (proof["lost"], proof["overlaps"], proof["doubtful_overlaps"]) == (0, 0, 0)
+
+
+def has_acted(runs: Path, before: set[str]) -> bool:
+    new = [load_run(runs / run.run_id) for run in list_runs(runs) if run.run_id not in before]
+    return any(event.event == "acted" for run in new for event in run.events)
