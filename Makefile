@@ -55,8 +55,8 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/servers tests/interop
 	@$(BIN)/python -m pytest tests/notebooks tests/browser
 
-soak: setup ## The long form of the consumers' tests: 50 toggles, 100 joins, long simulations (half an hour)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property -s --timeout=1800
+soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

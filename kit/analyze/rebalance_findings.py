@@ -26,10 +26,18 @@ UNREACHED_MS = 10_000
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``unreached_coordinator``, ``long_join``,
     ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``, ``not_assigned``,
-    ``unfinished``, ``skipped_generation``, ``several_consumers``. Each says when and who, as far as the log does."""
+    ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
+    says when and who, as far as the log does."""
     ordered = ordered_events(events)
     members, groups, found = member_rebalances(events), rebalances(events), lives(ordered)
-    findings = [*_storms(groups), *_rejoining(members), *_slow(members), *_owned_twice(members), *_skipped(members)]
+    findings = [
+        *_storms(groups),
+        *_rejoining(members),
+        *_slow(members),
+        *_owned_twice(members),
+        *_skipped(members),
+        *_not_fetched(members),
+    ]
     findings += [*_unfinished(members), *_several(found), *_from_events(found)]
     findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
     return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
@@ -97,6 +105,24 @@ def _skipped(members: pl.DataFrame) -> list[LogFinding]:
             if new > old + 1 and source != "zookeeper":
                 text = f"{who} went from generation {old} to {new}: what was between is not in its log, or it was out."
                 found.append(_finding(group, "skipped_generation", who, at, text))
+    return found
+
+
+def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
+    """Only a log that tells of some partitions' offsets can be silent about the others'; its end may be too early."""
+    if members.is_empty():
+        return []
+    last: Any = members.select(pl.max_horizontal(pl.col("started_at").max(), pl.col("ended_at").max())).item()
+    found = []
+    for row in members.filter(pl.col("fetched").is_not_null() & pl.col("ended_at").is_not_null()).rows(named=True):
+        located = {position.rpartition("@")[0] for position in row["positions"]} | set(row["without_offset"])
+        missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located)
+        if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
+            text = (
+                f"{row['consumer']} was assigned {listed(missing)} in generation {row['generation']} and did not ask "
+            )
+            text += "where to begin: nobody fetches them, as far as its log tells."
+            found.append(_finding(row["group_id"], "not_fetched", row["consumer"], row["ended_at"], text))
     return found
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import kit
 from kit.analyze.rebalance_findings import log_findings
+from kit.analyze.rebalance_sources import source_differences
 from kit.analyze.rebalance_story import story
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
@@ -177,6 +178,25 @@ def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> Non
     by_brokers = played.generations_by_brokers.filter(of_group, pl.col("left").list.len() > 0)
     assert by_brokers.select("generation", "left").rows() == left
     assert len(left) >= 2, "one left, one was killed"
+
+
+def test_the_two_sources_agree(played: Played) -> None:
+    classic = played.stored.filter(pl.col("group_id").is_in(CLASSIC))
+    assert source_differences(played.clients, classic)["sentence"].to_list() == []
+    assert source_differences(played.brokers, classic)["sentence"].to_list() == []
+
+
+@pytest.mark.parametrize("group", [CLASSIC[0], CLASSIC[-1]])
+def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
+    """A member's log that wasn't given, and a generation that is not in the topic any more."""
+    mine = played.stored.filter(pl.col("group_id") == group)
+    middle = sorted(mine["generation"].unique())[2]
+    compacted = mine.filter(pl.col("generation") != middle)
+    (row,) = source_differences(played.clients, compacted).rows(named=True)
+    assert (row["finding"], row["group_id"]) == ("not_stored", group)
+    assert f"generation {middle} is told by the logs" in row["sentence"]
+    silent = played.clients.filter((pl.col("group_id") != group) | ~pl.col("generation").is_in([middle]))
+    assert "not_logged" in set(source_differences(silent, mine)["finding"])
 
 
 @pytest.mark.parametrize("group", NEW)

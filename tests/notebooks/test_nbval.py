@@ -12,7 +12,7 @@ from tests.notebooks.shop import NOTEBOOKS, ROOT, ended
 
 CELL_SECONDS = 120
 RUN_SECONDS = 580
-FILES = [NOTEBOOKS / "explore" / "group.ipynb", NOTEBOOKS / "report" / "groups.ipynb"]
+FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb", "report/groups.ipynb")]
 """The others have no safe default: test_runbook.py runs them by papermill."""
 
 

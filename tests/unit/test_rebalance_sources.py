@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from kit import charts, tables
+from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_sources import source_differences
 from kit.analyze.rebalance_spans import generation_spans, member_spans
 from kit.analyze.rebalances import member_rebalances, rebalances
@@ -123,6 +124,18 @@ def test_the_stretches_of_the_topic():
         ("a", 2, "holding nothing", AT + timedelta(seconds=1), AT + timedelta(seconds=2)),
         ("b", 2, "holding", AT + timedelta(seconds=1), AT + timedelta(seconds=2)),
     ]
+
+
+def test_partitions_that_nobody_fetches():
+    """The log tells that one partition's offset was asked for, and nothing of the other one."""
+    asked = ("a", 4, "offsets_fetching", {"partitions": ["t-0"]})
+    lines = [*rebalance("a", 0, 1, ["t-0", "t-1"]), asked]
+    later = rebalance("b", 60, 2, ["t-1"])
+    (row,) = log_findings(logged(*lines, *later)).filter(finding="not_fetched").rows(named=True)
+    assert "a was assigned t-1 in generation 1 and did not ask where to begin" in row["sentence"]
+    assert "not_fetched" not in set(log_findings(logged(*lines))["finding"]), "the log ends too early to tell"
+    both = [*lines, ("a", 5, "offsets_fetching", {"partitions": ["t-1"]}), *later]
+    assert "not_fetched" not in set(log_findings(logged(*both))["finding"])
 
 
 def test_pictures_show_each_member_phase_and_generation():
