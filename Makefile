@@ -30,6 +30,9 @@ $(BROWSER): $(READY)
 	@$(BIN)/python -m tests.browser.chromium
 	@touch $@
 
+# Begun first, so that neither of two processes has to wait for the other's last file.
+LONGEST := tests/interop/test_migrate_group.py tests/servers/test_fleet.py tests/servers/test_spark_modes.py
+
 setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
 
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
@@ -52,7 +55,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m pytest -q -m slow tests/property
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/servers tests/interop
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/interop tests/servers
 	@$(BIN)/python -m pytest tests/notebooks tests/browser
 
 soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)

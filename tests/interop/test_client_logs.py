@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 import kit
 from kit.analyze.rebalance_findings import log_findings
@@ -23,6 +25,7 @@ from kit.analyze.rebalance_sources import source_differences
 from kit.analyze.rebalance_story import story
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
+from kit.cli import app
 from kit.lab import Lab
 from kit.logs import read_client_logs
 from kit.offsets_topic import read_offsets_topic
@@ -301,3 +304,39 @@ def test_the_second_generation_of_that_log_says_what_it_does_not_hold(article: p
     assert "joined generation 1" in sentences[0]
     assert ", as leader, " in sentences[0]
     assert f"as follower of {first['leader_id']}" in sentences[1]
+
+
+def test_the_command_tells_it_from_both_sources(played: Played, lab: Lab, tmp_path: Path) -> None:
+    group = "java.3.9.1"
+    logs = [str(played.folder / each.name) for each in played.casts[group].logs]
+    profile, picture = tmp_path / "offramp.toml", tmp_path / "story.svg"
+    profile.write_text(lab.profile_toml())
+    options = ["--profile", "lab", "--profile-file", str(profile), "--group", group, "--timeline", str(picture)]
+    done = CliRunner().invoke(app, ["rebalances", *logs, *options, "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    numbers_of = [[row["generation"] for row in told[name] if row["members"]] for name in ("generations", "stored")]
+    assert numbers_of[0] == numbers_of[1]
+    assert {row["finding"] for row in told["findings"]} <= {"storm", "offset_reset"}
+    assert told["unknown"] == []
+    assert any("as leader" in sentence for sentence in told["sentences"])
+    drawn = picture.read_text()
+    assert all(f"{group}-{name}" in drawn for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nowhere/*.log"], 8, "no log at nowhere"),
+        (["--profile-file", "missing.toml"], 3, "missing.toml"),
+        (["{log}", "--group", "nobody"], 8, "nothing is told of a group 'nobody': the logs tell of java.3.9.1"),
+        (["{log}", "--since", "yesterday"], 2, "'yesterday' is neither a time"),
+        (["{log}", "--zone", "Mars"], 2, "no time zone 'Mars'"),
+        (["{log}", "--timeline", "picture.bmp"], 2, "ends in .svg or .html"),
+    ],
+)
+def test_what_the_command_refuses(played: Played, arguments: list[str], code: int, says: str) -> None:
+    log = str(played.folder / played.log("java.3.9.1", "a").name)
+    done = CliRunner().invoke(app, ["rebalances", *(each.format(log=log) for each in arguments)])
+    assert done.exit_code == code, done.output
+    assert says in " ".join(done.output.split())

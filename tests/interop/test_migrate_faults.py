@@ -64,11 +64,14 @@ def resumed(desk: Desk, run_id: str) -> Ending:
             time.sleep(0.5)
 
 
-def assert_nothing_lost(shared: Group, is_owned: bool = True) -> None:
+def assert_nothing_lost(shared: Group, is_owned: bool = True, jvm_may_be_late: bool = False) -> None:
     shared.everyone = shared.lab.consumers(shared.name)
     shared.await_all_read()
     found = shared.summary()
-    assert (found["lost"], found["overlaps"]) == (0, 0)
+    assert found["lost"] == 0
+    jvm = {each.consumer_id for each in shared.everyone if not each.events("METRICS")}
+    late = set(shared.proof().overlaps["consumer"])
+    assert late <= (jvm if jvm_may_be_late else set())
     assert not is_owned or found["unowned"] == 0
 
 
@@ -141,8 +144,8 @@ def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Desk) -> 
     assert ending.state in (RunState.FAILED, RunState.STOPPED)
     wait_until(lambda: is_settled(desk, shared), "the group recovers", 40)
     resumed(desk, run.run_id).raise_unless()
-    # An old consumer reads on while ZooKeeper is away, and its owner znodes end.
-    assert_nothing_lost(shared, is_owned=False)
+    # An old consumer reads on while ZooKeeper is away, and for a moment after its owner znodes have ended.
+    assert_nothing_lost(shared, is_owned=False, jvm_may_be_late=True)
 
 
 def is_settled(desk: Desk, shared: Group) -> bool:

@@ -56,7 +56,12 @@ def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(frame.rows(), key=lambda row: tuple((value is None, str(value)) for value in row))
 
 
-@pytest.mark.parametrize("name", ANALYSES)
+SLOW = {"group_summary", "readiness"}
+"""Of all the others together: Spark plans them for long."""
+BOTH = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ANALYSES]
+
+
+@pytest.mark.parametrize("name", BOTH)
 def test_spark_and_polars_agree(name: str, many: Rows, spark_frames: Frames) -> None:
     expected = ANALYSES[name](polars_frames(many))
     found = pl.from_arrow(ANALYSES[name](spark_frames).toArrow())
