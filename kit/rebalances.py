@@ -132,7 +132,7 @@ def read_rebalances(
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
     last = events.select(pl.coalesce("observed_at", as_printed).max()).item()
-    spans = member_spans(members, until or last) if paths else generation_spans(records, until)
+    spans = member_spans(members, generations, until or last) if paths else generation_spans(records, until)
     return Rebalances(
         members, generations, stored, chosen.at(pl.concat(findings)), spans, events, records, read_logs, topic
     )

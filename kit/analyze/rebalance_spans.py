@@ -32,20 +32,26 @@ Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = tuple[Any, ...]
 
 
-def member_spans(member_rebalances: IntoDataFrame, until: datetime | None = None) -> pl.DataFrame:
-    """``tables.MEMBER_REBALANCES`` → one row per member, rebalance and phase; ``SCHEMA``.
+def member_spans(
+    member_rebalances: IntoDataFrame, rebalances: IntoDataFrame, until: datetime | None = None
+) -> pl.DataFrame:
+    """``tables.MEMBER_REBALANCES`` and ``tables.REBALANCES`` → one row per member, rebalance and phase; ``SCHEMA``.
 
     A phase whose time the log doesn't tell has no row. What is held is held until the member's next rebalance begins,
-    the last one until ``until`` (None: the last time in the frame).
+    or a generation which it is known to have left, else until ``until`` (None: the last time in the frames).
     """
     frame = nw.from_native(member_rebalances, eager_only=True).to_polars()
+    left = _left_at(nw.from_native(rebalances, eager_only=True).to_polars())
     end = until or frame.select(pl.max_horizontal(pl.col("started_at").max(), pl.col("ended_at").max())).item()
     rows = frame.filter(pl.col("started_at").is_not_null()).sort("group_id", "consumer", "started_at", nulls_last=True)
     spans = []
     for _, mine in groupby(rows.iter_rows(named=True), key=lambda row: (row["group_id"], row["consumer"])):
         for row, after in pairwise([*mine, None]):
             assert row is not None
-            spans += [*_phases(row), *_held(row, end if after is None else after["started_at"])]
+            gone = min(
+                (at for at in left.get((row["group_id"], row["member_id"]), ()) if at > row["started_at"]), default=end
+            )
+            spans += [*_phases(row), *_held(row, gone if after is None else min(gone, after["started_at"]))]
     return _frame(spans)
 
 
@@ -64,6 +70,15 @@ def generation_spans(generations: IntoDataFrame, until: datetime | None = None) 
             ended = end if after is None else after[0]["written_at"]
             spans += [_stored(row, ended) for row in record if row["member_id"] is not None and row["written_at"]]
     return _frame(spans)
+
+
+def _left_at(rebalances: pl.DataFrame) -> dict[tuple[str, str], list[datetime]]:
+    """When which member was known to be gone."""
+    gone = rebalances.select("group_id", "left", at=pl.coalesce("started_at", "ended_at")).explode("left").drop_nulls()
+    found: dict[tuple[str, str], list[datetime]] = {}
+    for group, member, at in gone.iter_rows():
+        found.setdefault((group, member), []).append(at)
+    return found
 
 
 def _phases(row: Row) -> Iterator[Span]:

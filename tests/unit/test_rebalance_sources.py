@@ -104,7 +104,7 @@ def test_a_group_of_the_logs_alone_is_compared_with_nothing():
 
 
 def test_the_stretches_of_a_member():
-    spans = member_spans(member_rebalances(LOGS), until=START + timedelta(seconds=60))
+    spans = member_spans(member_rebalances(LOGS), rebalances(LOGS), until=START + timedelta(seconds=60))
     mine = spans.filter(member="a").select("generation", "phase", "began_at", "ended_at", "partitions").rows()
     at = [START + timedelta(seconds=second) for second in (0, 2, 3, 10, 12, 13, 60)]
     assert mine == [
@@ -115,6 +115,18 @@ def test_the_stretches_of_a_member():
         (2, "syncing", at[4], at[5], "t-0"),
         (2, "holding", at[5], at[6], "t-0"),
     ]
+
+
+def test_who_left_holds_nothing_any_more():
+    left = ("b", 20, "left", {"member_id": "b-1", "generation": 2})
+    lines = [*rebalance("a", 0, 1, ["t-0"]), *rebalance("a", 10, 2, ["t-0"]), *rebalance("b", 10, 2, ["t-1"])]
+    events = logged(*lines, left, *rebalance("a", 21, 3, ["t-0", "t-1"]))
+    groups = rebalances(events).with_columns(
+        left=pl.when(generation=3).then(pl.lit(["b-1"])).otherwise("left"),
+    )
+    spans = member_spans(member_rebalances(events), groups, until=START + timedelta(seconds=60))
+    (held,) = spans.filter(member="b", phase="holding").select("began_at", "ended_at").rows()
+    assert held == (START + timedelta(seconds=13), groups.filter(generation=3)["started_at"].item())
 
 
 def test_the_stretches_of_the_topic():
@@ -139,13 +151,15 @@ def test_partitions_that_nobody_fetches():
 
 
 def test_pictures_show_each_member_phase_and_generation():
-    drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS))))
+    drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS), rebalances(LOGS))))
     for text in ("joining", "syncing", "holding", ">a<", ">b<", ">1<", ">2<"):
         assert text in drawn
     churned = charts.svg(churn_chart(rebalances(LOGS)))
     assert "partitions moved" in churned
     assert "members joined" in churned
-    assert "nothing to show" in charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS.head(0)))))
+    assert "nothing to show" in charts.svg(
+        rebalance_timeline(member_spans(member_rebalances(LOGS.head(0)), rebalances(LOGS.head(0))))
+    )
     assert "nothing to show" in charts.svg(churn_chart(topic_rebalances(TOPIC.head(0))))
 
 
