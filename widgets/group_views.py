@@ -92,7 +92,9 @@ class ToggleWizard(GroupWizard):
         self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.standing.stage)
         names = {stage: f"{NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
         toggle = ipw.ToggleButtons(description="Coordination", style=LABELS)
-        return [self.html(_toggle, "standing"), self._choice(toggle, lambda stage: list(TOGGLED), names)]
+        said = self.html(_toggle, "standing")
+        said.layout = ipw.Layout(width="100%")
+        return [said, self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
     def _numbers(self) -> list[ipw.Widget]:
         return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s")]
