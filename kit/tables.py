@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kit import model
+from kit import model, rebalance_model
 
 SCHEMA_VERSION = 2
 """Raised with every change of a table; a history written by another version is refused."""
@@ -147,13 +147,13 @@ CONSUMPTION = Table("consumption", model.HandOut)
 PRODUCTION = Table("production", model.Produced)
 UNREAD_LINES = Table("unread_lines", model.UnreadLine)
 OWNER_HISTORY = Table("owner_history", model.ZnodeLife)
-LOG_EVENTS = Table("log_events", model.LogEvent)
-LOG_LINES = Table("log_lines", model.LogLine)
-LOG_FILES = Table("log_files", model.LogFile)
-MEMBER_REBALANCES = Table("member_rebalances", model.MemberRebalance)
-REBALANCES = Table("rebalances", model.Rebalance)
-LOG_FINDINGS = Table("log_findings", model.LogFinding)
-OFFSET_COMMITS = Table("offset_commits", model.OffsetCommit)
-GROUP_GENERATIONS = Table("group_generations", model.GroupGeneration)
-OFFSETS_PARTITIONS = Table("offsets_partitions", model.OffsetsPartition)
+LOG_EVENTS = Table("log_events", rebalance_model.LogEvent)
+LOG_LINES = Table("log_lines", rebalance_model.LogLine)
+LOG_FILES = Table("log_files", rebalance_model.LogFile)
+MEMBER_REBALANCES = Table("member_rebalances", rebalance_model.MemberRebalance)
+REBALANCES = Table("rebalances", rebalance_model.Rebalance)
+LOG_FINDINGS = Table("log_findings", rebalance_model.LogFinding)
+OFFSET_COMMITS = Table("offset_commits", rebalance_model.OffsetCommit)
+GROUP_GENERATIONS = Table("group_generations", rebalance_model.GroupGeneration)
+OFFSETS_PARTITIONS = Table("offsets_partitions", rebalance_model.OffsetsPartition)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

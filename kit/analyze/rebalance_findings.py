@@ -12,7 +12,7 @@ from narwhals.typing import IntoDataFrame
 from kit import tables
 from kit.analyze.log_lives import Event, Life, datetime_of, lives, time_of
 from kit.analyze.rebalances import member_rebalances, ordered_events, rebalances
-from kit.model import LogFinding
+from kit.rebalance_model import LogFinding
 
 STORM_COUNT = 5
 STORM_MS = 600_000

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kit.analyze.log_lives import Event, Life, datetime_of, time_of
-from kit.model import MemberRebalance, Rebalance
+from kit.rebalance_model import MemberRebalance, Rebalance
 
 _ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")

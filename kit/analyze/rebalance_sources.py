@@ -18,7 +18,7 @@ from kit import tables
 from kit.analyze.rebalance_findings import listed
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
-from kit.model import LogFinding
+from kit.rebalance_model import LogFinding
 
 Owned = Mapping[str, tuple[str, ...]]
 

@@ -15,7 +15,7 @@ from narwhals.typing import IntoDataFrame
 from kit import tables
 from kit.analyze.log_lives import QUIET, Attempt, Event, Life, datetime_of, lives, positions, reasons, time_of
 from kit.analyze.rebalance_generations import generations
-from kit.model import MemberRebalance
+from kit.rebalance_model import MemberRebalance
 
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:

@@ -16,7 +16,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit import tables
 from kit.analyze.rebalance_generations import moved_and_kept
-from kit.model import Rebalance
+from kit.rebalance_model import Rebalance
 
 
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from kit import tables
 from kit.errors import PartialRead
 from kit.logs import wordings
-from kit.model import LogFile
+from kit.rebalance_model import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Set

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from kit.model import OffsetsPartition
 from kit.offsets_topic.fetching import Part, Records
 from kit.offsets_topic.keys import GENERATION, UNREADABLE, Keys, name_of
 from kit.offsets_topic.octets import Ints
+from kit.rebalance_model import OffsetsPartition
 
 _NO_KEY = "the key can't be decoded"
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from kit import tables
-from kit.model import GroupGeneration
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
 from kit.read.embedded_protocol import parse_member
+from kit.rebalance_model import GroupGeneration
 
 _NEWEST = 4
 _TIMEOUT_SINCE, _STATE_TIME_SINCE, _INSTANCE_SINCE, _FLEXIBLE_SINCE = 1, 2, 3, 4

@@ -26,6 +26,7 @@ from tests.interop.group import gauges_of
 
 GROUPS = ("billing", "mail", "search", "shop")
 TOPIC = "events"
+PARTITIONS, RECORDS = 2, 40
 
 
 @dataclass
@@ -63,6 +64,12 @@ class FleetSite:
         """Members that say they follow Kafka's coordination."""
         return sum(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in self.members)
 
+    def have_committed(self) -> bool:
+        """Whether nobody has anything left to commit: then only a migration writes."""
+        paths = [f"/consumers/{name}/offsets/{TOPIC}/{number}" for name in GROUPS for number in range(PARTITIONS)]
+        found = [int(self.zookeeper.get(path)[0]) for path in paths if self.zookeeper.exists(path)]
+        return sum(found) == RECORDS * len(GROUPS)
+
     def are_ready(self) -> bool:
         with connect(self.profile) as cluster:
             found = fleet(observe(cluster), KAFKA, 0.0)
@@ -78,8 +85,8 @@ def register(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def fleet_site() -> Iterator[FleetSite]:
     with Lab(brokers=1) as lab:
-        lab.create_topics({TOPIC: 2})
-        lab.produce(TOPIC, 40)
+        lab.create_topics({TOPIC: PARTITIONS})
+        lab.produce(TOPIC, RECORDS)
         profile_file = lab.folder / "offramp.toml"
         profile_file.write_text(lab.profile_toml(), encoding="utf-8")
         members = lab.start_python_members([PythonMember("mezkcc", name, [TOPIC]) for name in GROUPS])
@@ -88,6 +95,7 @@ def fleet_site() -> Iterator[FleetSite]:
         try:
             site = FleetSite(lab, members, client, profile_file)
             wait_until(site.are_ready, "all groups are ready", 120)
+            wait_until(site.have_committed, "all groups have committed", 60)
             yield site
         finally:
             client.stop()
