@@ -10,6 +10,7 @@ import polars as pl
 from kazoo.client import KazooClient
 
 from kit import tables
+from kit.analyze.duplicates import CAUSES
 from kit.consumption import load_consumption, load_production, verify_loaded
 from kit.lab import Lab
 from kit.lab.consumers import Consumer
@@ -171,5 +172,7 @@ def test_two_systems_in_one_group(lab):
     assert (row["is_exclusive"], row["is_complete"]) == (False, True)
     assert set(proof.overlaps["successor"]) == {new.consumer_id}
     assert set(proof.overlaps["partition"]) == set(range(PARTITIONS))
-    assert row["duplicates_stale"] >= 50
+    # Whose hand-out of a record is the second one, and so what kind of duplicate it is, the two race for.
+    assert row["overlapping_records"] >= 50
+    assert sum(row[f"duplicates_{cause}"] for cause in CAUSES) >= 50
     assert set(proof.unowned_hand_outs.select("consumer", "is_registered").rows()) == {(new.consumer_id, False)}
