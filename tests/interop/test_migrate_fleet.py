@@ -34,6 +34,8 @@ from kit.snapshot import observe
 from tests.interop.group import IS_SOAK, gauges_of
 
 GROUPS, PER_PROCESS, MANY = (50, 25, 1000) if IS_SOAK else (16, 8, 1000)
+WAVE, N_WAVES = (50, 2) if IS_SOAK else (6, 3)
+"""One group more than ``GROUPS`` is there, in a process of its own: the last wave's."""
 TOPIC = "fleet-orders"
 
 
@@ -76,7 +78,7 @@ def approved(desk: Desk, plan: Plan) -> Plan:
     return plan
 
 
-def wish(to: str, wave: int = GROUPS // 3 + 1, **wishes: object) -> FleetWish:
+def wish(to: str, wave: int = WAVE, **wishes: object) -> FleetWish:
     return FleetWish(to, r"fleet-\d+", wave=wave, pause_s=1.0, stable_s=0.0, read_ms=10_000.0, **wishes)  # type: ignore[arg-type]
 
 
@@ -98,7 +100,7 @@ def modes(desk: Desk) -> dict[str, str]:
 def test_groups_in_waves_and_back_at_once(desk: Desk, members: list[Consumer]) -> None:
     wait_until(lambda: n_ready(desk) == len(members), "all are ready", 60)
     plan = desk.plan_fleet(wish("kafka"))
-    assert [step.kind for step in plan.steps] == ["wave", "brake", "wave", "brake", "wave"]
+    assert [step.kind for step in plan.steps] == ["wave", *["brake", "wave"] * (N_WAVES - 1)]
     desk.begin(approved(desk, plan)).act().raise_unless()
     assert sorted(modes(desk)) == sorted(each.group for each in members)
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in members)
@@ -112,9 +114,9 @@ def test_groups_in_waves_and_back_at_once(desk: Desk, members: list[Consumer]) -
 def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Desk, members: list[Consumer]) -> None:
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]
-    names = ("fleet-000", "fleet-001", "fleet-999")
+    names = tuple(each.group for each in members) if IS_SOAK else ("fleet-000", "fleet-001", "fleet-999")
     wait_until(lambda: gauges_of(victim)["KafkaOwnedPartitionsCount"] == 2, "it is well again", 60)
-    plan = desk.plan_fleet(wish("kafka", groups=names, wave=2, each_s=8.0))
+    plan = desk.plan_fleet(wish("kafka", groups=names, wave=len(names) - 1, each_s=8.0))
     run = desk.begin(approved(desk, plan))
     run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
     try:
