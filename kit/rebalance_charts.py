@@ -96,9 +96,9 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     panels = alt.layer(stems, base).properties(width=760, height=70)
     left_out = len(every) - len(timed)
     notes = [f"{len(timed)} generations", f"{left_out} without a time are left out" if left_out else ""]
-    chart: Chart = panels.facet(row=alt.Row("what:N", title=None, sort=whats), spacing=8).properties(
-        title=titled(title, notes)
-    )
+    chart: Chart = panels.facet(
+        row=alt.Row("what:N", sort=whats, header=alt.Header(labels=False, title=None)), spacing=8
+    ).properties(title=titled(title, notes))
     return chart
 
 
