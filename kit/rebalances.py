@@ -120,7 +120,9 @@ def read_rebalances(
         raise InputError("say what to read: log files, or a cluster of offramp.toml for its __consumer_offsets")
     read_logs = read_client_logs(spark, paths, zone, layout) if paths else None
     pattern = None if group_id is None else re.escape(group_id)
-    topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, until)
+    # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
+    end = None if paths else until
+    topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     chosen = _Chosen(group_id, since, until)
