@@ -6,6 +6,8 @@ READY := $(VENV)/.ready
 JARS := $(VENV)/.jars
 BROWSER := $(VENV)/.browser
 JUPYTER_FLAGS ?=
+# Between processes, by the groups of tests/conftest.py. Real servers wait a lot: three keep two cores busy.
+SHARED := --dist loadgroup --no-loadscope-reorder
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
@@ -30,9 +32,6 @@ $(BROWSER): $(READY)
 	@$(BIN)/python -m tests.browser.chromium
 	@touch $@
 
-# Begun first, so that neither of two processes has to wait for the other's last file.
-LONGEST := tests/interop/test_migrate_group.py tests/servers/test_fleet.py tests/servers/test_spark_modes.py
-
 setup: $(READY) $(JARS) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
 
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
@@ -50,13 +49,11 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/ruff check --quiet kit widgets tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/unit tests/property
+	@$(BIN)/python -m pytest $(SHARED) -q -n 2 -m "not slow" tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m pytest -q -m slow tests/property
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/interop tests/servers
-	@$(BIN)/python -m pytest tests/notebooks tests/browser
+	@$(BIN)/python -m pytest $(SHARED) -n 3 -m slow tests/property tests/notebooks tests/browser tests/interop tests/servers
 
 soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600

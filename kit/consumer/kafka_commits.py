@@ -37,29 +37,45 @@ class _Answered:
 
 
 class Commits:
-    """The commits of one consumer; ``on_commit`` is its librdkafka callback."""
+    """The commits of one consumer; ``on_commit`` is its librdkafka callback.
+
+    ``lost``: partitions that the group took away unasked, until it assigns again. Commits that name one are refused
+    here: librdkafka has forgotten its member id by then, and a coordinator takes what comes from nobody as soon as the
+    group is empty.
+    """
 
     def __init__(self) -> None:
+        self.lost: set[TopicPartition] = set()
         self._under_way: list[_UnderWay] = []
         self._answered: deque[_Answered] = deque()
         self.closing = False
 
     def commit(self, raw: Consumer, offsets: Offsets) -> None:
         """Commit and wait for the answer; raises KafkaException, also for a single partition."""
+        if (refusal := self._refusal(offsets)) is not None:
+            raise refusal
         if offsets:
             checked(raw.commit(offsets=to_library(offsets), asynchronous=False))
 
     def begin(self, raw: Consumer, offsets: Offsets, callback: CommitCallback | None) -> None:
         """Send a commit; without a callback nobody is told how it ended. Nothing to commit is a success."""
-        partitions = to_library(offsets)
-        if partitions:
+        partitions, refusal = to_library(offsets), self._refusal(offsets)
+        is_sent = bool(partitions) and refusal is None
+        if is_sent:
             raw.commit(offsets=partitions, asynchronous=True)
         if callback is not None:
             commit = _UnderWay(dict(offsets), _content(partitions), callback)
-            if partitions:
+            if is_sent:
                 self._under_way.append(commit)
             else:
-                self._answered.append(_Answered(commit, None))
+                self._answered.append(_Answered(commit, refusal))
+
+    def _refusal(self, offsets: Offsets) -> KafkaException | None:
+        lost = sorted(f"{each.topic}-{each.partition}" for each in offsets if each in self.lost)
+        if not lost:
+            return None
+        text = f"{', '.join(lost)} lost: this consumer is no member of the group any more"
+        return KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID, text))
 
     def committed(self, raw: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
         """What the group has committed; raises KafkaException, and IllegalStateException while it closes."""

@@ -57,7 +57,7 @@ class KafkaConsumer:
             raise InputError(f"librdkafka refuses the settings of this consumer: {_words(error)}") from None
         self._queries = Queries(self._settings)
         self._assignment = Assignment(self._raw, self._settings, self._queries, self._commits)
-        self._rebalances = Rebalances(self, self._assignment)
+        self._rebalances = Rebalances(self, self._assignment, self._commits)
         self._rebalances.taken = self._drop
         self._in_hand: list[Message] = []
         self._topics: tuple[str, ...] = ()

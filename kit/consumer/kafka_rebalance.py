@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Consumer, TopicPartition
 
 from kit.consumer.kafka_assignment import Assignment
+from kit.consumer.kafka_commits import Commits
 from kit.consumer.kafka_values import bare
 from kit.consumer.listener import SILENT, Callback, RebalanceListener
 from kit.consumer.view import RebalanceConsumer
@@ -23,9 +24,10 @@ class Rebalances:
     were about to be handed out.
     """
 
-    def __init__(self, consumer: KafkaConsumer, assignment: Assignment) -> None:
+    def __init__(self, consumer: KafkaConsumer, assignment: Assignment, commits: Commits) -> None:
         self._consumer = consumer
         self._assignment = assignment
+        self._commits = commits
         self._listener: RebalanceListener = SILENT
         self._in_force: RebalanceListener = SILENT
         self.failures: list[BaseException] = []
@@ -44,6 +46,7 @@ class Rebalances:
         """The listener comes first, so that its seeks and pauses hold from the first fetch on."""
 
         def run() -> None:
+            self._commits.lost.clear()
             self._assignment.begin_adding(partitions)
             try:
                 self._tell(self._in_force.on_partitions_assigned, partitions)
@@ -67,6 +70,7 @@ class Rebalances:
         """The partitions go first: they may be others' already."""
 
         def run() -> None:
+            self._commits.lost.update(bare(each) for each in partitions)
             try:
                 self._give_up(partitions)
             finally:

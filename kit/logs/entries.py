@@ -1,8 +1,5 @@
-"""Which lines matter, cheaply; which belong together: lists and blocks over several lines, two-line records.
-
-A line is first held against a few fixed texts; a regular expression on every line would be ten times slower than
-counting them. Only what is left is looked at closely.
-"""
+"""Which lines look as if they mattered, and which belong together: lists and blocks over several lines, two-line
+records."""
 
 from __future__ import annotations
 
@@ -11,32 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kit.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA, MONTHS
+from kit.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_MARKS = (
-    "dinator",
-    "group ",
-    "Group",
-    "Member",
-    "g group",
-    "generation",
-    "Reconcil",
-    "d partitions",
-    "ommit",
-    "etting offset",
-    "balanc",
-    "beat",
-    "metadata ",
-    "kafka.consumer.",
-    "ConsumerConnector",
-    "ubscribe",
-    "%7|",
-)
-"""One of them is in every line about coordination, in its text or in the name of its class. Each costs a walk over the
-line, so they are few; a set of beginnings beside them was measured to be slower, why is not known."""
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
@@ -51,15 +27,6 @@ _LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
 _TOPIC_PARTITION = r"([\w.-]+-\d+)(?![\w.-])"
 _FAR = 12
 """So many lines behind its entry a labelled line may stand."""
-
-
-def is_candidate(line: Column) -> Column:
-    """Lines that may tell an event; true for all that do, and for not many others."""
-    begins = line.startswith("%") | F.substring(line, 1, 3).isin(*MONTHS)
-    # Over bytes Spark walks three times as fast as over the same text; written out, these tests make its code so long
-    # that the JVM doesn't compile it.
-    marks = F.array(*[F.lit(mark.encode()) for mark in _MARKS])
-    return begins | F.exists(marks, lambda mark: F.contains(line.cast("binary"), mark))
 
 
 def looks_like_coordination(message: Column, logger: Column) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from kit import tables
 from kit.errors import InputError
 from kit.logs import accounts, fields, layouts, wordings
-from kit.logs.lines import binary_files, load_lines
+from kit.logs.lines import load_lines
 from kit.logs.records import records_of_interest
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def read_client_logs(
 ) -> ClientLogs:
     """Read logs of consumers or brokers: files, folders or patterns, gz too, layouts mixed.
 
-    The files are read once, now (again only those without a line of interest, to see whether they are text).
+    The files are read once, now.
 
     Args:
         zone: of times that don't say theirs (``Europe/Paris``, ``+05:30``); None: as the file proves it, else unknown.
@@ -56,9 +56,7 @@ def read_client_logs(
     lines = load_lines(spark, wanted)
     records = records_of_interest(lines.sifted, layout, zone)
     found = accounts.accounts(records)
-    silent = [file for file, n_lines in lines.n_lines.items() if n_lines and file not in found]
-    binary = binary_files(spark, wanted, silent)
-    files = accounts.log_files(found, lines.n_lines, lines.damaged, binary, layout)
+    files = accounts.log_files(found, lines.n_lines, lines.damaged, lines.odd - set(found), layout)
     return ClientLogs(_events(records), _unknown(records), files)
 
 

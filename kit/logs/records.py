@@ -41,7 +41,7 @@ def _cut(lines: DataFrame, layout: str | None) -> DataFrame:
     """Cut into records where a line holds several, with the parts of their layout."""
     lines = lines.withColumn("origin", layouts.origin(F.col("value")))
     record = F.posexplode_outer(F.split(layouts.without_prefix(F.col("value")), layouts.RECORD_START))
-    records = lines.select("file", "block", "first", "candidate", "n_lines", "origin", record.alias("record", "raw"))
+    records = lines.select("file", "block", "number", "n_lines", "origin", record.alias("record", "raw"))
     raw, name = F.trim("raw"), F.col("layout")
     records = records.withColumn("layout", layouts.layout_of(raw, layout))
     parts = {part: layouts.part(raw, name, part) for part in ("time", "zone", "level", "logger", "message")}

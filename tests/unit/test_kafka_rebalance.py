@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from confluent_kafka import IllegalStateException, TopicPartition
 
+from kit.consumer.kafka_commits import Commits
 from kit.consumer.kafka_consumer import KafkaConsumer
 from kit.consumer.kafka_rebalance import Rebalances
 from kit.consumer.listener import RebalanceListener, adapt
@@ -48,7 +49,7 @@ class Steps:
 
 
 def rebalances(steps: Steps, listener: object) -> Rebalances:
-    made = Rebalances(None, steps)
+    made = Rebalances(None, steps, Commits())
     made.use(adapt(listener))
     made.begin_poll()
     return made
