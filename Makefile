@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 JARS := $(VENV)/.jars
 BROWSER := $(VENV)/.browser
 JUPYTER_FLAGS ?=
-# Between processes, by the groups of tests/conftest.py. Real servers wait a lot: three keep two cores busy.
+# Between processes, by the groups of tests/conftest.py.
 SHARED := --dist loadgroup --no-loadscope-reorder
 export COLUMNS ?= 160
 
@@ -53,7 +53,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m pytest $(SHARED) -n 3 -m slow tests/property tests/notebooks tests/browser tests/interop tests/servers
+	@$(BIN)/python -m pytest $(SHARED) -n 2 -m slow tests/property tests/notebooks tests/browser tests/interop tests/servers
 
 soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600

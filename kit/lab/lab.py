@@ -25,6 +25,12 @@ from kit.lab.security import Security, profile_sections
 from kit.lab.servers import Servers
 
 PROTECTED_GROUP = "vault-payments"
+QUICK_SPARK = """[clusters.lab.spark.conf]
+"spark.driver.defaultJavaOptions" = "-XX:TieredStopAtLevel=1"
+"spark.sql.codegen.wholeStage" = "false"
+"spark.sql.codegen.factoryMode" = "NO_CODEGEN"
+"""
+"""A lab has so few rows that compiling plans costs Spark more than running them."""
 
 
 class Lab:
@@ -304,7 +310,8 @@ class Lab:
             return f'[clusters.lab]\nzookeeper_connect = "{self.zookeeper_connect}"\n'
         servers = self.servers.addresses(protocol if self.security else "PLAINTEXT")
         if self._kraft:
-            return f'[clusters.lab]\nbootstrap_servers = "{servers}"\ncluster_id = "{self.cluster_id}"\n'
+            plain = f'[clusters.lab]\nbootstrap_servers = "{servers}"\ncluster_id = "{self.cluster_id}"\n'
+            return plain + QUICK_SPARK
         zookeeper = self.servers.zookeeper_tls_connect if zookeeper_tls else self.zookeeper_connect
         plain = (
             "[clusters.lab]\n"
@@ -314,4 +321,5 @@ class Lab:
             "[clusters.lab.deploy]\n"
             'kind = "lab"\n'
         )
-        return plain + (profile_sections(self.security, protocol, zookeeper_tls) if self.security else "")
+        security = profile_sections(self.security, protocol, zookeeper_tls) if self.security else ""
+        return plain + security + QUICK_SPARK

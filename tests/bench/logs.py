@@ -21,8 +21,9 @@ from tests.bench.rows import Row
 from tests.bench.site import Site
 
 MEGABYTES = 400
-SHARES = (0.001, 0.01)
-"""Of lines that tell an event; the rest is what a consumer says about its fetches at DEBUG."""
+LOGS = ((1, 0.001), (1, 0.01), (5, 0.001))
+"""How many files of that size; and the share of lines that tell an event: the rest is what a consumer says about its
+fetches at DEBUG. Ours has a part that does not grow with the files."""
 COUNT_GOAL, PYTHON_GOAL = 0.3, 1.5
 _WARM_UPS, _ROUNDS = 3, 5
 
@@ -61,25 +62,29 @@ def compared(site: Site) -> Iterator[Row]:
     spark = spark_session(app_name="bench")
     try:
         with TemporaryDirectory() as folder:
-            for share in SHARES:
-                yield from _compared(spark, Path(folder), share)
+            for n_files, share in LOGS:
+                yield from _compared(spark, Path(folder), n_files, share)
     finally:
         spark.stop()
 
 
-def _compared(spark: SparkSession, folder: Path, share: float) -> Iterator[Row]:
-    log, small = folder / "debug.log", folder / "small.log"
+def _compared(spark: SparkSession, folder: Path, n_files: int, share: float) -> Iterator[Row]:
+    logs, small = [folder / f"debug-{number}.log" for number in range(n_files)], folder / "small.log"
     say(f"logs: writing {MEGABYTES} MB, {share:.1%} of the lines about coordination")
-    wanted, few = _write(log, MEGABYTES, share), _write(small, 1, share)
+    of_one, few = _write(logs[0], MEGABYTES, share), _write(small, 1, share)
+    for log in logs[1:]:
+        log.unlink(missing_ok=True)
+        log.hardlink_to(logs[0])
+    wanted = (n_files * of_one[0], n_files * of_one[1])
     for _ in range(_WARM_UPS):
-        expect("lines and events of the small log", _by_spark(spark, small), few)
-    expect("lines and events by Python", _by_python(log), wanted)
+        expect("lines and events of the small log", _by_spark(spark, [small]), few)
+    expect("lines and events by Python", _by_python(logs), wanted)
     ways = {
-        "ours": timed(lambda: _by_spark(spark, log), lambda found: expect("lines and events", found, wanted)),
-        "count": timed(lambda: spark.read.text(str(log)).count(), lambda n: expect("lines", n, wanted[0])),
-        "python": timed(lambda: _by_python(log)),
+        "ours": timed(lambda: _by_spark(spark, logs), lambda found: expect("lines and events", found, wanted)),
+        "count": timed(lambda: spark.read.text(list(map(str, logs))).count(), lambda n: expect("lines", n, wanted[0])),
+        "python": timed(lambda: _by_python(logs)),
     }
-    name = f"a log of {MEGABYTES} MB, {share:.1%} of it events"
+    name = f"logs of {n_files} × {MEGABYTES} MB, {share:.1%} of it events"
     ours, count, python = in_turn(name, ways, _ROUNDS)
     yield Row(f"{name}, vs Spark's count", ours, count, "s", COUNT_GOAL)
     yield Row(f"{name}, vs plain Python", ours, python, "s", PYTHON_GOAL)
@@ -101,8 +106,8 @@ def _write(path: Path, megabytes: int, share: float) -> tuple[int, int]:
     return number, told
 
 
-def _by_spark(spark: SparkSession, log: Path) -> tuple[int, int]:
-    logs = read_client_logs(spark, str(log), zone="UTC")
+def _by_spark(spark: SparkSession, paths: list[Path]) -> tuple[int, int]:
+    logs = read_client_logs(spark, map(str, paths), zone="UTC")
     events = logs.events.toArrow()
     return logs.files["n_lines"].sum(), events.num_rows
 
@@ -124,7 +129,12 @@ _FACTS = tuple(
 )
 
 
-def _by_python(log: Path) -> tuple[int, int]:
+def _by_python(logs: list[Path]) -> tuple[int, int]:
+    counts = [_one_by_python(log) for log in logs]
+    return sum(n_lines for n_lines, _ in counts), sum(n_events for _, n_events in counts)
+
+
+def _one_by_python(log: Path) -> tuple[int, int]:
     """Two patterns on every line, four more on those that tell something: less than ours finds, in one layout."""
     number, events = 0, []
     with log.open("rb") as lines:

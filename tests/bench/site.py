@@ -14,6 +14,7 @@ from kazoo.client import KazooClient
 
 from kit.cluster import Cluster, connect
 from kit.lab import Lab, jvm, kafka, zookeeper
+from kit.lab.lab import QUICK_SPARK
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.link import BrokerLink
@@ -71,7 +72,9 @@ def filled(sizes: Sizes) -> Iterator[Site]:
     with Lab(brokers=1) as lab:
         profiles = lab.folder / "offramp.toml"
         brokers = f'bootstrap_servers = "{lab.bootstrap_servers}"\ncluster_id = "{lab.cluster_id}"\n'
-        profiles.write_text(f"{lab.profile_toml()}\n[clusters.{BROKERS_ONLY}]\n{brokers}", encoding="utf-8")
+        profiles.write_text(
+            f"{lab.profile_toml().replace(QUICK_SPARK, '')}\n[clusters.{BROKERS_ONLY}]\n{brokers}", encoding="utf-8"
+        )
         lab.create_topic(TOPIC, PARTITIONS)
         lab.produce(TOPIC, _RECORDS)
         with connect(load_profile(WHOLE, profiles)) as cluster:

@@ -21,7 +21,7 @@ from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
 from kit.migrate.record import list_runs
 from kit.profile import load_profile
-from tests.notebooks import html_tables
+from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
 
 pytestmark = pytest.mark.timeout(600)
@@ -162,3 +162,11 @@ def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed
         moves.refresh()
         assert moves.committed.offsets["kafka"].to_list() == [None, None]
     assert (site.in_kafka(), site.in_zookeeper()) == ([-1001, -1001], znodes)
+
+
+def test_a_dry_run_passes_under_nbval(site, tmp_path):
+    """Last: it leaves a plan of its own."""
+    before = site.everything()
+    site.run(tmp_path / "out.ipynb")
+    nbval.check(site.lab, [tmp_path / "out.ipynb"], tmp_path)
+    assert site.everything() == before

@@ -1,4 +1,4 @@
-"""The runbooks by papermill on a real group: what is not approved writes nothing, what is approved is verified."""
+"""The runbooks by papermill and nbval on a real group: only what is approved writes, and it is verified."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kit.migrate.record import list_runs
 from kit.migrate.standing import look
 from kit.profile import load_profile
 from tests.interop.group import IS_SOAK, Group
-from tests.notebooks import html_tables
+from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
 
 pytestmark = pytest.mark.timeout(900)
@@ -123,8 +123,9 @@ def test_run_all_writes_nothing_to_the_cluster(quiet, tmp_path):
     shares = html_tables.with_columns(html_tables.of_notebook(found), "flavour", "n_partitions")
     assert [row["flavour"] for row in shares] == ["OZKCC"] * len(VERSIONS)
     assert sum(int(row["n_partitions"]) for row in shares) == 6
-    assert list_runs(quiet.runs) == ()
     assert len(list((quiet.runs / "plans").iterdir())) == 1
+    nbval.check(quiet.lab, [tmp_path / "out.ipynb"], tmp_path)
+    assert (quiet.tree(), quiet.committed(), list_runs(quiet.runs)) == (before, offsets, ())
 
 
 def test_without_an_approval_nothing_is_carried_out(quiet, tmp_path):
@@ -191,6 +192,7 @@ def test_an_approved_plan_is_carried_out_explained_and_taken_back_under_load(sit
 
     rehearsed = site.run(ROLLBACK, tmp_path / "rehearsed.ipynb", run_id=row.run_id)
     assert "Dry run: nothing was changed" in rehearsed.cells[-1].outputs[0].text
+    nbval.check(site.lab, [tmp_path / "report.ipynb", tmp_path / "rehearsed.ipynb"], tmp_path)
     with pytest.raises(papermill.PapermillExecutionError, match="nothing was taken back"):
         site.run(ROLLBACK, tmp_path / "refused.ipynb", run_id=row.run_id, dry_run=False)
     assert site.stage() == THERE

@@ -15,6 +15,7 @@ import pytest
 
 from kit import connect, observe, views
 from kit.java import java_home
+from kit.lab.lab import QUICK_SPARK
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.profile import load_profile
@@ -62,7 +63,7 @@ def listens(port: int) -> bool:
 
 def run(lab, tmp_path, settings: str) -> dict:
     profile = tmp_path / "offramp.toml"
-    profile.write_text(f"{lab.profile_toml()}\n[clusters.lab.spark]\n{settings}\n")
+    profile.write_text(f"{lab.profile_toml().replace(QUICK_SPARK, '')}\n[clusters.lab.spark]\n{settings}\n")
     command = [sys.executable, "-m", "tests.servers.spark_mode", str(profile), str(tmp_path / "history")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

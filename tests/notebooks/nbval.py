@@ -1,0 +1,37 @@
+"""Notebooks run cell by cell under nbval, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+
+from kit.lab import Lab
+from tests.notebooks.shop import ROOT, ended
+
+CELL_SECONDS = 120
+RUN_SECONDS = 580
+
+
+def check(lab: Lab, notebooks: Sequence[Path], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    """Every code cell of each passes; the log and the result are written to ``folder``."""
+    result = folder / "nbval.xml"
+    options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "no:cacheprovider"]
+    where = [f"--rootdir={ROOT}", f"--config-file={ROOT / 'pyproject.toml'}", f"--junitxml={result}"]
+    command = [sys.executable, "-m", "pytest", *options, *where, *map(str, notebooks)]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    with ended(lab.ward.start(f"nbval-{folder.name}", command, {"PYTHONPATH": path, **(environment or {})})) as run:
+        run.wait_until(lambda: not run.running or run.exit_code is not None, "its end", RUN_SECONDS)
+    log = run.log.read_text(encoding="utf-8")
+    assert run.exit_code == 0, log
+    cases = list(ElementTree.parse(result).iter("testcase"))
+    assert [case.get("name") for case in cases if list(case)] == [], log
+    assert len(cases) == sum(map(_n_code_cells, notebooks)) > 0, log
+
+
+def _n_code_cells(notebook: Path) -> int:
+    return sum(cell.cell_type == "code" for cell in nbformat.read(notebook, 4).cells)
