@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import html
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +17,7 @@ import papermill
 from jupyter_client.manager import AsyncKernelManager
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
-from traitlets import CaselessStrEnum
+from traitlets import CaselessStrEnum, default
 
 from kit import charts, errors
 from kit.cluster import connect
@@ -41,9 +43,18 @@ pre {{ white-space: pre-wrap; }} svg {{ max-width: 100%; height: auto; }} .ancho
 
 
 class _LocalKernel(AsyncKernelManager):
-    """A kernel that is spoken to over sockets in the user's own folder: nobody else on this machine can listen."""
+    """A kernel that is spoken to over sockets in a folder of its own: nobody else on this machine can listen, and
+    reports made at the same time don't hear each other's."""
 
     transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc")
+
+    @default("ip")
+    def _own_folder(self) -> str:
+        return str(Path(tempfile.mkdtemp(prefix="offramp-kernel-")) / "ipc")
+
+    def cleanup_ipc_files(self) -> None:
+        super().cleanup_ipc_files()
+        shutil.rmtree(Path(self.ip).parent, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,15 @@ def run_report(
 
     Raises:
         OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
+        InputError: ``output`` can't be written.
     """
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
     folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{profile.name}"
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(f"no folder can be made for the report: {error}") from error
     notebook = folder / "groups.ipynb"
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
     parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}

@@ -15,7 +15,7 @@ from kit.analyze.ownership import partition_owners
 from kit.analyze.parity import VERDICTS, group_parity, store_parity
 from kit.analyze.pauses import handovers, pauses
 from kit.analyze.placement import broker_load, topic_skew
-from kit.analyze.readiness import readiness
+from kit.analyze.readiness import group_readiness, readiness
 from kit.analyze.records import records_of
 from kit.analyze.stages import STAGES
 from kit.analyze.stickiness import stickiness
@@ -35,6 +35,7 @@ __all__ = [
     "group_balance",
     "group_lag",
     "group_parity",
+    "group_readiness",
     "group_summary",
     "handing_out",
     "handovers",

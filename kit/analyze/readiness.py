@@ -19,15 +19,21 @@ def readiness(
     subscriptions: FrameT,
     topic_partitions: FrameT,
 ) -> FrameT:
-    """Per group.
+    """:func:`group_readiness` of a snapshot's tables."""
+    tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
+    rows: FrameT = nw.from_native(group_readiness(groups, members, migration_states, blockers(*tables)))
+    return rows
+
+
+@nw.narwhalify
+def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, blockers: FrameT) -> FrameT:
+    """Per group, given the rows of :func:`kit.analyze.blockers`.
 
     Columns: group_id; n_ozkcc, n_mezkcc, n_kc (members; consumers embedded in a MEZKCC are not counted); mode (what
     migration/mode holds, null: no such znode); effective_mode (``kafka`` or ``zookeeper``, null without members or
     where it can't be told); stage (one of ``kit.analyze.STAGES``); n_blockers; next_step (one sentence).
     """
-    tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
-    blocking: FrameT = nw.from_native(blockers(*tables))
-    counts = blocking.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
+    counts = blockers.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
     rows = group_stages(groups, members, migration_states).join(counts, on="group_id", how="left")
     rows = rows.with_columns(nw.col("n_blockers").fill_null(0))
     return rows.select(

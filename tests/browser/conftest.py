@@ -69,9 +69,7 @@ class Tab:
 def jupyter(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
     """JupyterLab on a copy of the notebooks, with settings of its own."""
     home = tmp_path_factory.mktemp("jupyter")
-    shutil.copytree(
-        NOTEBOOKS, home / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints", "kernel-ipc-*", "runs")
-    )
+    shutil.copytree(NOTEBOOKS, home / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints", "runs"))
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
