@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from kit import spark_archive
 from kit.java import java_home
 from kit.profile import Profile, SparkSettings
 
@@ -21,7 +23,6 @@ _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile=file:{_LOGGING}",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -33,7 +34,11 @@ def spark_session(profile: Profile | None = None, app_name: str = "offramp") -> 
     Raises:
         SetupError: a local Spark is wanted and there is no Java to run it.
     """
-    settings = profile.spark if profile is not None else SparkSettings()
+    return start(profile.spark if profile is not None else SparkSettings(), app_name)
+
+
+def start(settings: SparkSettings, app_name: str) -> SparkSession:
+    """As :func:`spark_session`."""
     builder = SparkSession.builder.appName(app_name)
     if settings.remote is not None:
         builder = builder.remote(settings.remote)
@@ -42,10 +47,16 @@ def spark_session(profile: Profile | None = None, app_name: str = "offramp") -> 
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ["JAVA_HOME"] = str(java_home())
         builder = builder.master(settings.master)
-    local = _LOCAL_DEFAULTS if settings.remote is None and settings.master.startswith("local") else {}
+    is_local = settings.remote is None and settings.master.startswith("local")
+    local = _LOCAL_DEFAULTS | {"spark.driver.extraJavaOptions": _java_options()} if is_local else {}
     for key, value in (_DEFAULTS | local | settings.conf).items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     if settings.remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _java_options() -> str:
+    options = ("-XX:+UseSerialGC", f"-Dlog4j2.configurationFile=file:{_LOGGING}", *spark_archive.java_options())
+    return " ".join(shlex.quote(option) for option in options)
