@@ -7,8 +7,6 @@ JARS := $(VENV)/.jars
 SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
 JUPYTER_FLAGS ?=
-# Between processes, by the groups of tests/conftest.py.
-SHARED := --dist loadgroup --no-loadscope-reorder
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
@@ -33,6 +31,9 @@ $(BROWSER): $(READY)
 	@$(BIN)/python -m tests.browser.chromium
 	@touch $@
 
+# Begun first, so that neither of two processes has to wait for the other's last file.
+LONGEST := tests/interop/test_migrate_group.py tests/servers/test_fleet.py tests/servers/test_spark_modes.py
+
 $(SPARK): $(READY)
 	@echo "[setup] keeping Spark's classes loaded, so that it starts in half the time"
 	@$(BIN)/python -m kit.spark_archive
@@ -55,12 +56,13 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/ruff check --quiet kit widgets tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest $(SHARED) -q -n 2 -m "not slow" tests/unit tests/property
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m pytest $(SHARED) -n 2 -m slow tests/property tests/interop tests/servers
-	@$(BIN)/python -m pytest $(SHARED) -n 2 tests/notebooks tests/browser
+	@$(BIN)/python -m pytest -q -m slow tests/property
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/interop tests/servers
+	@$(BIN)/python -m pytest tests/notebooks tests/browser
 
 soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600
