@@ -60,7 +60,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m pytest -q -m slow tests/property
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow tests/property
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(LONGEST) tests/interop tests/servers
 	@$(BIN)/python -m pytest tests/notebooks tests/browser
 

@@ -262,7 +262,9 @@ def test_what_is_lost_is_gone_before_the_callback(group):
     group.until_read(group.records())
     member.pause([group.at(0)])
     lose(group, member, 1.5)
-    group.until(lambda: len(listener.events) >= 3, "lost and assigned again")
+    group.until(
+        lambda: len(listener.events) >= 3 and len(rejected) >= 2, "lost and assigned again, both commits answered"
+    )
     assert listener.events == [("assigned", [0, 1], [0, 1]), ("lost", [0, 1], []), ("assigned", [0, 1], [0, 1])]
     assert refused == [0, 1] * 3
     assert rejected == [KafkaError.UNKNOWN_MEMBER_ID] * 2
