@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -118,10 +119,10 @@ class Fetch:
         with _no_garbage_collection():
             messages = self._consumer.consume(BATCH, WAIT_S)
             errors = list(map(Message.error, messages))
+            if errors.count(None) == len(messages):
+                return _records(messages), []
             notices = [(each, error) for each, error in zip(messages, errors) if error is not None]
-            if notices:
-                messages = [each for each, error in zip(messages, errors) if error is None]
-            return _records(messages), notices
+            return _records([each for each, error in zip(messages, errors) if error is None]), notices
 
     def _within_bounds(self, records: Records) -> Iterator[Records]:
         """What is below the ends; a partition that has reached its own is done."""
@@ -165,11 +166,10 @@ def _no_garbage_collection() -> Iterator[None]:
 
 def _records(messages: Sequence[Message]) -> Records:
     count = len(messages)
-    stamps = [stamp for _, stamp in map(Message.timestamp, messages)]
     return Records(
         np.fromiter(map(Message.partition, messages), np.int64, count),
         np.fromiter(map(Message.offset, messages), np.int64, count),
-        np.array(stamps, np.int64),
+        np.fromiter(map(itemgetter(1), map(Message.timestamp, messages)), np.int64, count),
         pa.array(list(map(Message.key, messages)), pa.binary()),
         pa.array(list(map(Message.value, messages)), pa.binary()),
     )

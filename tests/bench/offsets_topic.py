@@ -24,7 +24,7 @@ TOPIC = "laid-out-like-offsets"
 RECORDS, PARTITIONS, GROUPS, TOPIC_PARTITIONS = 1_000_000, 10, 5_000, 20
 RECORDS_PER_SECOND = 300_000
 GOAL = 0.7
-_ROUNDS = 3
+_ROUNDS = 5
 
 
 def compared(site: Site) -> Iterator[Row]:
