@@ -119,7 +119,7 @@ class Fetch:
         with _no_garbage_collection():
             messages = self._consumer.consume(BATCH, WAIT_S)
             errors = list(map(Message.error, messages))
-            if errors.count(None) == len(messages):
+            if not any(errors):
                 return _records(messages), []
             notices = [(each, error) for each, error in zip(messages, errors) if error is not None]
             return _records([each for each, error in zip(messages, errors) if error is None]), notices
