@@ -42,11 +42,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / target.name
         command = [sys.executable, "-c", f"from kit import spark_archive; spark_archive.exercise({str(made)!r})"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS)
+        try:
+            told = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS).stderr[-500:]
+        except subprocess.TimeoutExpired as error:
+            told = str(error)
         if made.exists():
             made.rename(target)
         else:
-            print(f"Java made no archive of Spark's classes, so Spark starts slowly: {done.stderr[-500:]}")
+            print(f"Java made no archive of Spark's classes, so Spark starts slowly: {told}")
 
 
 def exercise(made: str) -> None:

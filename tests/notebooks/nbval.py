@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from xml.etree import ElementTree
 import nbformat
 
 from kit.lab import Lab
-from tests.notebooks.shop import ROOT, ended
+from tests.notebooks.shop import ROOT, ended, own_path
 
 CELL_SECONDS = 120
 RUN_SECONDS = 580
@@ -23,8 +22,7 @@ def check(lab: Lab, notebooks: Sequence[Path], folder: Path, environment: Mappin
     options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "no:cacheprovider"]
     where = [f"--rootdir={ROOT}", f"--config-file={ROOT / 'pyproject.toml'}", f"--junitxml={result}"]
     command = [sys.executable, "-m", "pytest", *options, *where, *map(str, notebooks)]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    with ended(lab.ward.start(f"nbval-{folder.name}", command, {"PYTHONPATH": path, **(environment or {})})) as run:
+    with ended(lab.ward.start(f"nbval-{folder.name}", command, {**own_path(), **(environment or {})})) as run:
         run.wait_until(lambda: not run.running or run.exit_code is not None, "its end", RUN_SECONDS)
     log = run.log.read_text(encoding="utf-8")
     assert run.exit_code == 0, log

@@ -48,6 +48,11 @@ class Group:
     stores: tuple[str, ...]
 
 
+def own_path() -> dict[str, str]:
+    """For a process that is to import this folder's code."""
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)}
+
+
 class Shop:
     """The lab, the groups by name, and how many records each partition holds."""
 
@@ -83,8 +88,7 @@ class Shop:
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Process:
         """Start a process beside the lab's, which ends with them when this one is killed; output goes to its log."""
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        full = {"PYTHONPATH": path, "OFFRAMP_PROFILE_FILE": str(self.profile_file), **environment}
+        full = {**own_path(), "OFFRAMP_PROFILE_FILE": str(self.profile_file), **environment}
         return self.lab.ward.start(f"{name}-{next(self._serial)}", command, full)
 
 

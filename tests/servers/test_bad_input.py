@@ -113,3 +113,7 @@ def test_a_dead_broker_makes_rows_unknown_not_zero(tmp_path):
 
         faults.stop(faults.broker(lab, 1))
         refused(run("groups"), 4, "none answered")
+
+
+def test_a_report_into_a_folder_that_can_not_be_made(offramp, tmp_path):
+    refused(offramp("report", "--output", str(tmp_path / "offramp.toml" / "reports")), 2, "no folder can be made")

@@ -23,10 +23,20 @@ def test_java_is_told_of_an_archive_that_is_there(place):
     assert spark_archive.java_options()[0] == f"-XX:SharedArchiveFile={place}"
 
 
-def test_an_archive_that_java_does_not_make_is_no_error(place, monkeypatch, capsys):
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(stderr="no base archive"))
+def hang(*_, **__):
+    raise subprocess.TimeoutExpired("java", 180)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [(lambda *_, **__: SimpleNamespace(stderr="no base archive"), "no base archive"), (hang, "timed out")],
+)
+def test_an_archive_that_java_does_not_make_is_no_error(place, monkeypatch, capsys, run, told):
+    monkeypatch.setattr(subprocess, "run", run)
     spark_archive.main()
-    assert "so Spark starts slowly: no base archive" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "so Spark starts slowly: " in said
+    assert told in said
     assert list(place.parent.iterdir()) == []
 
 
