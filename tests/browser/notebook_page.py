@@ -16,12 +16,13 @@ BEGUN = re.compile(r"\[(\*|\d+)\]")
 RUN_MS = 200_000
 WIDTH, LONGEST = 1440, 9_000
 # Running leaves the last cell at the window's upper end: one may scroll past the end of a notebook.
-ALL_IN_VIEW = """() => {
+END_WHEN_ALL_IN_VIEW = """() => {
     document.querySelector('.jp-NotebookPanel .jp-WindowedPanel-outer').scrollTop = 0;
     const found = [...document.querySelectorAll('.jp-NotebookPanel .jp-Cell')];
     const cells = found.map(cell => cell.getBoundingClientRect());
     const panel = document.querySelector('.jp-NotebookPanel-notebook').getBoundingClientRect();
-    return cells[0].top >= panel.top && cells.at(-1).bottom <= panel.bottom && cells.every(cell => cell.height > 0);
+    const all = cells.length && cells[0].top >= panel.top && cells.at(-1).bottom <= panel.bottom;
+    return all && cells.every(cell => cell.height > 0) && cells.at(-1).bottom;
 }"""
 ALIGNMENTS = """(panel, column) => [...panel.querySelectorAll('table')].flatMap(table => {
     const at = [...table.querySelectorAll('thead th')].findIndex(head => head.textContent.trim() === column);
@@ -66,10 +67,10 @@ class NotebookPage:
         assert [*self.errors.all_inner_texts(), *self.page.get_by_role("dialog").all_inner_texts()] == []
         expect(finished).to_have_count(1)
 
-    def whole(self) -> None:
-        """Make the window higher than the notebook, so that every cell is drawn, from the first to the last."""
+    def whole(self) -> float:
+        """Make the window higher than the notebook, so that every cell is drawn; where the last one ends, in pixels."""
         self.page.set_viewport_size({"width": WIDTH, "height": LONGEST})
-        self.page.wait_for_function(ALL_IN_VIEW)
+        return self.page.wait_for_function(END_WHEN_ALL_IN_VIEW).json_value()
 
     def tables(self) -> list[list[html_tables.Row]]:
         return [table for html in self._html() for table in html_tables.of_html(html)]
@@ -88,9 +89,7 @@ class NotebookPage:
 
     def screenshot(self, name: str) -> None:
         """A picture that ends with the last cell."""
-        end = self.panel.locator(".jp-Cell").last.bounding_box()
-        assert end is not None
-        picture(self.page, name, int(end["y"] + end["height"]) + 40)
+        picture(self.page, name, int(self.whole()) + 40)  # a theme that comes makes Jupyter draw all cells anew
 
 
 def picture(page: Page, name: str, height: int | None = None) -> None:

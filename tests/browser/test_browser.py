@@ -8,7 +8,7 @@ from tests.browser.notebook_page import NotebookPage, is_drawn, picture
 from tests.notebooks import html_tables
 from tests.notebooks.shop import ARCHIVE, KAFKA
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 
 
 def test_a_request_to_another_machine_would_be_noted(tab):

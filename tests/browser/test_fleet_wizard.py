@@ -21,7 +21,7 @@ from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard
 from tests.notebooks.fleet_site import GROUPS, FleetSite
 from tests.notebooks.shop import NOTEBOOKS, ended
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
 
 
 @pytest.fixture

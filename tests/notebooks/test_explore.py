@@ -10,6 +10,8 @@ from kazoo.client import KazooClient
 from tests.notebooks import html_tables
 from tests.notebooks.shop import KAFKA, LOYALTY, NOTEBOOKS, ZOOKEEPER
 
+pytestmark = pytest.mark.xdist_group("shop")
+
 SOURCE = NOTEBOOKS / "explore" / "group.ipynb"
 UNREADABLE = "unreadable"
 N_CHARTS = 3

@@ -7,6 +7,8 @@ import pytest
 from tests.notebooks import nbval
 from tests.notebooks.shop import NOTEBOOKS
 
+pytestmark = pytest.mark.xdist_group("shop")
+
 FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb", "report/groups.ipynb")]
 """The others have no safe default: the tests of the runbooks give them what they need first."""
 

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from tests.notebooks import html_tables
 from tests.notebooks.shop import ARCHIVE, KAFKA, LEDGER, LOYALTY, ZOOKEEPER
 
-pytestmark = pytest.mark.timeout(600)  # the first of these makes two reports
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]  # the first of these makes two reports
 
 N_CHARTS = 4
 LOADING = ("src", "href", "xlink:href", "srcset", "data", "poster", "action", "background")

@@ -18,7 +18,7 @@ from tests.notebooks import html_tables, nbval
 from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
 from tests.notebooks.shop import NOTEBOOKS
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
 
 NOTEBOOK = NOTEBOOKS / "runbook" / "fleet.ipynb"
 
