@@ -79,38 +79,38 @@ def _check_zone(spark: SparkSession, zone: str | None) -> None:
 
 
 def _events(classified: DataFrame) -> DataFrame:
-    told = F.col("told")
     events = classified.where(F.col("kind").isNotNull() & (F.col("kind") != wordings.CONTEXT))
-    events = events.withColumns(fields.consumer_prefix(F.col("message")))
-    old = fields.old_consumer(F.col("message"))
-    member = F.coalesce(fields.member_of(told), old)
-    events = events.withColumns(
-        {"member_id": member, "old": old, "rdkafka_client": fields.client_of(F.col("raw"), member)}
-    )
-    group = F.coalesce("prefix_group", fields.group_of(told), fields.old_group(F.coalesce("old", "member_id")))
-    client = F.coalesce(fields.consumer_prefix(F.col("message"))["client_id"], "rdkafka_client")
-    kind = F.col("kind")
-    partitions = F.when(F.size("listed") > 0, F.sort_array("listed")).otherwise(fields.partitions_of(told, kind))
-    partitions = F.when(
-        (kind == "group_assignment") & (F.size("listed") == 0), F.array().cast("array<string>")
-    ).otherwise(partitions)
+    events = events.withColumns(_columns({**fields.consumer_prefix("message"), "old": fields.old_consumer("message")}))
+    events = events.withColumn("member_id", F.expr(f"coalesce({fields.member_of('told')}, old)"))
+    kind, none = F.col("kind"), F.array().cast("array<string>")
+    listed = F.when(F.size("listed") > 0, F.sort_array("listed")).when(kind == "group_assignment", none)
+    partitions = F.coalesce(listed, fields.partitions_of(F.col("told"), kind))
     wanted = {
-        "client_id": client,
-        "group_id": group,
-        "generation": fields.generation_of(told),
-        "leader_id": fields.leader_of(told),
-        "assignor": fields.assignor_of(told),
-        "coordinator": fields.coordinator_of(told),
-        "coordinator_id": fields.coordinator_id_of(told),
+        **_columns(
+            {
+                "client_id": f"coalesce(client_id, {fields.client_of('raw', 'member_id')})",
+                "group_id": f"coalesce(prefix_group, {fields.group_of('told')}, "
+                f"{fields.old_group('coalesce(old, member_id)')})",
+                "generation": fields.generation_of("told"),
+                "leader_id": fields.leader_of("told"),
+                "assignor": fields.assignor_of("told"),
+                "coordinator": fields.coordinator_of("told"),
+                "coordinator_id": fields.coordinator_id_of("told"),
+                "offset": fields.offset_of("told"),
+                "reason": fields.reason_of("told"),
+                "text": f"substring(trim(raw), 1, {_CUT})",
+            }
+        ),
         "partitions": F.when(kind.isin("assignment_diff", "reconciling"), F.col("added")).otherwise(partitions),
         "owned_before": F.col("owned"),
         "owned_after": F.col("assigned"),
-        "offset": fields.offset_of(told),
-        "reason": fields.reason_of(told),
-        "text": F.substring(F.trim("raw"), 1, _CUT),
     }
     events = events.withColumns(wanted)
     return events.select(*[_typed(field.name, str(field.type)) for field in tables.LOG_EVENTS.schema])
+
+
+def _columns(texts: dict[str, str]) -> dict[str, Column]:
+    return {name: F.expr(text) for name, text in texts.items()}
 
 
 def _typed(name: str, arrow: str) -> Column:

@@ -1,6 +1,7 @@
-"""Ids, partitions, offsets and reasons in a message, as Spark columns; what a message does not say is null.
+"""Ids, partitions, offsets and reasons in a message; what a message does not say is null.
 
-Every pattern stops where the value's own syntax ends, so that text pasted behind a record doesn't run into a value.
+Those with many patterns are texts of SQL about a column that is named (``kit.logs.sql`` says why). Every pattern stops
+where the value's own syntax ends, so that text pasted behind a record doesn't run into a value.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kit.logs import wordings
+from kit.logs import sql, wordings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -20,8 +21,9 @@ BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIX = r"^(?:\[[^\]]*\] )?(?:\[thrd:[^\]]*\]+: )?(?:[\w.:-]+/(?:bootstrap|\d+): )?"
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_COORDINATOR_NODE = 2147483647
-"""A consumer calls its connection to the coordinator this number minus the broker's id."""
+_COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
+"""A consumer calls its connection to the coordinator the first number minus the broker's id; what is above the second
+is such a name."""
 
 _TOPIC_PARTITION = r"(?<![\w.-])([\w.-]+-\d+)(?![\w.-])"
 _GROUPS = (
@@ -115,6 +117,18 @@ _REASONS = (
     r"timed out (.*?)(?:: revoking|$)",
     r"^Topic info for path (\S+ changed)",
 )
+_COORDINATORS = (
+    r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)",
+    r"broker ([\w.-]+:\d+)",
+    r"node [^ ]+ at ([\w.-]+:\d+)",
+)
+_COORDINATOR_IDS = (
+    r"coordinator=\{node_id=(\d+)",
+    r"coordinator \S+ \(id: (\d+)",
+    r"coordinator is \S+ id (\d+)",
+    r"coordinator (\d+)",
+    r"connection to node (\d+)",
+)
 _OFFSETS = (
     r"FetchPosition\{offset=(\d+)",
     r"committed offset (\d+)",
@@ -125,16 +139,14 @@ _OFFSETS = (
 )
 
 
-def first_of(text: Column, patterns: tuple[str, ...]) -> Column:
+def first_of(text: str, patterns: tuple[str, ...]) -> str:
     """The first group of the first pattern that is found and not empty."""
-    return F.coalesce(*[F.nullif(F.regexp_extract(text, pattern, 1), F.lit("")) for pattern in patterns])
+    return f"coalesce({', '.join(sql.extracted(text, pattern) for pattern in patterns)})"
 
 
-def without_client_prefix(message: Column) -> Column:
+def without_client_prefix(message: str) -> str:
     """The message as its wording begins."""
-    for pattern in (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX):
-        message = F.regexp_replace(message, pattern, "")
-    return message
+    return sql.without(message, (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX))
 
 
 def source_of(message: Column, logger: Column, layout: Column) -> Column:
@@ -183,86 +195,70 @@ def _has_parts(message: Column, wording: Column) -> Column:
     return F.aggregate(wording["parts"], F.length(wording["head"]) + 1, behind) > 0
 
 
-def consumer_prefix(message: Column) -> dict[str, Column]:
+def consumer_prefix(message: str) -> dict[str, str]:
     """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null is no group."""
     parts = {"group_instance_id": 1, "client_id": 2, "prefix_group": 3}
-    found = {name: F.nullif(F.regexp_extract(message, CONSUMER_PREFIX, n), F.lit("")) for name, n in parts.items()}
-    return found | {"prefix_group": F.nullif(found["prefix_group"], F.lit("null"))}
+    found = {name: sql.extracted(message, CONSUMER_PREFIX, n) for name, n in parts.items()}
+    return found | {"prefix_group": f"nullif({found['prefix_group']}, 'null')"}
 
 
-def client_of(text: Column, member_id: Column) -> Column:
+def client_of(text: str, member_id: str) -> str:
     """The client id where the prefix has none: of librdkafka's line, of a request dump, of the member id."""
     printed = first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)"))
-    return F.coalesce(printed, F.nullif(F.regexp_extract(member_id, rf"^(.+)-{UUID}$", 1), F.lit("")))
+    return f"coalesce({printed}, {sql.extracted(member_id, rf'^(.+)-{UUID}$')})"
 
 
-def old_consumer(message: Column) -> Column:
+def old_consumer(message: str) -> str:
     """The old consumer's id, ``<group>_<host>-<ms>-<hex>``, that stands before its lines."""
-    return F.nullif(F.regexp_extract(message, OLD_PREFIX, 1), F.lit(""))
+    return sql.extracted(message, OLD_PREFIX)
 
 
-def old_group(consumer: Column) -> Column:
+def old_group(consumer: str) -> str:
     """Its group: what is before the last ``_`` (hosts hold none)."""
-    return F.nullif(F.regexp_extract(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}", 1), F.lit(""))
+    return sql.extracted(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}")
 
 
-def group_of(message: Column) -> Column:
+def group_of(message: str) -> str:
     return first_of(message, _GROUPS)
 
 
-def member_of(message: Column) -> Column:
+def member_of(message: str) -> str:
     return first_of(message, _MEMBERS)
 
 
-def generation_of(message: Column) -> Column:
+def generation_of(message: str) -> str:
     """The generation, or the epoch of the new protocol; −1 is none."""
-    return first_of(message, _GENERATIONS).try_cast("bigint")
+    return f"try_cast({first_of(message, _GENERATIONS)} AS bigint)"
 
 
-def leader_of(message: Column) -> Column:
+def leader_of(message: str) -> str:
     return first_of(message, _LEADERS)
 
 
-def assignor_of(message: Column) -> Column:
-    return F.nullif(first_of(message, _ASSIGNORS), F.lit("null"))
+def assignor_of(message: str) -> str:
+    return f"nullif({first_of(message, _ASSIGNORS)}, 'null')"
 
 
-def offset_of(message: Column) -> Column:
-    return first_of(message, _OFFSETS).try_cast("bigint")
+def offset_of(message: str) -> str:
+    return f"try_cast({first_of(message, _OFFSETS)} AS bigint)"
 
 
-def reason_of(message: Column) -> Column:
+def reason_of(message: str) -> str:
     """Why, in the log's own words."""
     return first_of(message, _REASONS)
 
 
-def coordinator_of(message: Column) -> Column:
+def coordinator_of(message: str) -> str:
     """``host:port`` of the coordinator."""
-    host_port = F.regexp_extract(message, r"host='?([^,'}]+)'?,\s*port=(\d+)", 0)
-    struct = F.concat_ws(
-        ":", F.regexp_extract(host_port, r"host='?([^,'}]+)", 1), F.regexp_extract(host_port, r"port=(\d+)", 1)
-    )
-    named = first_of(
-        message,
-        (r"coordinator (?:is )?([\w.-]+:\d+)(?: |$)", r"broker ([\w.-]+:\d+)", r"node [^ ]+ at ([\w.-]+:\d+)"),
-    )
-    return F.coalesce(F.when(host_port != "", struct), named)
+    pattern = r"host='?([^,'}]+)'?,\s*port=(\d+)"
+    host, port = (sql.extracted(message, pattern, n) for n in (1, 2))
+    return f"coalesce({host} || ':' || {port}, {first_of(message, _COORDINATORS)})"
 
 
-def coordinator_id_of(message: Column) -> Column:
+def coordinator_id_of(message: str) -> str:
     """The coordinator's broker id, given as such or as the connection's."""
-    printed = first_of(
-        message,
-        (
-            r"coordinator=\{node_id=(\d+)",
-            r"coordinator \S+ \(id: (\d+)",
-            r"coordinator is \S+ id (\d+)",
-            r"coordinator (\d+)",
-            r"connection to node (\d+)",
-        ),
-    ).try_cast("bigint")
-    connection = F.lit(_COORDINATOR_NODE) - printed
-    return F.when(printed > 2147000000, connection).otherwise(printed).cast("int")
+    printed = f"try_cast({first_of(message, _COORDINATOR_IDS)} AS bigint)"
+    return f"cast(if({printed} > {_FIRST_COORDINATOR_NODE}, {_COORDINATOR_NODE} - {printed}, {printed}) AS int)"
 
 
 def partitions_of(message: Column, kind: Column) -> Column:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from kit.logs import sql
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -74,39 +76,36 @@ _JSON_KEYS = {
 }
 
 
-def without_prefix(line: Column) -> Column:
+def without_prefix(line: str) -> str:
     """The line without what stands in front of its record."""
-    for pattern, _ in PREFIXES:
-        line = F.regexp_replace(line, pattern, "")
-    return line
+    return sql.without(line, (pattern for pattern, _ in PREFIXES))
 
 
-def origin(line: Column) -> Column:
+def origin(line: str) -> str:
     """Who the prefix says the line is from: a container, a host and program, a file. Null: no prefix."""
     names = []
     for pattern, group in PREFIXES:
         if group:
-            names.append(F.nullif(F.regexp_extract(line, pattern, group), F.lit("")))
-        line = F.regexp_replace(line, pattern, "")
-    return F.coalesce(*reversed(names))
+            names.append(sql.extracted(line, pattern, group))
+        line = sql.without(line, (pattern,))
+    return f"coalesce({', '.join(reversed(names))})"
 
 
-def layout_of(record: Column, given: str | None) -> Column:
+def layout_of(record: str, given: str | None) -> str:
     """The name of the first layout that fits; null: none does. Given a name: that one or none."""
     wanted = [layout for layout in LAYOUTS if given is None or layout.name == given]
-    return F.coalesce(*[F.when(record.rlike(layout.pattern), layout.name) for layout in wanted])
+    cases = [f"WHEN {record} RLIKE {sql.regex(each.pattern)} THEN '{each.name}'" for each in wanted]
+    return f"CASE {' '.join(cases)} END"
 
 
-def part(record: Column, layout: Column, name: str) -> Column:
+def part(record: str, layout: str, name: str) -> str:
     """``time``, ``zone``, ``level``, ``logger`` or ``message`` of a record of that layout; null where it has none."""
-    found = [
-        F.when(layout == each.name, F.regexp_extract(record, each.pattern, getattr(each, name)))
-        for each in LAYOUTS
-        if getattr(each, name) and each.name != JSON
-    ]
-    keys = _JSON_KEYS.get(name, ())
-    json = [F.when(layout == JSON, F.get_json_object(record, f"$['{key}']")) for key in keys]
-    return F.nullif(F.coalesce(*found, *json), F.lit(""))
+    has_it = [each for each in LAYOUTS if getattr(each, name) and each.name != JSON]
+    values = {each.name: sql.extracted(record, each.pattern, getattr(each, name)) for each in has_it}
+    if keys := [f"get_json_object({record}, r\"$['{key}']\")" for key in _JSON_KEYS.get(name, ())]:
+        values[JSON] = f"nullif(coalesce({', '.join(keys)}), '')"
+    cases = [f"WHEN '{of}' THEN {value}" for of, value in values.items()]
+    return f"CASE {layout} {' '.join(cases)} END"
 
 
 def epoch_at(time: Column, layout: Column) -> Column:

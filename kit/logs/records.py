@@ -39,17 +39,18 @@ def _is_of_interest() -> Column:
 
 def _cut(lines: DataFrame, layout: str | None) -> DataFrame:
     """Cut into records where a line holds several, with the parts of their layout."""
-    lines = lines.withColumn("origin", layouts.origin(F.col("value")))
-    record = F.posexplode_outer(F.split(layouts.without_prefix(F.col("value")), layouts.RECORD_START))
-    records = lines.select("file", "block", "number", "n_lines", "origin", record.alias("record", "raw"))
-    raw, name = F.trim("raw"), F.col("layout")
-    records = records.withColumn("layout", layouts.layout_of(raw, layout))
-    parts = {part: layouts.part(raw, name, part) for part in ("time", "zone", "level", "logger", "message")}
-    records = records.withColumns(parts).withColumnRenamed("time", "time_text")
+    record = F.posexplode_outer(F.split(F.expr(layouts.without_prefix("value")), layouts.RECORD_START))
+    origin = F.expr(layouts.origin("value")).alias("origin")
+    records = lines.select("file", "block", "number", "n_lines", origin, record.alias("record", "raw"))
+    raw = F.trim("raw")
+    records = records.withColumn("layout", F.expr(layouts.layout_of("trim(raw)", layout)))
+    parts = {"time_text": "time", **{name: name for name in ("zone", "level", "logger", "message")}}
+    of_layout = {column: F.expr(layouts.part("trim(raw)", "layout", name)) for column, name in parts.items()}
+    records = records.withColumns(of_layout)
     # A bare line of a client is one, too: some layouts print nothing but the message.
     bare = F.when(raw.rlike(rf"{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}"), raw)
     records = records.withColumn("message", F.coalesce("message", bare))
-    return records.withColumn("client_id", fields.client_of(raw, F.lit(None).cast("string")))
+    return records.withColumn("client_id", F.expr(fields.client_of("trim(raw)", "null")))
 
 
 def _told(records: DataFrame) -> DataFrame:
@@ -58,7 +59,9 @@ def _told(records: DataFrame) -> DataFrame:
     records = records.where(full.isNotNull())
     source = fields.source_of(full, F.coalesce("logger", F.lit("")), F.col("layout"))
     of_rdkafka = F.ltrim(F.regexp_replace(full, fields.RDKAFKA_PREFIX, ""))
-    told = F.when(F.col("source") == wordings.LIBRDKAFKA, of_rdkafka).otherwise(fields.without_client_prefix(full))
+    told = F.when(F.col("source") == wordings.LIBRDKAFKA, of_rdkafka).otherwise(
+        F.expr(fields.without_client_prefix("message"))
+    )
     return records.withColumn("source", source).withColumn("told", told)
 
 

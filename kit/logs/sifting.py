@@ -141,16 +141,14 @@ def _chunks(block: Block) -> Iterator[bytes]:
             left -= _skip_line(stream, left + 1) - 1
         while left > 0:
             chunk, error = _read(stream, min(_CHUNK, left))
-            if error is None and chunk and not chunk.endswith(b"\n"):
-                chunk += stream.readline(_CHUNK)
-                if not chunk.endswith(b"\n"):
-                    left -= _skip_line(stream, left)
-            left -= len(chunk)
             yield chunk
             if error is not None:
                 raise error
             if not chunk:
                 return
+            left -= len(chunk)
+            if not chunk.endswith(b"\n"):
+                left -= _skip_line(stream, left)
 
 
 def _opened(file: str) -> io.BufferedIOBase:
@@ -162,12 +160,14 @@ def _opened(file: str) -> io.BufferedIOBase:
 
 
 def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | None]:
-    """So many bytes, or as many as there are before the end or the damage."""
+    """So many bytes and the rest of their last line, or as much as there is before the end or the damage."""
     parts, left, error = [], int(size), None
     try:
         while left and (part := stream.read1(left)):
             parts.append(part)
             left -= len(part)
+        if parts and not parts[-1].endswith(b"\n"):
+            parts.append(stream.readline(_CHUNK))
     except _DAMAGE as damage:
         error = damage
     return b"".join(parts), error
