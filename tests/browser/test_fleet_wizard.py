@@ -52,6 +52,7 @@ def approve(wizard: Wizard, subject: str) -> None:
     """By keyboard alone."""
     wizard.expect("✓ It could begin now")
     digest = wizard.all.locator("p", has_text="Digest").locator("code").inner_text()
+    expect(wizard.button("Approve this plan")).to_be_enabled()
     wizard.field("Type “N groups”").focus()
     for typed in (subject, digest[:8]):
         wizard.page.keyboard.type(typed)
@@ -89,7 +90,7 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
 
     wizard.button("Stop").click()
     wizard.expect("… STOPPED")
-    wizard.button("All back at once").click()
+    wizard.button("All back at once").press("Enter")
     wizard.expect("Toggle 2 groups to ZooKeeper's assignment")
     approve(wizard, "2 groups")
     wizard.button("Carry out the plan").press("Enter")

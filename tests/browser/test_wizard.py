@@ -104,8 +104,12 @@ class Wizard:
         expect(self.all.locator('[aria-current="step"]')).to_contain_text(f". {stage}", timeout=STEP_MS)
 
     def approve(self) -> str:
-        """Type what has to be typed, by keyboard alone; the digest."""
+        """Type what has to be typed, by keyboard alone; the digest.
+
+        After a click JupyterLab takes the focus back, on a busy machine late: then it would have what is typed.
+        """
         digest = self.all.locator("p", has_text="Digest").locator("code").inner_text()
+        expect(self.button("Approve this plan")).to_be_enabled()  # else Tab goes past it
         self.field("Type the group's name").focus()
         self.page.keyboard.type(GROUP)
         self.page.keyboard.press("Tab")
@@ -150,7 +154,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     expect(wizard.button("Carry out the plan")).to_be_disabled()
     wizard.button("Make the plan").press("Enter")
     wizard.expect("✓ It could begin now")
-    wizard.button("Approve this plan").click()
+    wizard.button("Approve this plan").press("Enter")
     wizard.expect("this plan is for 'shop', not for ''")
     digest = wizard.approve()
     wizard.carry_out()
@@ -165,9 +169,9 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
 
     if IS_SOAK:
         wizard.field("To stage").select_option(BACK)
-        wizard.button("Make the plan").click()
+        wizard.button("Make the plan").press("Enter")
     else:
-        wizard.button("Plan the way back").click()
+        wizard.button("Plan the way back").press("Enter")
     wizard.expect("✓ It could begin now")
     wizard.approve()
     wizard.carry_out()
@@ -202,7 +206,7 @@ def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
     notebook.open(site.jupyter.address("migrate.ipynb"))
     notebook.run_all("nothing was changed")
     wizard.field("To stage").select_option("all MEZKCC" if IS_SOAK else "OZKCC")
-    wizard.button("Make the plan").click()
+    wizard.button("Make the plan").press("Enter")
     wizard.expect("✓ It could begin now")
     wizard.approve()
     before = {run.run_id for run in list_runs(site.runs)}
