@@ -1,4 +1,4 @@
-"""Texts of SQL for columns that are made of many patterns: one question to Java where Columns ask ten per pattern."""
+"""Texts of SQL for columns that are made of many patterns: one question to Java where Columns ask some per pattern."""
 
 from __future__ import annotations
 
