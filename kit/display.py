@@ -8,8 +8,6 @@ import pandas as pd
 import polars as pl
 import polars.selectors as cs
 
-from kit import charts
-
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
@@ -19,7 +17,9 @@ _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883
 
 
 def prepare() -> None:
-    """Set this kernel's charts to SVG."""
+    """Set this kernel's charts to SVG: for notebooks that draw some. Altair takes two seconds to load."""
+    from kit import charts
+
     charts.enable_svg()
 
 
