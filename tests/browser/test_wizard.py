@@ -22,7 +22,7 @@ from tests.browser.notebook_page import NotebookPage
 from tests.interop.group import IS_SOAK, Group
 from tests.notebooks.shop import NOTEBOOKS, ended
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("wizard")]
+pytestmark = pytest.mark.timeout(900)
 
 VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", *(("1.1.1", "0.10.2.2") if IS_SOAK else ()))
 GROUP = "shop"

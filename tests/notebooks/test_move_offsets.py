@@ -24,7 +24,7 @@ from kit.profile import load_profile
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("offsets")]
+pytestmark = pytest.mark.timeout(600)
 
 NOTEBOOK = NOTEBOOKS / "runbook" / "move_offsets.ipynb"
 GROUP, TOPIC, READ = "ledger", "orders", 50

@@ -23,7 +23,7 @@ from tests.interop.group import IS_SOAK, Group
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("runbook")]
+pytestmark = pytest.mark.timeout(900)
 
 MIGRATE, ROLLBACK = NOTEBOOKS / "runbook" / "migrate_group.ipynb", NOTEBOOKS / "runbook" / "rollback_group.ipynb"
 REPORT = NOTEBOOKS / "report" / "migration.ipynb"
