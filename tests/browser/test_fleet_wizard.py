@@ -78,7 +78,7 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     expect(wizard.button("Carry out the plan")).to_be_disabled()
     approve(wizard, "4 groups")
     picture(wizard, "fleet-wizard-plan")
-    wizard.button("Carry out the plan").press("Enter")
+    wizard.button("Carry out the plan").click()
     wizard.expect("2 of 4 groups are toggled by this run.", RUN_MS)
     wizard.expect("watching for 60 s")
     in_kafka = {name for name, mode in fleet_site.modes().items() if mode == KAFKA}
@@ -90,10 +90,10 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
 
     wizard.button("Stop").click()
     wizard.expect("… STOPPED")
-    wizard.button("All back at once").press("Enter")
+    wizard.button("All back at once").click()
     wizard.expect("Toggle 2 groups to ZooKeeper's assignment")
     approve(wizard, "2 groups")
-    wizard.button("Carry out the plan").press("Enter")
+    wizard.button("Carry out the plan").click()
     wizard.expect("✓ VERIFIED", RUN_MS)
     assert KAFKA not in fleet_site.modes().values()
     wait_until(lambda: fleet_site.n_in_kafka() == 0, "every member follows ZooKeeper's assignment", 30)

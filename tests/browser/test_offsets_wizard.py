@@ -109,7 +109,7 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     wizard.expect("the plan and its approval are void")
     wizard.expect("ZooKeeper has 4 offsets")
     expect(wizard.button("Carry out the plan")).to_be_disabled()
-    wizard.button("Make the plan").press("Enter")
+    wizard.button("Make the plan").click()
     wizard.expect("Offsets that change in Kafka: 4.")
     wizard.expect("→ forwards: 1, by 10 records in all")
     wizard.expect("900 is beyond the log's end: lowered to 100")
@@ -125,7 +125,7 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
         tab.page.keyboard.type(typed)
         tab.page.keyboard.press("Tab")
     pressed_until(wizard, "Approve this plan", "✓ Approved by")
-    wizard.button("Carry out the plan").press("Enter")
+    wizard.button("Carry out the plan").click()
     wizard.expect("✓ VERIFIED")
     copied = IN_ZOOKEEPER | {2: 100}
     assert (site.in_kafka(), site.in_zookeeper()) == (copied, IN_ZOOKEEPER)
