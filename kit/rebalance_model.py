@@ -234,13 +234,45 @@ class GroupGeneration:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupEpoch:
+    """One record of ``__consumer_offsets`` about a group of the new protocol (KIP-848).
+
+    ``kind``: ``group_epoch`` (the group changed), ``target_epoch`` (what its members shall have was computed),
+    ``member`` (who it is), ``target_assignment`` (what it shall have), ``current_assignment`` (what it may have in its
+    ``epoch``, ``revoking`` being what it must give up first; ``state`` in Kafka's words). ``partition`` and ``offset``
+    are where the record stands. A tombstone, and one with an ``error``, has nothing but its key. Partitions are
+    ``topic-partition``, or ``id-partition`` where the cluster has no topic of that id any more. ``assignor`` is the one
+    the member asks for.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    kind: str
+    is_tombstone: bool
+    epoch: int | None
+    previous_epoch: int | None
+    state: str | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    assignor: str | None
+    assigned: tuple[str, ...] | None
+    revoking: tuple[str, ...] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetsPartition:
     """One partition of ``__consumer_offsets``: what was read of it and what became of every record.
 
     Read from ``start_offset`` until before ``read_until``: ``end_offset`` (high watermark when the read began), or less
-    where a transaction was open. ``n_records`` = ``n_commits`` + ``n_generations`` (records, not members) + ``n_other``
-    + ``n_outside`` (of groups or times not asked for) + ``n_unreadable`` (their key can't be decoded: no row).
-    ``n_tombstones`` and ``n_errors`` are of the first two. ``others``, ``problems``: what they were, and how many.
+    where a transaction was open. ``n_records`` = ``n_commits`` + ``n_generations`` (records, not members) +
+    ``n_epochs`` + ``n_other`` + ``n_outside`` (of groups or times not asked for) + ``n_unreadable`` (their key can't be
+    decoded: no row). ``n_tombstones`` and ``n_errors`` are of the first three. ``others``, ``problems``: what they
+    were, and how many.
     Counts are None where there is an ``error``: nothing of that partition is in the other tables.
     """
 
@@ -251,6 +283,7 @@ class OffsetsPartition:
     n_records: int | None
     n_commits: int | None
     n_generations: int | None
+    n_epochs: int | None
     n_tombstones: int | None
     n_errors: int | None
     n_other: int | None

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from kit import tables
+from kit.analyze.epoch_rebalances import epoch_rebalances
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_sources import source_differences
-from kit.analyze.rebalance_spans import generation_spans, member_spans
+from kit.analyze.rebalance_spans import epoch_spans, generation_spans, member_spans
 from kit.analyze.rebalance_story import sentences
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
@@ -35,8 +36,8 @@ MAX_SENTENCES = 400
 class Rebalances:
     """``members`` (``tables.MEMBER_REBALANCES``) are of the logs; ``generations`` and ``stored``
     (``tables.REBALANCES``) of the logs and of the topic; ``findings`` (``tables.LOG_FINDINGS``) of both, their
-    differences among them; ``spans`` (``analyze.rebalance_spans``) for a timeline; all of it was made from ``events``
-    and ``records``.
+    differences among them; ``spans`` (``analyze.rebalance_spans``) for a timeline; all of it was made from ``events``,
+    ``records`` and ``epochs`` (``tables.GROUP_GENERATIONS`` and ``GROUP_EPOCHS``).
     """
 
     members: pl.DataFrame
@@ -46,6 +47,7 @@ class Rebalances:
     spans: pl.DataFrame
     events: pl.DataFrame
     records: pl.DataFrame
+    epochs: pl.DataFrame
     logs: ClientLogs | None
     topic: OffsetsTopic | None
 
@@ -125,19 +127,22 @@ def read_rebalances(
     topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
+    # Each table reads the topic once more; the account knows whether there is anything of this one.
+    has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
+    epochs = _collected(tables.GROUP_EPOCHS, topic.epochs if topic and has_epochs else None)
     chosen = _Chosen(group_id, since, until)
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
-    stored = chosen.of(topic_rebalances(records))
+    stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
     if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
         raise NotFound(f"nothing is told of a group {group_id!r}: {_known(events, topic)}")
-    differences = source_differences(events, records) if paths and topic is not None else None
+    differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
     last = events.select(pl.coalesce("observed_at", as_printed).max()).item()
-    spans = member_spans(members, generations, until or last) if paths else generation_spans(records, until)
-    return Rebalances(
-        members, generations, stored, chosen.at(pl.concat(findings)), spans, events, records, read_logs, topic
-    )
+    by_topic = pl.concat([generation_spans(records, until), epoch_spans(epochs, until)])
+    spans = member_spans(members, generations, until or last) if paths else by_topic
+    told = chosen.at(pl.concat(findings))
+    return Rebalances(members, generations, stored, told, spans, events, records, epochs, read_logs, topic)
 
 
 def moment(text: str | None) -> datetime | None:

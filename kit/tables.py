@@ -155,5 +155,6 @@ REBALANCES = Table("rebalances", rebalance_model.Rebalance)
 LOG_FINDINGS = Table("log_findings", rebalance_model.LogFinding)
 OFFSET_COMMITS = Table("offset_commits", rebalance_model.OffsetCommit)
 GROUP_GENERATIONS = Table("group_generations", rebalance_model.GroupGeneration)
+GROUP_EPOCHS = Table("group_epochs", rebalance_model.GroupEpoch)
 OFFSETS_PARTITIONS = Table("offsets_partitions", rebalance_model.OffsetsPartition)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

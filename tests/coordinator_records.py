@@ -45,6 +45,52 @@ def group_key(group: str, version: int = 2) -> bytes:
     return struct.pack(">h", version) + text(group)
 
 
+def member_key(kind: int, group: str, member: str) -> bytes:
+    return struct.pack(">h", kind) + text(group) + text(member)
+
+
+def epoch_value(epoch: int, fields: dict[int, bytes] | None = None) -> bytes:
+    """Of a group (type 3) and of its target assignment (6)."""
+    return struct.pack(">hi", 0, epoch) + tags(fields)
+
+
+def member_value(
+    client_id: str = "client",
+    client_host: str = "/127.0.0.1",
+    instance_id: str | None = None,
+    topics: Sequence[str] = ("t",),
+    assignor: str | None = None,
+    fields: dict[int, bytes] | None = None,
+) -> bytes:
+    found = struct.pack(">h", 0) + compact(instance_id) + compact("rack") + compact(client_id) + compact(client_host)
+    found += uvarint(len(topics) + 1) + b"".join(compact(each) for each in topics)
+    return found + compact(None) + struct.pack(">i", 300_000) + compact(assignor) + tags(fields)
+
+
+def partitions(by_id: dict[bytes, list[int]], fields: dict[int, bytes] | None = None) -> bytes:
+    found = uvarint(len(by_id) + 1)
+    for topic_id, numbers in by_id.items():
+        found += topic_id + uvarint(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers) + tags(fields)
+    return found
+
+
+def target_value(by_id: dict[bytes, list[int]]) -> bytes:
+    return struct.pack(">h", 0) + partitions(by_id) + tags()
+
+
+def current_value(
+    epoch: int,
+    previous: int,
+    state: int,
+    assigned: dict[bytes, list[int]],
+    revoking: dict[bytes, list[int]],
+    fields: dict[int, bytes] | None = None,
+) -> bytes:
+    """``fields`` are of each topic's partitions."""
+    found = struct.pack(">hiib", 0, epoch, previous, state)
+    return found + partitions(assigned, fields) + partitions(revoking, fields) + tags()
+
+
 def commit_value(
     version: int,
     offset: int,

@@ -4,6 +4,7 @@ from kit.analyze.blocking import blockers
 from kit.analyze.change import lag_change, partition_progress
 from kit.analyze.distribution import canary_share, group_balance, member_shares, thread_shares
 from kit.analyze.duplicates import duplicates
+from kit.analyze.epoch_rebalances import epoch_rebalances
 from kit.analyze.exclusivity import overlaps
 from kit.analyze.findings import ownership_findings
 from kit.analyze.flavours import member_flavours
@@ -31,6 +32,7 @@ __all__ = [
     "broker_load",
     "canary_share",
     "duplicates",
+    "epoch_rebalances",
     "finding_summary",
     "group_balance",
     "group_lag",

@@ -15,6 +15,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
+from kit.analyze.epoch_sources import epoch_differences
 from kit.analyze.rebalance_findings import listed
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
@@ -28,27 +29,29 @@ class Generation(NamedTuple):
     generation: int
 
 
-def source_differences(events: IntoDataFrame, generations: IntoDataFrame) -> pl.DataFrame:
-    """``tables.LOG_EVENTS`` against ``tables.GROUP_GENERATIONS`` → ``tables.LOG_FINDINGS``; no row: they agree.
+def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs: IntoDataFrame) -> pl.DataFrame:
+    """``tables.LOG_EVENTS`` against ``tables.GROUP_GENERATIONS`` and ``GROUP_EPOCHS`` → ``tables.LOG_FINDINGS``.
 
-    Kinds: ``not_stored`` (a log tells of a generation that the topic lacks), ``not_logged`` (the other way round, of
-    groups that the logs tell of, between their first and last generation), ``unknown_member`` (a member that the
-    coordinator did not store in that generation), ``other_leader``, ``other_assignor``, ``other_assignment``.
-    Members of the newer protocol (KIP-848) are compared with nothing: their epochs are not generations.
+    No row: they agree. Kinds: ``not_stored`` (a log tells of a generation that the topic lacks), ``not_logged`` (the
+    other way round, of groups that the logs tell of, between their first and last generation), ``unknown_member`` (a
+    member that the coordinator did not store in that generation), ``other_leader``, ``other_assignor``,
+    ``other_assignment``. Members of the new protocol (KIP-848): see ``epoch_sources.epoch_differences``.
     """
     by_logs = {_key(row): row for row in rebalances(events).iter_rows(named=True)}
     by_topic = {_key(row): row for row in topic_rebalances(generations).iter_rows(named=True)}
     owned = _owned(events)
     assigned = _assigned(generations)
     stored_groups = {key.group_id for key in by_topic}
+    with_epochs = set(nw.from_native(epochs, eager_only=True)["group_id"].to_list())
     found: list[tuple[LogFinding, Generation]] = []
     for key in sorted({*by_logs, *by_topic}):
-        if key.group_id not in stored_groups:
+        if key.group_id not in stored_groups or (key not in by_topic and key.group_id in with_epochs):
             continue
         found += _differences(key, by_logs.get(key), by_topic.get(key), owned.get(key, {}), assigned.get(key, {}))
     spans = _spans(by_logs)
     kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
-    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(finding for finding, _ in kept))
+    differences = [*(finding for finding, _ in kept), *epoch_differences(events, epochs)]
+    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(differences))
 
 
 def _differences(

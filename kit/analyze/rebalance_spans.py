@@ -72,6 +72,24 @@ def generation_spans(generations: IntoDataFrame, until: datetime | None = None) 
     return _frame(spans)
 
 
+def epoch_spans(epochs: IntoDataFrame, until: datetime | None = None) -> pl.DataFrame:
+    """``tables.GROUP_EPOCHS`` → what each member held in each of its epochs; ``SCHEMA``, only its last phases.
+
+    It holds what was stored for it until the next was, or it went; what is stored last, until ``until`` (None: the
+    newest record).
+    """
+    every = nw.from_native(epochs, eager_only=True).to_polars()
+    end: Any = until or every["written_at"].max()
+    frame = every.filter(pl.col("kind") == "current_assignment").sort("group_id", "member_id", "partition", "offset")
+    spans = []
+    for _, mine in groupby(frame.iter_rows(named=True), key=lambda row: (row["group_id"], row["member_id"])):
+        for row, after in pairwise([*mine, None]):
+            assert row is not None
+            if row["assigned"] is not None and row["written_at"]:
+                spans.append(_stored({**row, "generation": row["epoch"]}, after["written_at"] if after else end))
+    return _frame(spans)
+
+
 def _left_at(rebalances: pl.DataFrame) -> dict[tuple[str, str], list[datetime]]:
     """When which member was known to be gone."""
     gone = rebalances.select("group_id", "left", at=pl.coalesce("started_at", "ended_at")).explode("left").drop_nulls()

@@ -47,7 +47,7 @@ def _member_sentence(row: dict[str, Any]) -> str:
 def _generation_sentence(row: dict[str, Any]) -> str:
     parts = [
         f"{len(row['members'])} member(s) seen",
-        f"led by {row['leader_id']}" if row["leader_id"] else "leader not in the logs",
+        f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
         f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
         f"left: {', '.join(row['left'])}" if row["left"] else None,
         f"last to join was {row['slowest']}, {seconds(row['late_ms'])} after the first" if row["late_ms"] else None,

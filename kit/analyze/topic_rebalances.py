@@ -6,9 +6,10 @@ Frames in, a polars frame out, as ``rebalances``: a Spark table is collected bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import polars as pl
@@ -17,6 +18,9 @@ from narwhals.typing import IntoDataFrame
 from kit import tables
 from kit.analyze.rebalance_generations import moved_and_kept
 from kit.rebalance_model import Rebalance
+
+Owners: TypeAlias = Mapping[str, str]
+"""Partition → member."""
 
 
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
@@ -66,22 +70,30 @@ def _generations(rows: Iterator[dict[str, Any]]) -> Iterator[list[list[dict[str,
 
 
 def _rebalance(
-    stored: list[list[dict[str, Any]]], before: Rebalance | None, owned_before: dict[str, str], owned: dict[str, str]
+    stored: list[list[dict[str, Any]]], before: Rebalance | None, owned_before: Owners, owned: Owners
 ) -> Rebalance:
     """The first record says when; the last, which may have a static member's new id, says who."""
-    first, last = stored[0][0], stored[-1]
+    last = stored[-1]
     members = {row["member_id"] for row in last} - {None}
-    known = set(before.members) if before is not None else set()
+    row = stored_rebalance(stored[0][0], members, before, owned_before, owned)
+    return replace(row, leader_id=last[0]["leader_id"], assignor=last[0]["protocol"])
+
+
+def stored_rebalance(
+    record: Mapping[str, Any], members: set[str], before: Rebalance | None, owned_before: Owners, owned: Owners
+) -> Rebalance:
+    """What a record that ends a rebalance tells beside the one ``before``; owners are by partition."""
+    known = set() if before is None else set(before.members)
     moved, kept = moved_and_kept(owned_before, owned)
     return Rebalance(
-        group_id=first["group_id"],
-        generation=first["generation"],
+        group_id=record["group_id"],
+        generation=record["generation"],
         is_utc=True,
         started_at=None,
-        ended_at=first["written_at"],
+        ended_at=record["written_at"],
         duration_ms=None,
-        leader_id=last[0]["leader_id"],
-        assignor=last[0]["protocol"],
+        leader_id=None,
+        assignor=None,
         coordinator=None,
         members=tuple(sorted(members)),
         joined=None if before is None else tuple(sorted(members - known)),

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from kit.offsets_topic.fetching import Part, Records
-from kit.offsets_topic.keys import GENERATION, UNREADABLE, Keys, name_of
+from kit.offsets_topic.keys import EPOCHS, GENERATION, UNREADABLE, Keys, name_of
 from kit.offsets_topic.octets import Ints
 from kit.rebalance_model import OffsetsPartition
 
+_TABLES = ("commits", "generations", "epochs")
 _NO_KEY = "the key can't be decoded"
 
 
@@ -23,23 +24,24 @@ class Tally:
         self._others: Counter[tuple[int, int]] = Counter()
         self._problems: Counter[tuple[int, str]] = Counter()
 
-    def add(self, records: Records, every: Keys, asked: Keys, commits: pa.RecordBatch, generations: pa.Table) -> None:
-        """One batch: all its keys, those asked for, and the rows made of these."""
+    def add(self, records: Records, every: Keys, asked: Keys, *tables: pa.RecordBatch | pa.Table) -> None:
+        """One batch: all its keys, those asked for, and the tables of rows made of these."""
         is_null = records.values.is_null().to_numpy(zero_copy_only=False)
-        rows = np.concatenate([asked.commits, asked.generations])
+        rows = np.concatenate([asked.commits, asked.generations, asked.epochs])
         kinds = {
             "records": records.partition,
             "commits": records.partition[asked.commits],
             "generations": records.partition[asked.generations],
+            "epochs": records.partition[asked.epochs],
             "tombstones": records.partition[rows[is_null[rows]]],
             "unreadable": records.partition[every.kind == UNREADABLE],
-            "read": records.partition[np.concatenate([every.commits, every.generations])],
+            "read": records.partition[np.concatenate([every.commits, every.generations, every.epochs])],
         }
         for name, partitions in kinds.items():
             self._count(name, partitions)
-        is_other = every.kind > GENERATION
+        is_other = (every.kind > GENERATION) & ~np.isin(every.kind, EPOCHS)
         self._others.update(zip(records.partition[is_other].tolist(), every.kind[is_other].tolist()))
-        for table in (commits, generations):
+        for table in tables:
             self._add_errors(table)
 
     def _count(self, name: str, partitions: Ints) -> None:
@@ -59,7 +61,7 @@ class Tally:
 
     def row(self, part: Part, read_until: int) -> OffsetsPartition:
         """What became of one partition that was read to its end."""
-        count = {name: self._counts[part.partition, name] for name in ("records", "commits", "generations")}
+        count = {name: self._counts[part.partition, name] for name in ("records", *_TABLES)}
         unreadable = self._counts[part.partition, "unreadable"]
         others = [(kind, n) for (partition, kind), n in sorted(self._others.items()) if partition == part.partition]
         problems = [(text, n) for (partition, text), n in sorted(self._problems.items()) if partition == part.partition]
@@ -72,10 +74,11 @@ class Tally:
             n_records=count["records"],
             n_commits=count["commits"],
             n_generations=count["generations"],
+            n_epochs=count["epochs"],
             n_tombstones=self._counts[part.partition, "tombstones"],
             n_errors=self._counts[part.partition, "errors"],
             n_other=sum(n for _, n in others),
-            n_outside=self._counts[part.partition, "read"] - count["commits"] - count["generations"],
+            n_outside=self._counts[part.partition, "read"] - sum(count[name] for name in _TABLES),
             n_unreadable=unreadable,
             others=tuple(f"{name_of(kind)}: {n}" for kind, n in others),
             problems=tuple(f"{text}: {n}" for text, n in problems),
@@ -93,6 +96,7 @@ def unread(partition: int, error: str, part: Part | None = None) -> OffsetsParti
         n_records=None,
         n_commits=None,
         n_generations=None,
+        n_epochs=None,
         n_tombstones=None,
         n_errors=None,
         n_other=None,

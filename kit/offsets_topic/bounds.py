@@ -17,10 +17,11 @@ from kit.read.brokers import fetch_log_offsets, fetch_metadata
 
 @dataclass(frozen=True)
 class Bounds:
-    """The parts to read, and why the others can't be."""
+    """The parts to read, why the others can't be, and the names of all topics by their ids."""
 
     parts: tuple[Part, ...]
     errors: dict[int, str]
+    topic_names: dict[bytes, str]
 
 
 def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds:
@@ -31,7 +32,8 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
         NotFound: the cluster has no such topic.
     """
     with connect(profile.model_copy(update={"zookeeper_connect": None})) as cluster:
-        rows = [row for row in fetch_metadata(cluster.link).topic_partitions if row.topic == topic]
+        metadata = fetch_metadata(cluster.link)
+        rows = [row for row in metadata.topic_partitions if row.topic == topic]
         if not rows:
             raise NotFound(
                 f"cluster {profile.name!r} has no topic {topic}: no group has joined or committed yet, or "
@@ -49,7 +51,7 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
     ]
     if since is not None:
         parts = _since(profile, topic, parts, since, errors)
-    return Bounds(tuple(sorted(parts, key=lambda part: part.partition)), errors)
+    return Bounds(tuple(sorted(parts, key=lambda part: part.partition)), errors, metadata.topic_names)
 
 
 def _since(profile: Profile, topic: str, parts: Iterable[Part], at: datetime, errors: dict[int, str]) -> list[Part]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 import pyarrow as pa
 
 from kit import tables
+from kit.offsets_topic.cursor import Cursor, Unread, time_of
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
 from kit.read.embedded_protocol import parse_member
@@ -17,63 +17,6 @@ from kit.rebalance_model import GroupGeneration
 
 _NEWEST = 4
 _TIMEOUT_SINCE, _STATE_TIME_SINCE, _INSTANCE_SINCE, _FLEXIBLE_SINCE = 1, 2, 3, 4
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class _Unread(Exception):
-    """The value can't be decoded; why, for the row."""
-
-
-@dataclass
-class _Cursor:
-    """Reads a value from its front."""
-
-    octets: bytes
-    is_flexible: bool = False
-    at: int = 0
-
-    def number(self, kind: str) -> int:
-        try:
-            (found,) = struct.unpack_from(kind, self.octets, self.at)
-        except struct.error:
-            raise _Unread("the value ends too early") from None
-        self.at += struct.calcsize(kind)
-        return int(found)
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            octet = self.number(">B")
-            value |= (octet & 0x7F) << shift
-            if octet < 0x80:
-                return value
-        raise _Unread("the value has a number that never ends")
-
-    def length(self, kind: str) -> int:
-        return self.uvarint() - 1 if self.is_flexible else self.number(kind)
-
-    def octet_string(self, kind: str = ">i") -> bytes | None:
-        length = self.length(kind)
-        return None if length < 0 else self.take(length)
-
-    def take(self, length: int) -> bytes:
-        found = self.octets[self.at : self.at + length]
-        if len(found) < length:
-            raise _Unread("the value ends too early")
-        self.at += length
-        return found
-
-    def text(self) -> str | None:
-        found = self.octet_string(">h")
-        try:
-            return None if found is None else found.decode()
-        except UnicodeDecodeError:
-            raise _Unread("the value has a text that is no UTF-8") from None
-
-    def skip_tags(self) -> None:
-        for _ in range(self.uvarint() if self.is_flexible else 0):
-            self.uvarint()
-            self.take(self.uvarint())
 
 
 def generation_rows(records: Records, keys: Keys) -> pa.Table:
@@ -81,7 +24,7 @@ def generation_rows(records: Records, keys: Keys) -> pa.Table:
     values = records.values.take(pa.array(keys.generations)).to_pylist()
     rows: list[GroupGeneration] = []
     for at, group_id, value in zip(keys.generations.tolist(), keys.generation_groups.to_pylist(), values):
-        place = (int(records.partition[at]), int(records.offset[at]), _time(int(records.written_ms[at])))
+        place = (int(records.partition[at]), int(records.offset[at]), time_of(int(records.written_ms[at])))
         rows += parse_generation(*place, group_id, value)
     return tables.GROUP_GENERATIONS.from_rows(rows)
 
@@ -116,22 +59,22 @@ def parse_generation(
         return [row]
     try:
         return list(_rows(row, value))
-    except _Unread as problem:
+    except Unread as problem:
         return [replace(row, error=str(problem))]
 
 
 def _rows(row: GroupGeneration, value: bytes) -> Iterator[GroupGeneration]:
-    version = _Cursor(value).number(">h")
+    version = Cursor(value).number(">h")
     if not 0 <= version <= _NEWEST:
-        raise _Unread(f"version {version} of a group's value is not known")
-    cursor = _Cursor(value, version >= _FLEXIBLE_SINCE, at=2)
+        raise Unread(f"version {version} of a group's value is not known")
+    cursor = Cursor(value, version >= _FLEXIBLE_SINCE, at=2)
     row = replace(
         row,
         protocol_type=cursor.text(),
         generation=cursor.number(">i"),
         protocol=cursor.text(),
         leader_id=cursor.text(),
-        state_at=_time(cursor.number(">q")) if version >= _STATE_TIME_SINCE else None,
+        state_at=time_of(cursor.number(">q")) if version >= _STATE_TIME_SINCE else None,
     )
     n_members = max(0, cursor.length(">i"))
     row = replace(row, n_members=n_members)
@@ -140,7 +83,7 @@ def _rows(row: GroupGeneration, value: bytes) -> Iterator[GroupGeneration]:
     return iter(members or [row])
 
 
-def _member(cursor: _Cursor, version: int, row: GroupGeneration) -> GroupGeneration:
+def _member(cursor: Cursor, version: int, row: GroupGeneration) -> GroupGeneration:
     row = replace(
         row,
         member_id=cursor.text(),
@@ -157,10 +100,3 @@ def _member(cursor: _Cursor, version: int, row: GroupGeneration) -> GroupGenerat
     subscribed, assigned, problem = parse_member(subscription, assignment)
     partitions = tuple(sorted(f"{topic}-{partition}" for topic, partition in assigned))
     return replace(row, subscribed=tuple(sorted(subscribed)), assigned=partitions, error=problem)
-
-
-def _time(ms: int) -> datetime | None:
-    try:
-        return None if ms < 0 else _EPOCH + timedelta(milliseconds=ms)
-    except OverflowError:
-        return None

@@ -26,6 +26,7 @@ class Selection:
         if self == Selection():
             return keys
         is_commit = self._is_asked(keys.commit_groups, records.written_ms[keys.commits])
+        is_epoch = self._is_asked(keys.epoch_groups, records.written_ms[keys.epochs])
         is_generation = self._is_asked(keys.generation_groups, records.written_ms[keys.generations])
         return replace(
             keys,
@@ -35,6 +36,9 @@ class Selection:
             commit_partitions=keys.commit_partitions[is_commit],
             generations=keys.generations[is_generation],
             generation_groups=keys.generation_groups.filter(pa.array(is_generation)),
+            epochs=keys.epochs[is_epoch],
+            epoch_groups=keys.epoch_groups.filter(pa.array(is_epoch)),
+            epoch_members=keys.epoch_members.filter(pa.array(is_epoch)),
         )
 
     def _is_asked(self, groups: pa.Array, written_ms: Ints) -> Mask:

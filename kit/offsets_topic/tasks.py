@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ from kit import tables
 from kit.errors import ProfileError, ReadError
 from kit.offsets_topic.account import Tally, unread
 from kit.offsets_topic.commits import commit_rows
+from kit.offsets_topic.epochs import epoch_rows
 from kit.offsets_topic.fetching import Fetch, Part, Records
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import Keys, parse_keys
@@ -65,6 +66,17 @@ def generations(reading: Reading) -> Task:
     return group_generations
 
 
+def epochs(reading: Reading, topic_names: Mapping[bytes, str]) -> Task:
+    """``tables.GROUP_EPOCHS``; the names are by topic id."""
+
+    def group_epochs(numbers: Batches) -> Iterator[pa.RecordBatch]:
+        for records, keys in _decoded(reading, numbers):
+            if len(keys.epochs):
+                yield from epoch_rows(records, keys, topic_names).to_batches()
+
+    return group_epochs
+
+
 def account(reading: Reading) -> Task:
     """``tables.OFFSETS_PARTITIONS``."""
 
@@ -90,7 +102,8 @@ def _accounts(reading: Reading, fetch: Fetch) -> Iterator[OffsetsPartition]:
         for records in fetch:
             keys = parse_keys(records.keys)
             asked = reading.selection.of(records, keys)
-            tally.add(records, keys, asked, commit_rows(records, asked), generation_rows(records, asked))
+            rows = commit_rows(records, asked), generation_rows(records, asked), epoch_rows(records, asked, {})
+            tally.add(records, keys, asked, *rows)
     except (ProfileError, KafkaException) as problem:
         # No fault of a partition: a secret or a certificate that is here and isn't there.
         errors = {

@@ -1,4 +1,4 @@
-"""``__consumer_offsets`` → offset commits, group generations, and an account of every partition."""
+"""``__consumer_offsets`` → offset commits, group generations, group epochs, and an account of every partition."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 @dataclass(frozen=True)
 class OffsetsTopic:
-    """``commits`` (``tables.OFFSET_COMMITS``) and ``generations`` (``tables.GROUP_GENERATIONS``) are Spark's and lazy:
-    each use reads the topic again, between the same bounds, unless cached. ``partitions``
-    (``tables.OFFSETS_PARTITIONS``) accounts for every record and is there."""
+    """``commits`` (``tables.OFFSET_COMMITS``), ``generations`` (``tables.GROUP_GENERATIONS``, of classic groups) and
+    ``epochs`` (``tables.GROUP_EPOCHS``, of KIP-848's) are Spark's and lazy: each use reads the topic again, between the
+    same bounds, unless cached. ``partitions`` (``tables.OFFSETS_PARTITIONS``) accounts for every record and is there.
+    """
 
     commits: DataFrame
     generations: DataFrame
+    epochs: DataFrame
     partitions: pl.DataFrame
 
 
@@ -75,6 +77,7 @@ def read_offsets_topic(
     return OffsetsTopic(
         _frame(spark, same, tasks.commits(same), tables.OFFSET_COMMITS),
         _frame(spark, same, tasks.generations(same), tables.GROUP_GENERATIONS),
+        _frame(spark, same, tasks.epochs(same, bounds.topic_names), tables.GROUP_EPOCHS),
         partitions,
     )
 
@@ -89,8 +92,8 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
     told = [
         f"{rows['error'].null_count()} of {len(rows)} partitions, {rows['n_records'].sum()} records: "
         f"{rows['n_commits'].sum()} offset commits, {rows['n_generations'].sum()} group generations, "
-        f"{rows['n_tombstones'].sum()} of them tombstones; {rows['n_outside'].sum()} of groups or times not asked for, "
-        f"{rows['n_other'].sum()} of other kinds."
+        f"{rows['n_epochs'].sum()} records of KIP-848 groups, {rows['n_tombstones'].sum()} of them tombstones; "
+        f"{rows['n_outside'].sum()} of groups or times not asked for, {rows['n_other'].sum()} of other kinds."
     ]
     waiting = rows.filter(pl.col("read_until") < pl.col("end_offset"))
     told += [

@@ -20,11 +20,12 @@ _NO_SUCH_TOPIC = 3
 
 @dataclass(frozen=True)
 class ClusterMetadata:
-    """One Metadata answer: the cluster's id, its brokers and every partition."""
+    """One Metadata answer: the cluster's id, its brokers, every partition, topics by id (16 octets; brokers ≥ 2.8)."""
 
     cluster_id: str | None
     brokers: tuple[Broker, ...]
     topic_partitions: tuple[TopicPartition, ...]
+    topic_names: dict[bytes, str]
 
 
 def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterMetadata:
@@ -46,7 +47,8 @@ def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterM
         Broker(broker_id, None, None, None, None, None, "not registered: the broker is down or was removed")
         for broker_id in sorted(missing)
     )
-    return ClusterMetadata(response.cluster_id, registered + absent, partitions)
+    names = {topic.topic_id.bytes: topic.name for topic in response.topics if topic.topic_id is not None}
+    return ClusterMetadata(response.cluster_id, registered + absent, partitions, names)
 
 
 def fetch_log_offsets(

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import kit
+from kit.analyze.epoch_rebalances import epoch_rebalances
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_sources import source_differences
 from kit.analyze.rebalance_story import story
@@ -28,9 +29,8 @@ from kit.analyze.topic_rebalances import topic_rebalances
 from kit.cli import app
 from kit.lab import Lab
 from kit.logs import read_client_logs
-from kit.offsets_topic import read_offsets_topic
+from kit.offsets_topic import OffsetsTopic, read_offsets_topic
 from tests.interop import log_scenes
-from tests.interop.consumer_epochs import Epochs, fetch_epochs
 from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
 from tests.property.conftest import spark  # noqa: F401
 
@@ -47,7 +47,7 @@ COMMITTED = RECORDS // PARTITIONS
 
 @dataclass
 class Played:
-    """Everything said and stored. ``stored`` has the generations of classic groups, ``epochs`` those of new ones."""
+    """Everything said and stored. ``stored`` has the generations of classic groups, ``epochs`` all of new ones."""
 
     casts: dict[str, Cast]
     folder: Path
@@ -56,7 +56,7 @@ class Played:
     files: pl.DataFrame
     unknown: pl.DataFrame
     stored: pl.DataFrame
-    epochs: dict[str, Epochs]
+    epochs: pl.DataFrame
     began_at: datetime
 
     def rows(self, group: str) -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ class Played:
 
     def is_late(self, group: str) -> bool:
         """Whether members were, or nearly were: then a commit came with an old epoch."""
-        stale = pl.col("text").str.contains("stale member epoch", literal=True)
+        stale = pl.col("text").str.contains("stale member epoch|member epoch is stale")
         return self.thrown_out(group) > 0 or not self.clients.filter(stale, pl.col("group_id") == group).is_empty()
 
     def log(self, group: str, name: str) -> Path:
@@ -99,7 +99,8 @@ def played(lab: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
             shutil.copy(path, folder)
         for number, each in enumerate(labs):
             shutil.copy(each.servers.brokers[0].process.log, folder / f"broker-{number}.log")
-        stored = pl.concat([fetch_generations(spark, each, folder / "profile.toml") for each in labs])
+        topics = [read_topic(spark, each, folder / "profile.toml") for each in labs]
+        stored = pl.concat([pl.DataFrame(topic.generations.toArrow()) for topic in topics])
         logs = read_client_logs(spark, [str(path) for path in folder.glob("*.log")])
         events = pl.DataFrame(logs.events.toArrow())
         yield Played(
@@ -110,7 +111,7 @@ def played(lab: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
             files=logs.files,
             unknown=pl.DataFrame(logs.unknown_lines.toArrow()),
             stored=stored.filter(pl.col("generation") > 0),
-            epochs=fetch_epochs(kraft_lab),
+            epochs=pl.concat([pl.DataFrame(topic.epochs.toArrow()) for topic in topics]),
             began_at=began_at,
         )
 
@@ -126,10 +127,9 @@ def connected(lab: Lab) -> Iterator[KazooClient]:
         client.close()
 
 
-def fetch_generations(spark: SparkSession, lab: Lab, profile_file: Path) -> pl.DataFrame:  # noqa: F811
+def read_topic(spark: SparkSession, lab: Lab, profile_file: Path) -> OffsetsTopic:  # noqa: F811
     profile_file.write_text(lab.profile_toml())
-    topic = read_offsets_topic(spark, kit.load_profile(file=str(profile_file)), r"(java|rdkafka).*")
-    return pl.DataFrame(topic.generations.toArrow())
+    return read_offsets_topic(spark, kit.load_profile(file=str(profile_file)), r"(java|rdkafka).*")
 
 
 def numbers(partitions: list[str] | None) -> frozenset[int]:
@@ -184,9 +184,10 @@ def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> Non
 
 
 def test_the_two_sources_agree(played: Played) -> None:
-    classic = played.stored.filter(pl.col("group_id").is_in(CLASSIC))
-    assert source_differences(played.clients, classic)["sentence"].to_list() == []
-    assert source_differences(played.brokers, classic)["sentence"].to_list() == []
+    assert set(played.stored["group_id"]) == set(CLASSIC)
+    assert set(played.epochs["group_id"]) == set(NEW)
+    assert source_differences(played.clients, played.stored, played.epochs)["sentence"].to_list() == []
+    assert source_differences(played.brokers, played.stored, played.epochs)["sentence"].to_list() == []
 
 
 @pytest.mark.parametrize("group", ["java.0.9.0.1", "java.3.9.1"])
@@ -195,29 +196,49 @@ def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
     mine = played.stored.filter(pl.col("group_id") == group)
     middle = sorted(mine["generation"].unique())[2]
     compacted = mine.filter(pl.col("generation") != middle)
-    (row,) = source_differences(played.clients, compacted).rows(named=True)
+    no_epochs = played.epochs.head(0)
+    (row,) = source_differences(played.clients, compacted, no_epochs).rows(named=True)
     assert (row["finding"], row["group_id"]) == ("not_stored", group)
     assert f"generation {middle} is told by the logs" in row["sentence"]
     silent = played.clients.filter((pl.col("group_id") != group) | ~pl.col("generation").is_in([middle]))
-    assert "not_logged" in set(source_differences(silent, mine)["finding"])
+    assert "not_logged" in set(source_differences(silent, mine, no_epochs)["finding"])
+
+
+@pytest.mark.parametrize("group", NEW)
+def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
+    """One that is not in the topic any more, and a member that had other partitions than the log tells."""
+    mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
+    row = next(row for row in reversed(played.rows(group)) if row["owned"])
+    epoch, member = row["generation"], row["member_id"]
+    (lacking,) = source_differences(played.clients, nothing, mine.filter(pl.col("epoch").ne_missing(epoch))).rows()
+    assert lacking[1] == "not_stored"
+    assert f"epoch {epoch} is told by the logs" in lacking[-1]
+    is_its = (pl.col("epoch") == epoch) & (pl.col("member_id") == member)
+    other = mine.with_columns(assigned=pl.when(is_its).then(pl.lit([f"{TOPIC}-9"])).otherwise("assigned"))
+    (differing,) = source_differences(played.clients, nothing, other).rows()
+    assert differing[1:3] == ("other_assignment", member)
 
 
 @pytest.mark.parametrize("group", NEW)
 def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str) -> None:
-    stored = played.epochs[group]
+    of_group = pl.col("group_id") == group
+    stored: dict[str, list[tuple[int, frozenset[int]]]] = {}
+    records = played.epochs.filter(of_group, kind="current_assignment", is_tombstone=False).sort("partition", "offset")
+    for row in records.rows(named=True):
+        stored.setdefault(row["member_id"], []).append((row["epoch"], numbers(row["assigned"])))
     told: dict[str, list[tuple[int, frozenset[int]]]] = {}
     for row in played.rows(group):
         assert row["outcome"] == "assigned"
         told.setdefault(row["member_id"], []).append((row["generation"], numbers(row["owned"])))
-    assert told.keys() == stored.assigned.keys()
-    for member, assigned in stored.assigned.items():
+    assert told.keys() == stored.keys()
+    for member, assigned in stored.items():
         assert {each for each in told[member] if each[1]} <= set(assigned)
         if not played.thrown_out(group):
             assert changes(told[member]) == changes(assigned)
-    of_group = pl.col("group_id") == group
-    told_members = played.generations.filter(of_group).select("generation", "members").rows()
+    facts = ["generation", "members"]
     if not played.thrown_out(group):
-        assert {epoch: frozenset(members) for epoch, members in told_members} == stored.members
+        stored_facts = epoch_rebalances(played.epochs).filter(of_group).select(facts).rows()
+        assert played.generations.filter(of_group).select(facts).rows() == stored_facts
     by_brokers = played.generations_by_brokers.filter(of_group, pl.col("left").list.len() > 0)
     assert len(by_brokers) >= 2, "one left, one was killed"
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
+from confluent_kafka import TopicCollection
 from typer.testing import CliRunner
 
-from kit import connect, observe, views
+from kit import connect, observe, spark_session, views
+from kit.analyze import epoch_rebalances
 from kit.cli import app
 from kit.consumer.kafka_consumer import KafkaConsumer
 from kit.lab import NewMember
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
+from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 from kit.profile import load_profile
+from kit.read import consumer_protocol
+from kit.read.link import Deadline
 from kit.snapshot import verify_read
 
 NEW = {"group.protocol": "consumer"}
@@ -171,3 +177,91 @@ def test_the_command_line_shows_the_group(kraft_lab, cluster, members):
     result = CliRunner().invoke(app, ["ownership", "--group", "proto-consumer", "--json", "--profile-file", str(path)])
     assert result.exit_code == 0, result.output
     assert {row["partition"] for row in json.loads(result.stdout)} == set(range(PARTITIONS))
+
+
+@pytest.fixture(scope="module")
+def spark():
+    session = spark_session()
+    yield session
+    session.stop()
+
+
+def described(cluster, group: str):
+    """ConsumerGroupDescribe's answer as it came."""
+    request = consumer_protocol.describe_request([group])
+    ((_, error, found),) = consumer_protocol.described(
+        cluster.link.run(cluster.link.ask, request, 1, Deadline.after(30))
+    )
+    assert error == 0
+    return found
+
+
+def listed(assignment) -> list[str]:
+    return sorted(f"{each.topic_name}-{number}" for each in assignment.topic_partitions for number in each.partitions)
+
+
+def stored_epochs(spark, cluster, group: str) -> pl.DataFrame:
+    topic = read_offsets_topic(spark, cluster.profile, group)
+    assert verify_offsets_topic(topic)
+    epochs = pl.DataFrame(topic.epochs.toArrow())
+    assert len(epochs) == topic.partitions["n_epochs"].sum()
+    return epochs.sort("partition", "offset")
+
+
+def test_the_epochs_stored_are_those_the_coordinator_describes(kraft_lab, cluster, spark):
+    group = "proto-epochs"
+    static = {"group.instance.id": "instance-2", "client.id": "static-2"}
+    with consumer(kraft_lab, group, **static) as first, consumer(kraft_lab, group) as second:
+        first.subscribe([TOPIC, OTHER])
+        wait_until(lambda: (first.poll(0.02), len(first.assignment()) == PARTITIONS + 2)[1], "all assigned", 30)
+        second.subscribe([TOPIC])
+        both = lambda: (first.poll(0.02), second.poll(0.02), second.assignment() and state(cluster, group))[2]  # noqa: E731
+        wait_until(lambda: both() == "Stable", "a stable group of two", 30)
+        told = described(cluster, group)
+        records = stored_epochs(spark, cluster, group)
+    assert records["error"].null_count() == len(records)
+    last = {(row["kind"], row["member_id"]): row for row in records.rows(named=True)}
+    assert last["group_epoch", None]["epoch"] == told.group_epoch
+    assert last["target_epoch", None]["epoch"] == told.assignment_epoch
+    for each in told.members:
+        member, current = last["member", each.member_id], last["current_assignment", each.member_id]
+        assert (current["epoch"], current["state"], current["revoking"]) == (each.member_epoch, "STABLE", [])
+        assert current["assigned"] == listed(each.assignment)
+        assert last["target_assignment", each.member_id]["assigned"] == listed(each.target_assignment)
+        known = (each.client_id, each.client_host.removeprefix("/"), each.instance_id)
+        assert (member["client_id"], member["client_host"], member["group_instance_id"]) == known
+    rows = epoch_rebalances(records).rows(named=True)
+    (later,) = (each for each in told.members if each.client_id != "static-2")
+    assert rows[-1]["members"] == sorted(each.member_id for each in told.members)
+    assert (rows[-1]["joined"], rows[-1]["left"]) == ([later.member_id], [])
+    assert rows[-1]["moved"] == listed(later.assignment)
+    check_command(kraft_lab, group, rows)
+
+
+def check_command(kraft_lab, group: str, rows: list[dict]) -> None:
+    """Without any log it tells of the same epochs, and of no other group."""
+    path = kraft_lab.folder / "offramp.toml"
+    result = CliRunner().invoke(app, ["rebalances", "--group", group, "--json", "--profile-file", str(path)])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert [(row["generation"], row["members"]) for row in told["stored"]] == [
+        (row["generation"], row["members"]) for row in rows
+    ]
+    assert len(told["sentences"]) == len(rows)
+    assert all(f"Group {group}: generation" in sentence for sentence in told["sentences"])
+
+
+def test_a_deleted_topic_is_told_by_its_id(kraft_lab, cluster, spark):
+    group, topic = "proto-gone", "deleted-later"
+    kraft_lab.create_topics({topic: 1})
+    topic_id = kraft_lab.admin.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id
+    with consumer(kraft_lab, group) as member:
+        member.subscribe([topic])
+        wait_until(lambda: (member.poll(0.02), len(member.assignment()) == 1)[1], "its partition", 30)
+    before = stored_epochs(spark, cluster, group)
+    for future in kraft_lab.admin.delete_topics([topic]).values():
+        future.result(30)
+    wait_until(lambda: topic not in kraft_lab.admin.list_topics(timeout=10).topics, "the topic gone", 30)
+    after = stored_epochs(spark, cluster, group)
+    assert {each for row in before["assigned"].drop_nulls() for each in row} == {f"{topic}-0"}
+    assert {each for row in after["assigned"].drop_nulls() for each in row} == {f"{topic_id}-0"}

@@ -124,7 +124,7 @@ def check_account(lab, spark, profile) -> None:
     assert rows.filter(pl.col("error").is_null()).height == 3
     counted = dict(rows.select("partition", "n_records").rows())
     assert counted == plainly_counted(lab, dict(rows.select("partition", "end_offset").rows()))
-    parts = ("n_commits", "n_generations", "n_other", "n_outside", "n_unreadable")
+    parts = ("n_commits", "n_generations", "n_epochs", "n_other", "n_outside", "n_unreadable")
     assert rows["n_records"].sum() == sum(rows[name].sum() for name in parts)
     assert topic.commits.count() == rows["n_commits"].sum()
     assert verify_offsets_topic(topic).startswith("3 of 3 partitions")
@@ -357,7 +357,9 @@ def test_a_newer_broker_writes_newer_versions_and_other_kinds(kraft_lab, spark):
     commits = frame(topic.commits).filter(pl.col("group_id").str.starts_with("topic-"))
     assert newest(commits) == fetched(newer, "topic-.*")
     assert set(commits.filter(pl.col("group_id") == "topic-one")["value_version"]) == {4}
-    others = [each.partition(":")[0] for row in topic.partitions["others"] for each in row]
-    assert {"3 ConsumerGroupMetadata", "8 ConsumerGroupCurrentMemberAssignment"} <= set(others)
-    assert "unknown" not in " ".join(others)
+    kinds = {"group_epoch", "member", "target_epoch", "target_assignment", "current_assignment"}
+    epochs = frame(topic.epochs)
+    assert set(epochs.filter(pl.col("group_id") == "topic-848")["kind"]) == kinds
+    assert epochs["error"].null_count() == epochs.height == topic.partitions["n_epochs"].sum()
+    assert "unknown" not in " ".join(each for row in topic.partitions["others"] for each in row)
     verify_offsets_topic(topic)

@@ -17,6 +17,7 @@ from kit.errors import InputError, PartialRead
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, tasks, verify_offsets_topic
 from kit.offsets_topic.account import Tally, unread
 from kit.offsets_topic.commits import commit_rows
+from kit.offsets_topic.epochs import epoch_rows
 from kit.offsets_topic.fetching import Part, Records, reader_settings
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import UNREADABLE, parse_keys
@@ -26,6 +27,8 @@ from tests import coordinator_records as written
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TOPIC_ID = {0: bytes(range(16))}
+CLICKS, ORDERS, GONE = bytes(range(16)), bytes(range(16, 32)), bytes.fromhex("ab99643fbf7e4f0a9d2d1b7a3c5e7f90")
+NAMES = {CLICKS: "clicks", ORDERS: "orders"}
 
 
 def records(*pairs: tuple[bytes | None, bytes | None], written_ms: int = 1000) -> Records:
@@ -50,6 +53,11 @@ def commits(*pairs: tuple[bytes | None, bytes | None]) -> list[dict]:
 def generations(*pairs: tuple[bytes | None, bytes | None]) -> list[dict]:
     batch = records(*pairs)
     return generation_rows(batch, parse_keys(batch.keys)).to_pylist()
+
+
+def epochs(*pairs: tuple[bytes | None, bytes | None]) -> list[dict]:
+    batch = records(*pairs)
+    return epoch_rows(batch, parse_keys(batch.keys), NAMES).to_pylist()
 
 
 def of_value(value: bytes | None) -> dict:
@@ -145,7 +153,8 @@ def test_keys_that_cant_be_decoded():
     whole = written.commit_key("group", "topic", 1)
     cut = [whole[:length] for length in range(len(whole))]
     odd = [b"", None, b"\xff\xff", whole.replace(b"group", b"gr\xffup"), b"\0\1\xff\xff" + whole[4:]]
-    odd += [written.group_key("group")[:-1], b"\0\2\0\1\xff"]
+    odd += [written.group_key("group")[:-1], b"\0\2\0\1\xff", written.group_key("group", 3)[:-1], b"\0\6\0\1\xff"]
+    odd += [written.member_key(8, "group", "member")[:-1], written.member_key(5, "group", "m")[:-1] + b"\xff"]
     value = written.commit_value(3, 1)
     keys = parse_keys(records(*((key, value) for key in [*cut, *odd, whole])).keys)
     assert keys.kind.tolist() == [UNREADABLE] * (len(cut) + len(odd)) + [1]
@@ -206,6 +215,79 @@ def test_an_unknown_version_of_a_generation():
     assert row["error"] == "version 5 of a group's value is not known"
 
 
+STATES = {0: "STABLE", 1: "UNREVOKED_PARTITIONS", 2: "UNRELEASED_PARTITIONS", 9: "9 unknown"}
+CURRENT = written.current_value(7, 6, 1, {CLICKS: [10, 2], ORDERS: [0]}, {CLICKS: [3]}, {0: b"\5"})
+OF_MEMBERS = {
+    5: written.member_value("c", "/h", "static", ["clicks", "orders"], "uniform", {0: b"as a classic one"}),
+    7: written.target_value({ORDERS: [1, 0], CLICKS: []}),
+    8: CURRENT,
+}
+OF_GROUPS = {3: written.epoch_value(7, {0: bytes(8)}), 6: written.epoch_value(6)}
+ALL_KINDS = [(written.group_key("g", kind), value) for kind, value in OF_GROUPS.items()]
+ALL_KINDS += [(written.member_key(kind, "g", "m"), value) for kind, value in OF_MEMBERS.items()]
+
+
+def told(row: dict) -> dict:
+    """What is not null, beside the place."""
+    return {name: value for name, value in row.items() if value is not None and name not in ("offset", "written_at")}
+
+
+def test_every_kind_of_record_of_a_group_of_the_new_protocol():
+    common = {"partition": 3, "group_id": "g", "is_tombstone": False}
+    assert [told(row) for row in epochs(*ALL_KINDS)] == [
+        common | {"kind": "group_epoch", "epoch": 7},
+        common | {"kind": "target_epoch", "epoch": 6},
+        common
+        | {"kind": "member", "member_id": "m", "client_id": "c", "client_host": "h"}
+        | {"group_instance_id": "static", "assignor": "uniform"},
+        common | {"kind": "target_assignment", "member_id": "m", "assigned": ["orders-0", "orders-1"]},
+        common
+        | {"kind": "current_assignment", "member_id": "m", "epoch": 7, "previous_epoch": 6}
+        | {
+            "state": "UNREVOKED_PARTITIONS",
+            "assigned": ["clicks-10", "clicks-2", "orders-0"],
+            "revoking": ["clicks-3"],
+        },
+    ]
+
+
+def test_a_member_that_says_little():
+    (row,) = epochs((written.member_key(5, "g", "m"), written.member_value(topics=())))
+    assert (row["client_host"], row["group_instance_id"], row["assignor"]) == ("127.0.0.1", None, None)
+
+
+@pytest.mark.parametrize(("state", "name"), STATES.items())
+def test_states_have_kafkas_names(state, name):
+    (row,) = epochs((written.member_key(8, "g", "m"), written.current_value(1, 0, state, {}, {})))
+    assert (row["state"], row["assigned"], row["revoking"]) == (name, [], [])
+
+
+def test_a_topic_that_is_gone_is_told_by_its_id():
+    (row,) = epochs((written.member_key(7, "g", "m"), written.target_value({GONE: [0], CLICKS: [1]})))
+    assert row["assigned"] == ["clicks-1", "q5lkP79-TwqdLRt6PF5_kA-0"] == sorted(row["assigned"])
+
+
+def test_tombstones_of_the_new_protocol_have_nothing_but_their_keys():
+    rows = epochs(*((key, None) for key, _ in ALL_KINDS))
+    assert all(row["is_tombstone"] and row["error"] is None and row["epoch"] is None for row in rows)
+    assert [row["member_id"] for row in rows] == [None, None, "m", "m", "m"]
+
+
+@pytest.mark.parametrize(("key", "value"), ALL_KINDS)
+def test_an_epoch_cut_anywhere_is_a_row_that_says_so(key, value):
+    for length in range(len(value)):
+        (row,) = epochs((key, value[:length]))
+        assert row["error"] == "the value ends too early", length
+        assert (row["epoch"], row["assigned"], row["is_tombstone"]) == (None, None, False)
+
+
+@pytest.mark.parametrize(("key", "value"), ALL_KINDS)
+def test_an_unknown_version_of_an_epoch(key, value):
+    (row,) = epochs((key, b"\0\1" + value[2:]))
+    assert row["error"].startswith("version 1 of a value of type ")
+    assert f"{key[1]} ConsumerGroup" in row["error"]
+
+
 names = st.text(st.characters(codec="utf-8"), max_size=20)
 ints64 = st.integers(-(2**63), 2**63 - 1)
 commit = st.tuples(
@@ -245,11 +327,13 @@ keys_like = st.one_of(
     st.builds(lambda kind, rest: b"\0" + bytes([kind]) + rest, st.integers(0, 26), st.binary(max_size=30)),
     st.just(written.commit_key("g", "t", 0)),
     st.just(written.group_key("g")),
+    st.sampled_from([key for key, _ in ALL_KINDS]),
 )
 values_like = st.one_of(
     st.none(),
     st.binary(max_size=60),
     st.builds(lambda kind, rest: b"\0" + bytes([kind]) + rest, st.integers(0, 6), st.binary(max_size=80)),
+    st.sampled_from([value for _, value in ALL_KINDS]),
     st.builds(
         lambda at, octet: bytes(octet if at == n else each for n, each in enumerate(WHOLE)),
         st.integers(0, 120),
@@ -265,14 +349,16 @@ def test_no_bytes_fail_and_every_record_is_counted(pairs):
     batch = records(*pairs)
     row = counted(batch)
     assert row.n_records == len(pairs)
-    assert row.n_records == row.n_commits + row.n_generations + row.n_other + row.n_outside + row.n_unreadable
+    counts = (row.n_commits, row.n_generations, row.n_epochs, row.n_other, row.n_outside, row.n_unreadable)
+    assert row.n_records == sum(counts)
 
 
 def counted(batch: Records, selection: Selection = Selection()):  # noqa: B008
     tally = Tally()
     keys = parse_keys(batch.keys)
     asked = selection.of(batch, keys)
-    tally.add(batch, keys, asked, commit_rows(batch, asked), generation_rows(batch, asked))
+    rows = commit_rows(batch, asked), generation_rows(batch, asked), epoch_rows(batch, asked, {})
+    tally.add(batch, keys, asked, *rows)
     return tally.row(Part(3, 0, len(batch)), len(batch))
 
 
@@ -285,43 +371,44 @@ def mixed() -> Records:
         (written.group_key("a"), group),
         (written.group_key("b"), None),
         (written.group_key("b"), group[:-1]),
-        (written.group_key("a", 3), b"\0\0"),
-        (written.group_key("a", 3), None),
+        (written.group_key("a", 4), b"\0\0"),
+        (written.group_key("a", 4), None),
         (written.group_key("a", 99), b"\0\0"),
+        (written.group_key("a", 3), b"\0\1"),
+        (written.member_key(8, "b", "m"), CURRENT),
+        (written.member_key(5, "b", "m"), None),
         (b"\0", value),
     )
 
 
 def test_the_account_names_what_was_not_understood():
     row = counted(mixed())
-    assert (row.n_records, row.n_commits, row.n_generations, row.n_tombstones) == (10, 3, 3, 2)
-    assert (row.n_errors, row.n_other, row.n_outside, row.n_unreadable) == (2, 3, 0, 1)
-    assert row.others == ("3 ConsumerGroupMetadata: 2", "99 unknown: 1")
+    assert (row.n_records, row.n_commits, row.n_generations, row.n_tombstones) == (13, 3, 3, 3)
+    assert (row.n_epochs, row.n_errors, row.n_other, row.n_outside, row.n_unreadable) == (3, 3, 3, 0, 1)
+    assert row.others == ("4 ConsumerGroupPartitionMetadata: 2", "99 unknown: 1")
     assert set(row.problems) == {
         "version 9 of a commit's value is not known: 1",
         "the value ends too early: 1",
         "the key can't be decoded: 1",
+        "version 1 of a value of type 3 ConsumerGroupMetadata is not known: 1",
     }
 
 
 @pytest.mark.parametrize(
-    ("selection", "n_commits", "n_generations"),
+    ("selection", "counts"),
     [
-        (Selection("a"), 2, 1),
-        (Selection("a|b", 1000, 1001), 3, 3),
-        (Selection(None, 1001), 0, 0),
-        (Selection(None, None, 1000), 0, 0),
-        (Selection("."), 3, 3),
-        (Selection("a."), 0, 0),
+        (Selection("a"), (2, 1, 1)),
+        (Selection("a|b", 1000, 1001), (3, 3, 3)),
+        (Selection(None, 1001), (0, 0, 0)),
+        (Selection(None, None, 1000), (0, 0, 0)),
+        (Selection("."), (3, 3, 3)),
+        (Selection("a."), (0, 0, 0)),
     ],
 )
-def test_only_the_groups_and_times_asked_for(selection, n_commits, n_generations):
+def test_only_the_groups_and_times_asked_for(selection, counts):
     row = counted(mixed(), selection)
-    assert (row.n_commits, row.n_generations, row.n_outside) == (
-        n_commits,
-        n_generations,
-        6 - n_commits - n_generations,
-    )
+    assert (row.n_commits, row.n_generations, row.n_epochs) == counts
+    assert row.n_outside == 9 - sum(counts)
     assert row.n_other + row.n_unreadable == 4
 
 
@@ -333,11 +420,14 @@ def test_a_record_of_unknown_time_is_of_no_time():
 
 def test_verifying_tells_what_was_not_read():
     good = tables.OFFSETS_PARTITIONS.from_rows([counted(records((written.commit_key("a", "t", 0), None)))])
-    told = verify_offsets_topic(OffsetsTopic(None, None, pl.DataFrame(good)))
-    assert told.startswith("1 of 1 partitions, 1 records: 1 offset commits, 0 group generations, 1 of them tombstones")
+    said = verify_offsets_topic(OffsetsTopic(None, None, None, pl.DataFrame(good)))
+    assert said.startswith(
+        "1 of 1 partitions, 1 records: 1 offset commits, 0 group generations, 0 records of KIP-848 groups, "
+        "1 of them tombstones"
+    )
     rows = [counted(mixed()), unread(4, "no leader", Part(4, 0, 9))]
     with pytest.raises(PartialRead, match=r"1 of 2 partitions.*Partition 4: no leader\..*the key can't be decoded: 1"):
-        verify_offsets_topic(OffsetsTopic(None, None, pl.DataFrame(tables.OFFSETS_PARTITIONS.from_rows(rows))))
+        verify_offsets_topic(OffsetsTopic(None, None, None, pl.DataFrame(tables.OFFSETS_PARTITIONS.from_rows(rows))))
 
 
 def test_no_secret_goes_to_spark(tmp_path, monkeypatch):
@@ -349,8 +439,9 @@ mechanism = "PLAIN"\nusername = "u"\npassword = { env = "THE_PASSWORD" }"""
     monkeypatch.setenv("THE_PASSWORD", "hush-hush")
     reading = tasks.Reading(load_profile(file=tmp_path / "offramp.toml"), "t", (Part(0, 0, 9),), Selection())
     assert "hush-hush" in reader_settings(reading.profile).values()
-    for task in (tasks.account, tasks.commits, tasks.generations):
-        sent = cloudpickle.dumps(task(reading))
+    by_task = [task(reading) for task in (tasks.account, tasks.commits, tasks.generations)]
+    for task in (*by_task, tasks.epochs(reading, NAMES)):
+        sent = cloudpickle.dumps(task)
         assert b"THE_PASSWORD" in sent
         assert b"hush" not in sent
     monkeypatch.delenv("THE_PASSWORD")

@@ -18,6 +18,7 @@ from kit.rebalance_charts import churn_chart, rebalance_timeline
 from kit.rebalances import MAX_SENTENCES, Rebalances, moment, read_rebalances
 from tests.unit.test_topic_rebalances import AT, stored
 
+NO_EPOCHS = pl.DataFrame(tables.GROUP_EPOCHS.schema.empty_table())
 START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
 
 
@@ -58,7 +59,7 @@ TOPIC = stored(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"], "b-1
 
 
 def found(events: pl.DataFrame, records: pl.DataFrame) -> list[tuple[str, str | None]]:
-    return source_differences(events, records).select("finding", "consumer").rows()
+    return source_differences(events, records, NO_EPOCHS).select("finding", "consumer").rows()
 
 
 def test_two_sources_that_agree():
@@ -85,7 +86,7 @@ def test_two_sources_that_agree():
 )
 def test_what_differs_is_named(records, differences):
     assert found(LOGS, records) == differences
-    sentences = source_differences(LOGS, records)["sentence"].to_list()
+    sentences = source_differences(LOGS, records, NO_EPOCHS)["sentence"].to_list()
     assert all(sentence.startswith("Group g: generation ") for sentence in sentences)
 
 
@@ -179,10 +180,10 @@ def test_nothing_to_read_is_refused():
 
 def test_a_long_story_is_cut_and_keeps_what_stands_out():
     many = logged(*(line for number in range(600) for line in rebalance("a", number * 10, number + 1, ["t-0"])))
-    findings = source_differences(many, TOPIC)
+    findings = source_differences(many, TOPIC, NO_EPOCHS)
     nothing = topic_rebalances(TOPIC.head(0))
     story = Rebalances(
-        member_rebalances(many), rebalances(many), nothing, findings, pl.DataFrame(), many, TOPIC, None, None
+        member_rebalances(many), rebalances(many), nothing, findings, pl.DataFrame(), many, TOPIC, NO_EPOCHS, None, None
     ).told()
     assert len(story) == MAX_SENTENCES + 1
     assert any("more sentences are left out: name a group, or less time" in each for each in story)

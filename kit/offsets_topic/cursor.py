@@ -1,0 +1,73 @@
+"""One value, read field by field from its front: for records that are rare enough to be decoded one by one."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Unread(Exception):
+    """The value can't be decoded; why, for the row."""
+
+
+@dataclass
+class Cursor:
+    """Reads a value from its front; every step raises ``Unread`` where it is cut or odd."""
+
+    octets: bytes
+    is_flexible: bool = False
+    at: int = 0
+
+    def number(self, kind: str) -> int:
+        try:
+            (found,) = struct.unpack_from(kind, self.octets, self.at)
+        except struct.error:
+            raise Unread("the value ends too early") from None
+        self.at += struct.calcsize(kind)
+        return int(found)
+
+    def uvarint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            octet = self.number(">B")
+            value |= (octet & 0x7F) << shift
+            if octet < 0x80:
+                return value
+        raise Unread("the value has a number that never ends")
+
+    def length(self, kind: str) -> int:
+        return self.uvarint() - 1 if self.is_flexible else self.number(kind)
+
+    def octet_string(self, kind: str = ">i") -> bytes | None:
+        length = self.length(kind)
+        return None if length < 0 else self.take(length)
+
+    def take(self, length: int) -> bytes:
+        found = self.octets[self.at : self.at + length]
+        if len(found) < length:
+            raise Unread("the value ends too early")
+        self.at += length
+        return found
+
+    def text(self) -> str | None:
+        found = self.octet_string(">h")
+        try:
+            return None if found is None else found.decode()
+        except UnicodeDecodeError:
+            raise Unread("the value has a text that is no UTF-8") from None
+
+    def skip_tags(self) -> None:
+        for _ in range(self.uvarint() if self.is_flexible else 0):
+            self.uvarint()
+            self.take(self.uvarint())
+
+
+def time_of(ms: int) -> datetime | None:
+    """Epoch milliseconds → UTC; None where negative, and where no calendar has it."""
+    try:
+        return None if ms < 0 else _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return None
