@@ -21,6 +21,8 @@ LONG_MS = 60_000
 """A join or a sync that takes longer is shown."""
 UNREACHED_MS = 10_000
 """To look for the coordinator for so long is usual: a starting client has no connection yet."""
+KEEPS_POSITIONS = "kafka-python"
+"""This client goes on where it was with what it had before a rebalance; others ask again."""
 
 
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
@@ -116,7 +118,8 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
     found = []
     for row in members.filter(pl.col("fetched").is_not_null() & pl.col("ended_at").is_not_null()).rows(named=True):
         located = {position.rpartition("@")[0] for position in row["positions"]} | set(row["without_offset"])
-        missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located)
+        kept = set(row["revoked"] or ()) if row["source"] == KEEPS_POSITIONS else set()
+        missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located - kept)
         if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
             text = (
                 f"{row['consumer']} was assigned {listed(missing)} in generation {row['generation']} and did not ask "

@@ -160,7 +160,9 @@ def source_of(message: Column, logger: Column, layout: Column) -> Column:
         r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
     )
     is_rdkafka = (layout == wordings.LIBRDKAFKA) | message.rlike(r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
-    is_python = logger.rlike(r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client)")
+    is_python = logger.rlike(
+        r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
+    )
     return (
         F.when(is_rdkafka, wordings.LIBRDKAFKA)
         .when(message.startswith("[Consumer "), wordings.JAVA)

@@ -107,6 +107,19 @@ sync_failed|1.3+|Unexpected error from SyncGroup
 leaving|2.2+|Sending LeaveGroupRequest
 context|2.2+|Received LeaveGroupResponse
 heartbeat_sent|2.2+|Sending HeartbeatRequest
+context|3.0|node={}] Sending request
+context|3.0|node={}] Send:
+context|3.0|node={}] Received response
+context|3.0|node={}] Recv:
+context|3.0|<KafkaConnection node_id=
+context|3.0|<KafkaTCPTransport 
+context|3.0|Initializing connection for node_id
+context|3.0|Coordinator for GROUP/
+context|3.0|Updating coordinator for GROUP/
+context|3.0|Bootstrap complete: ClusterMetadata(
+context|3.0|Updated metadata: ClusterMetadata(
+context|1.4+|Added sensor with name
+context|3.0|poll: timeout during coordinator.poll()
 context|1.3+|Skipping heartbeat
 context|2.2+|Treating RebalanceInProgressError
 context|1.3+|Starting heartbeat loop

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +16,10 @@ from kazoo.exceptions import NoNodeError
 
 from kit.errors import LabError
 from kit.lab import Lab, jars
-from kit.lab.consumers import Consumer
+from kit.lab.consumers import Consumer, consumption_file
 from kit.lab.java_members import JavaMember, launch
 from kit.lab.process import wait_until
+from tests.interop import kafka_python_member
 
 TOPIC = "clicks.eu-west"
 PARTITIONS = 4
@@ -94,6 +97,19 @@ def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
     return _spoken(group, start)
 
 
+def kafka_python(lab: Lab) -> Cast:
+    group = "kafka-python"
+
+    def start(name: str) -> Consumer:
+        client_id = f"{group}-{name}"
+        record, events = consumption_file(lab.folder, client_id), lab.folder / f"{client_id}.events"
+        spec = {"bootstrap_servers": lab.bootstrap_servers, "group": group, "client_id": client_id, "topic": TOPIC}
+        command = [sys.executable, "-P", kafka_python_member.__file__, json.dumps(spec | {"record": str(record)})]
+        return Consumer(client_id, group, "new", lab.ward.start(client_id, command, output=events), record, events)
+
+    return _spoken(group, start)
+
+
 def old(lab: Lab, zookeeper: KazooClient, version: str) -> Cast:
     group = f"old.{version}"
     return Cast(
@@ -163,6 +179,7 @@ def on_zookeeper(lab: Lab, zookeeper: KazooClient) -> list[Cast]:
         java(lab, "3.9.1", "kafka", "-info", COOPERATIVE, level="INFO"),
         rdkafka(lab, "eager", "range"),
         rdkafka(lab, "cooperative", "cooperative-sticky"),
+        kafka_python(lab),
         *[old(lab, zookeeper, version) for version in jars.OLD_CONSUMERS],
     ]
 

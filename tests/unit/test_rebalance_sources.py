@@ -151,6 +151,15 @@ def test_partitions_that_nobody_fetches():
     assert "not_fetched" not in set(log_findings(logged(*both))["finding"])
 
 
+@pytest.mark.parametrize(("source", "is_found"), [("java", True), ("kafka-python", False)])
+def test_kafka_python_goes_on_where_it_was(source, is_found):
+    asked_again = ("a", 15, "offsets_fetching", {"partitions": ["t-1"]})
+    revoked = ("a", 10, "revoked", {"partitions": ["t-0"]})
+    lines = [*rebalance("a", 0, 1, ["t-0"]), revoked, *rebalance("a", 10, 2, ["t-0", "t-1"]), asked_again]
+    events = logged(*lines, *rebalance("b", 60, 3, [])).with_columns(source=pl.lit(source))
+    assert ("not_fetched" in set(log_findings(events)["finding"])) == is_found
+
+
 def test_pictures_show_each_member_phase_and_generation():
     drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS), rebalances(LOGS))))
     for text in ("joining", "syncing", "holding", ">a<", ">b<", ">1<", ">2<"):
