@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from confluent_kafka import Message, Producer
 
-TICK_SECONDS = 0.05
+TICK_SECONDS = 0.1
 stopping = threading.Event()
 
 

@@ -149,8 +149,13 @@ def test_conditions_are_as_named(fleet_lab):
     assert len(truth.stopped.records()) == silent
 
 
-def test_the_demos_migration_there_and_back(profile_file, tmp_path):
-    """The last of this file: the group's members are others afterwards."""
+def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path):
+    """The last of this file: the group's members are others afterwards, and those of the other groups have ended."""
+    truth, _ = fleet_lab
+    others = [group for name, group in truth.groups.items() if name != fleet.MIGRATED.group]
+    for process in {member.process for group in others for member in (*group.old, *group.new)}:
+        process.kill()
+    truth.producer.stop()
     told: list[str] = []
     profile = load_profile(file=profile_file)
     proof = migrate_and_prove(profile, tmp_path / "runs", told.append).summary.row(0, named=True)
