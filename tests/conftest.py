@@ -1,4 +1,4 @@
-"""How real tests are shared out by ``pytest -n … --dist loadgroup --no-loadscope-reorder``."""
+"""Which tests ``make check`` leaves out, and how the others are shared out by ``pytest --dist loadgroup``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
+REAL = ("interop", "servers", "notebooks", "browser")
+"""Folders of tests on real servers: all of them are slow."""
 LONGEST = (
     "notebooks/test_report.py",
     "notebooks/test_nbval.py",
     "notebooks/test_explore.py",
     "browser/test_browser.py",
     "notebooks/test_runbook.py",
-    "servers/test_fleet.py",
-    "servers/test_spark_modes.py",
     "interop/test_migrate_group.py",
     "interop/test_migrate_faults.py",
+    "servers/test_spark_modes.py",
     "browser/test_wizard.py",
+    "interop/test_migration.py",
+    "servers/test_fleet.py",
+    "servers/test_migrate_offsets.py",
+    "interop/test_client_logs.py",
+    "property/test_analyze_engines.py",
+    "property/test_exclusivity_properties.py",
     "notebooks/test_runbook_fleet.py",
     "browser/test_fleet_wizard.py",
 )
@@ -29,6 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one file, or of one named group, run in one process: they share servers."""
     items.sort(key=_rank)  # the order within a file stays
     for item in items:
+        if _file(item).startswith(REAL):
+            item.add_marker("slow")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(_file(item)))
 
