@@ -57,7 +57,8 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m slow tests
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/property tests/interop tests/servers
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 
 soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600

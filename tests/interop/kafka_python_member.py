@@ -48,7 +48,7 @@ def main(spec: dict) -> None:
     consumer.subscribe([spec["topic"]], listener=Telling())
     with Path(spec["record"]).open("a", encoding="utf-8", buffering=1) as lines:
         while not stopping:
-            for records in consumer.poll(timeout_ms=200).values():
+            for records in consumer.poll(timeout_ms=2000).values():
                 for record in records:
                     place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
                     handed = {"at_ms": time.time_ns() // 1_000_000, "consumer": spec["client_id"], **place}

@@ -34,9 +34,10 @@ from tests.interop import log_scenes
 from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
 from tests.property.conftest import spark  # noqa: F401
 
+KAFKA_PYTHON = "kafka-python"
 CLASSIC = [
     "java.0.9.0.1", "java.0.10.2.2", "java.1.1.1", "java.2.8.2", "java.3.9.1", "java.4.1.1", "java-info.3.9.1",
-    "java-kraft.4.1.1", "rdkafka.eager", "rdkafka.cooperative", "kafka-python",
+    "java-kraft.4.1.1", "rdkafka.eager", "rdkafka.cooperative", KAFKA_PYTHON,
 ]  # fmt: skip
 NEW = ["java-new.4.1.1", "java-new.3.9.1", "rdkafka.new"]
 pytestmark = pytest.mark.timeout(900)
@@ -77,6 +78,11 @@ class Played:
         """Whether members were, or nearly were: then a commit came with an old epoch."""
         stale = pl.col("text").str.contains("stale member epoch|member epoch is stale")
         return self.thrown_out(group) > 0 or not self.clients.filter(stale, pl.col("group_id") == group).is_empty()
+
+    def is_cut_off(self, group: str) -> bool:
+        """Whether a poll of kafka-python's ended in the midst of a rebalance: then its member hears no answer to it."""
+        logs = [log.read_text() for log in self.casts[group].logs] if group == KAFKA_PYTHON else []
+        return any("timeout in ensure_active_group" in log for log in logs)
 
     def log(self, group: str, name: str) -> Path:
         return self.folder / self.casts[group].members[name].process.log.name
@@ -164,6 +170,8 @@ def test_members_and_their_partitions_are_those_stored(played: Played, group: st
     assert len(told) + len(unheard) == len(rows)
     members = played.stored.filter(pl.col("group_id") == group, pl.col("n_members") > 0).rows(named=True)
     stored = {(row["generation"], row["member_id"]): numbers(row["assigned"]) for row in members}
+    if played.is_cut_off(group):
+        unheard = stored.keys() - told.keys()
     assert told == {member: owned for member, owned in stored.items() if member not in unheard}
     assert len({generation for generation, _ in stored}) >= 5
 
@@ -174,7 +182,10 @@ def test_generations_are_those_stored(played: Played, group: str) -> None:
     of_group = pl.col("group_id") == group
     told = played.generations.filter(of_group).select(facts)
     stored = topic_rebalances(played.stored).filter(of_group, pl.col("members").list.len() > 0).select(facts)
-    assert told.rows() == stored.rows()
+    if played.is_cut_off(group):
+        assert set(told["generation"]) <= set(stored["generation"])
+    else:
+        assert told.rows() == stored.rows()
 
 
 @pytest.mark.parametrize("group", CLASSIC)
@@ -192,7 +203,8 @@ def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> Non
 def test_the_two_sources_agree(played: Played) -> None:
     assert set(played.stored["group_id"]) == set(CLASSIC)
     assert set(played.epochs["group_id"]) == set(NEW)
-    assert source_differences(played.clients, played.stored, played.epochs)["sentence"].to_list() == []
+    heard = played.stored.filter(pl.col("group_id").is_in([each for each in CLASSIC if not played.is_cut_off(each)]))
+    assert source_differences(played.clients, heard, played.epochs)["sentence"].to_list() == []
     assert source_differences(played.brokers, played.stored, played.epochs)["sentence"].to_list() == []
 
 
@@ -279,7 +291,7 @@ def test_nothing_is_found_that_was_not(played: Played, group: str) -> None:
     found = log_findings(played.clients).filter(pl.col("group_id") == group)
     late = {"evicted", "commit_failed"} if played.is_late(group) else set()
     # Its poll may end before the commit that it waits for ahead of a rebalance.
-    cut_off = {"commit_failed"} if group == "kafka-python" else set()
+    cut_off = {"commit_failed", "skipped_generation"} if played.is_cut_off(group) else set()
     assert set(found["finding"]) <= {"storm", "offset_reset"} | late | cut_off, found["sentence"].to_list()
 
 
