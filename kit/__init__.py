@@ -1,4 +1,4 @@
-"""Kafka consumer groups in ZooKeeper and in Kafka: read, analysed, and later moved.
+"""Kafka consumer groups in ZooKeeper and in Kafka: read, analysed and moved.
 
 What a notebook needs::
 

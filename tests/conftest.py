@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Beside tests on real servers all is slow at times, and that is no finding.
+settings.register_profile("offramp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("offramp")
 
 TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")

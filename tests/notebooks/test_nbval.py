@@ -1,4 +1,4 @@
-"""The notebooks that need no group or run named run from their defaults, cell by cell, under nbval."""
+"""The notebooks for exploring run from their defaults, cell by cell, under nbval."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tests.notebooks.shop import NOTEBOOKS
 
 pytestmark = pytest.mark.xdist_group("shop")
 
-FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb", "report/groups.ipynb")]
-"""The others have no safe default: the tests of the runbooks give them what they need first."""
+FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb")]
+"""Reports run by papermill (``test_report``); the runbooks have no safe default: their tests give them one first."""
 
 
 @pytest.mark.timeout(nbval.RUN_SECONDS + 20)
