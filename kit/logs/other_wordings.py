@@ -112,7 +112,7 @@ context|3.0|node={}] Send:
 context|3.0|node={}] Received response
 context|3.0|node={}] Recv:
 context|3.0|<KafkaConnection node_id=
-context|3.0|<KafkaTCPTransport 
+context|3.0|<KafkaTCPTransport
 context|3.0|Initializing connection for node_id
 context|3.0|Coordinator for GROUP/
 context|3.0|Updating coordinator for GROUP/
