@@ -22,6 +22,8 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     # Otherwise every Column asks Java some things more, to name the line that made it: a quarter of a plan's time.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # A hundred by default: a notebook's plans push each other out, and are compiled anew at every run.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",
@@ -60,5 +62,7 @@ def start(settings: SparkSettings, app_name: str) -> SparkSession:
 
 
 def _java_options() -> str:
-    options = ("-XX:+UseSerialGC", f"-Dlog4j2.configurationFile=file:{_LOGGING}", *spark_archive.java_options())
+    # Spark writes methods that are longer than what Java would compile: they would be interpreted row by row.
+    own = ("-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods", f"-Dlog4j2.configurationFile=file:{_LOGGING}")
+    options = (*own, *spark_archive.java_options())
     return " ".join(shlex.quote(option) for option in options)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from pyspark.sql import functions as F
 
 from kit import tables
 from kit.errors import PartialRead
-from kit.logs import wordings
+from kit.logs import sql, wordings
 from kit.rebalance_model import LogFile
 
 if TYPE_CHECKING:
@@ -32,18 +31,17 @@ _COUNTS = ("n_events", "n_context", "n_unknown")
 
 def accounts(records: DataFrame) -> dict[str, dict[str, Any]]:
     """What each file told, if it told anything of interest."""
-    is_context = F.col("kind") == wordings.CONTEXT
     count = {
-        "n_events": F.count_if(F.col("kind").isNotNull() & ~is_context),
-        "n_context": F.count_if(is_context),
-        "n_unknown": F.count_if("is_unknown"),
-        "layouts": F.collect_set("layout"),
-        "n_times_back": F.count_if("goes_back"),
-        "first_at": F.min("observed_at"),
-        "last_at": F.max("observed_at"),
-        "n_unzoned": F.count_if(F.col("local_at").isNotNull() & F.col("observed_at").isNull()),
+        "n_events": f"count_if(kind != '{wordings.CONTEXT}')",
+        "n_context": f"count_if(kind = '{wordings.CONTEXT}')",
+        "n_unknown": "count_if(is_unknown)",
+        "layouts": "collect_set(layout)",
+        "n_times_back": "count_if(goes_back)",
+        "first_at": "min(observed_at)",
+        "last_at": "max(observed_at)",
+        "n_unzoned": "count_if(local_at IS NOT NULL AND observed_at IS NULL)",
     }
-    found = records.groupBy("file").agg(*[value.alias(name) for name, value in count.items()])
+    found = sql.through(records, f"|> AGGREGATE {', '.join(sql.named(count))} GROUP BY file")
     return {row["file"]: row for row in pl.DataFrame(found.toArrow()).iter_rows(named=True)}
 
 

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F
 
 from kit import tables
 from kit.errors import InputError
-from kit.logs import accounts, fields, layouts, wordings
-from kit.logs.lines import load_lines
+from kit.logs import accounts, fields, layouts, lines, sql, wordings
 from kit.logs.records import records_of_interest
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _CUT = 2000
 _SPARK_TYPES = {"string": "string", "int64": "bigint", "int32": "int", "timestamp[us, tz=UTC]": "timestamp"}
@@ -53,10 +51,11 @@ def read_client_logs(
         raise InputError(f"there is no layout {layout!r}; there are {', '.join(layouts.NAMES)}")
     _check_zone(spark, zone)
     wanted = [paths] if isinstance(paths, str) else list(paths)
-    lines = load_lines(spark, wanted)
-    records = records_of_interest(lines.sifted, layout, zone)
-    found = accounts.accounts(records)
-    files = accounts.log_files(found, lines.n_lines, lines.damaged, lines.odd - set(found), layout)
+    sifted = lines.sifted(spark, wanted)
+    read = lines.read_lines(sifted)
+    records = records_of_interest(sifted, layout, zone)
+    told = accounts.accounts(records)
+    files = accounts.log_files(told, read.n_lines, read.damaged, read.odd - set(told), layout)
     return ClientLogs(_events(records), _unknown(records), files)
 
 
@@ -72,54 +71,48 @@ def verify_logs(logs: ClientLogs) -> str:
 def _check_zone(spark: SparkSession, zone: str | None) -> None:
     if zone is None:
         return
+    some_time = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
     try:
-        spark.range(1).select(F.convert_timezone(F.lit(zone), F.lit("UTC"), F.localtimestamp())).collect()
+        spark.sql(f"SELECT {layouts.utc_at(some_time, ':zone')}", {"zone": zone}).collect()
     except PySparkException as error:
         raise InputError(f"there is no time zone {zone!r}: say one like Europe/Paris or +05:30") from error
 
 
-def _events(classified: DataFrame) -> DataFrame:
-    events = classified.where(F.col("kind").isNotNull() & (F.col("kind") != wordings.CONTEXT))
-    events = events.withColumns(_columns({**fields.consumer_prefix("message"), "old": fields.old_consumer("message")}))
-    events = events.withColumn("member_id", F.expr(f"coalesce({fields.member_of('told')}, old)"))
-    kind, none = F.col("kind"), F.array().cast("array<string>")
-    listed = F.when(F.size("listed") > 0, F.sort_array("listed")).when(kind == "group_assignment", none)
-    partitions = F.coalesce(listed, fields.partitions_of(F.col("told"), kind))
-    wanted = {
-        **_columns(
-            {
-                "client_id": f"coalesce(client_id, {fields.client_of('raw', 'member_id')})",
-                "group_id": f"coalesce(prefix_group, {fields.group_of('told')}, "
-                f"{fields.old_group('coalesce(old, member_id)')})",
-                "generation": fields.generation_of("told"),
-                "leader_id": fields.leader_of("told"),
-                "assignor": fields.assignor_of("told"),
-                "coordinator": fields.coordinator_of("told"),
-                "coordinator_id": fields.coordinator_id_of("told"),
-                "offset": fields.offset_of("told"),
-                "reason": fields.reason_of("told"),
-                "text": f"substring(trim(raw), 1, {_CUT})",
-            }
-        ),
-        "partitions": F.when(kind.isin("assignment_diff", "reconciling"), F.col("added")).otherwise(partitions),
-        "owned_before": F.col("owned"),
-        "owned_after": F.col("assigned"),
+def _events(records: DataFrame) -> DataFrame:
+    events = records.where(f"kind != '{wordings.CONTEXT}'")
+    events = events.selectExpr(
+        "*", *sql.named(fields.consumer_prefix("message")), f"{fields.old_consumer('message')} AS old"
+    )
+    events = events.selectExpr("*", f"coalesce({fields.member_of('told')}, old) AS member_id")
+    listed = "if(size(listed) > 0, sort_array(listed), if(kind = 'group_assignment', array(), NULL))"
+    partitions = f"coalesce({listed}, {fields.partitions_of('told', 'kind')})"
+    told = {
+        "client_id": f"coalesce(prefix_client, {fields.client_of('raw', 'member_id')})",
+        "group_id": f"coalesce(prefix_group, {fields.group_of('told')}, "
+        f"{fields.old_group('coalesce(old, member_id)')})",
+        "generation": fields.generation_of("told"),
+        "leader_id": fields.leader_of("told"),
+        "assignor": fields.assignor_of("told"),
+        "coordinator": fields.coordinator_of("told"),
+        "coordinator_id": fields.coordinator_id_of("told"),
+        "offset": fields.offset_of("told"),
+        "reason": fields.reason_of("told"),
+        "text": f"substring(trim(raw), 1, {_CUT})",
+        "partitions": f"if(kind IN ('assignment_diff', 'reconciling'), added, {partitions})",
+        "owned_before": "owned",
+        "owned_after": "assigned",
     }
-    events = events.withColumns(wanted)
-    return events.select(*[_typed(field.name, str(field.type)) for field in tables.LOG_EVENTS.schema])
+    types = {field.name: _spark_type(str(field.type)) for field in tables.LOG_EVENTS.schema}
+    return events.selectExpr(*[f"cast({told.get(name, name)} AS {type_}) AS {name}" for name, type_ in types.items()])
 
 
-def _columns(texts: dict[str, str]) -> dict[str, Column]:
-    return {name: F.expr(text) for name, text in texts.items()}
+def _spark_type(arrow: str) -> str:
+    return "array<string>" if arrow.startswith("list") else _SPARK_TYPES[arrow]
 
 
-def _typed(name: str, arrow: str) -> Column:
-    spark = "array<string>" if arrow.startswith("list") else _SPARK_TYPES[arrow]
-    return F.col(name).cast(spark).alias(name)
-
-
-def _unknown(classified: DataFrame) -> DataFrame:
+def _unknown(records: DataFrame) -> DataFrame:
     """``wording``: the text with ids and numbers left out, to count by."""
-    worded = F.substring(F.regexp_replace(F.regexp_replace("told", fields.UUID, "…"), r"\d+", "…"), 1, 120)
-    lines = classified.where("is_unknown").withColumns({"wording": worded, "text": F.substring("raw", 1, _CUT)})
+    worded = sql.replaced(sql.replaced("told", fields.UUID, "…"), r"\d+", "…")
+    lines = records.where("is_unknown")
+    lines = lines.selectExpr("*", f"substring({worded}, 1, 120) AS wording", f"substring(raw, 1, {_CUT}) AS text")
     return lines.select(*tables.LOG_LINES.schema.names)

@@ -1,20 +1,14 @@
 """Ids, partitions, offsets and reasons in a message; what a message does not say is null.
 
-Those with many patterns are texts of SQL about a column that is named (``kit.logs.sql`` says why). Every pattern stops
-where the value's own syntax ends, so that text pasted behind a record doesn't run into a value.
+All are expressions of SQL about expressions. Every pattern stops where the value's own syntax ends, so that text pasted
+behind a record doesn't run into a value.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from kit.logs import sql, wordings
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 CONSUMER_PREFIX = r"^\[Consumer (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
@@ -137,6 +131,24 @@ _OFFSETS = (
     r"at offset (\d+)",
     r"offset (\d+)",
 )
+_BROKERS_CLASS = r"coordinator\.(?:group\.)?Group|k\.c\.g?\.?Group"
+_NEW_BROKER_PREFIX = (
+    r"^\[(?:Group(?:Id)? |ExpirationReaper-|(?:Transaction|Share)Coordinator |\w+-coordinator-|broker-\d"
+    r"|NodeToController|BrokerLifecycleManager |QuorumController )"
+)
+_OLD_CLASS = r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
+_PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
+_LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
+_SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
+_SPELLED = (
+    (r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "$1-$2"),
+    (r"\bpartition (\d+) for topic ([\w.-]+)", "partition $2-$1"),
+    (r"(?<![\w.-])([\w.-]++)(?:\([\w-]+\))? ?\[(\d+)\]", "$1-$2"),
+)
+_LIST = r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
+_ONE = r"(?:^(?=\S+: offset reset)|(?:partitions?|failed for|Response:|owned|claim) )([\w.-]+-\d+)(?![\w-])"
+_COUNTED = r"of \d+ partition\(s\)|for \d+ pending"
+"""librdkafka counts there and lists in lines of their own."""
 
 
 def first_of(text: str, patterns: tuple[str, ...]) -> str:
@@ -149,57 +161,52 @@ def without_client_prefix(message: str) -> str:
     return sql.without(message, (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX))
 
 
-def source_of(message: Column, logger: Column, layout: Column) -> Column:
+def source_of(message: str, logger: str, layout: str) -> str:
     """Which kind of client or server prints so: one of ``wordings``' sources."""
-    is_broker = message.rlike(BROKER_PREFIX) | logger.rlike(r"coordinator\.(?:group\.)?Group|k\.c\.g?\.?Group")
-    is_new_broker = message.rlike(
-        r"^\[(?:Group(?:Id)? |ExpirationReaper-|(?:Transaction|Share)Coordinator |\w+-coordinator-|broker-\d"
-        r"|NodeToController|BrokerLifecycleManager |QuorumController )"
+
+    def is_like(text: str, pattern: str) -> str:
+        return f"{text} RLIKE {sql.regex(pattern)}"
+
+    is_broker = is_like(message, BROKER_PREFIX) + " OR " + is_like(logger, _BROKERS_CLASS)
+    is_new_broker = is_like(message, _NEW_BROKER_PREFIX)
+    is_old = (
+        is_like(message, rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following")
+        + " OR "
+        + is_like(logger, _OLD_CLASS)
     )
-    is_old = message.rlike(rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following") | logger.rlike(
-        r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
-    )
-    is_rdkafka = (layout == wordings.LIBRDKAFKA) | message.rlike(r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
-    is_python = logger.rlike(
-        r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
-    )
-    return (
-        F.when(is_rdkafka, wordings.LIBRDKAFKA)
-        .when(message.startswith("[Consumer "), wordings.JAVA)
-        .when(is_broker | is_new_broker, wordings.BROKER)
-        .when(is_python, wordings.PYTHON)
-        .when(is_old, wordings.OLD_CONSUMER)
-        .otherwise(wordings.JAVA)
-    )
+    is_rdkafka = f"{layout} = '{wordings.LIBRDKAFKA}' OR " + is_like(message, r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
+    return f"""CASE
+        WHEN {is_rdkafka} THEN '{wordings.LIBRDKAFKA}'
+        WHEN startswith({message}, '[Consumer ') THEN '{wordings.JAVA}'
+        WHEN {is_broker} OR {is_new_broker} THEN '{wordings.BROKER}'
+        WHEN {is_like(logger, _PYTHONS_MODULE)} THEN '{wordings.PYTHON}'
+        WHEN {is_old} THEN '{wordings.OLD_CONSUMER}'
+        ELSE '{wordings.JAVA}' END"""
 
 
-def kind_of(message: Column, source: Column) -> Column:
+def kind_of(message: str, source: str) -> str:
     """The kind of event of the first wording that fits; null: the wording isn't known."""
-    kinds = [F.when(source == name, _kind(message, known)) for name, known in wordings.BY_SOURCE.items()]
-    return F.coalesce(*kinds)
+    kinds = [f"WHEN '{name}' THEN {_kind(message, known)}" for name, known in wordings.BY_SOURCE.items()]
+    return f"CASE {source} {' '.join(kinds)} END"
 
 
-def _kind(message: Column, known: list[wordings.Wording]) -> Column:
-    """A constant array that is searched: as so many conditions, Spark's compiler gives up on it."""
-    table = [{"head": wording.head, "parts": wording.parts, "kind": wording.kind} for wording in known]
-    rows = F.from_json(F.lit(json.dumps(table)), "array<struct<head string, parts array<string>, kind string>>")
-    fitting = F.filter(rows, lambda wording: message.startswith(wording["head"]) & _has_parts(message, wording))
-    return F.get(fitting, F.lit(0))["kind"]
+def _kind(message: str, known: list[wordings.Wording]) -> str:
+    """A constant array that is searched: as so many conditions, Spark's compiler gives up on it.
 
-
-def _has_parts(message: Column, wording: Column) -> Column:
-    """Whether each part is found behind the one before it."""
-
-    def behind(end: Column, part: Column) -> Column:
-        start = F.call_function("locate", part, message, end)
-        return F.when(start > 0, start + F.length(part)).otherwise(0)
-
-    return F.aggregate(wording["parts"], F.length(wording["head"]) + 1, behind) > 0
+    Lambdas of Python's would get new names, hence newly compiled code, at every read.
+    """
+    table = json.dumps([{"head": each.head, "parts": each.parts, "kind": each.kind} for each in known])
+    known_rows = f"from_json({sql.json(table)}, 'array<struct<head string, parts array<string>, kind string>>')"
+    start = f"locate(part, {message}, end)"
+    # Each part stands behind the one before; 0: it does not.
+    behind = f"(end, part) -> if({start} > 0, {start} + length(part), 0)"
+    fits = f"startswith({message}, known.head) AND aggregate(known.parts, length(known.head) + 1, {behind}) > 0"
+    return f"get(filter({known_rows}, known -> {fits}), 0).kind"
 
 
 def consumer_prefix(message: str) -> dict[str, str]:
     """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null is no group."""
-    parts = {"group_instance_id": 1, "client_id": 2, "prefix_group": 3}
+    parts = {"group_instance_id": 1, "prefix_client": 2, "prefix_group": 3}
     found = {name: sql.extracted(message, CONSUMER_PREFIX, n) for name, n in parts.items()}
     return found | {"prefix_group": f"nullif({found['prefix_group']}, 'null')"}
 
@@ -263,18 +270,14 @@ def coordinator_id_of(message: str) -> str:
     return f"cast(if({printed} > {_FIRST_COORDINATOR_NODE}, {_COORDINATOR_NODE} - {printed}, {printed}) AS int)"
 
 
-def partitions_of(message: Column, kind: Column) -> Column:
+def partitions_of(message: str, kind: str) -> str:
     """``topic-partition`` as printed, of the kinds of events that list them; empty if the list is."""
-    listing = ["assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received"]
-    single = ["offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming"]
-    text = F.regexp_replace(message, r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "$1-$2")
-    text = F.regexp_replace(text, r"\bpartition (\d+) for topic ([\w.-]+)", "partition $2-$1")
-    text = F.regexp_replace(text, r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "$1-$2")
-    listed = F.regexp_extract(text, r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)", 1)
-    one = F.regexp_extract(
-        text, r"(?:^(?=\S+: offset reset)|(?:partitions?|failed for|Response:|owned|claim) )([\w.-]+-\d+)(?![\w-])", 1
-    )
-    found = F.regexp_extract_all(F.when(kind.isin(single), one).otherwise(listed), F.lit(_TOPIC_PARTITION), 1)
-    # librdkafka counts here and lists in lines of their own.
-    counted = message.rlike(r"of \d+ partition\(s\)|for \d+ pending")
-    return F.when(kind.isin(single) & (F.size(found) > 0), found).when(kind.isin(listing) & ~counted, found)
+    text = message
+    for pattern, plain in _SPELLED:
+        text = sql.replaced(text, pattern, plain)
+    one, listed = (f"regexp_extract({text}, {sql.regex(pattern)}, 1)" for pattern in (_ONE, _LIST))
+    found = f"regexp_extract_all(if({kind} IN {_SINGLE}, {one}, {listed}), {sql.regex(_TOPIC_PARTITION)}, 1)"
+    is_counted = f"{message} RLIKE {sql.regex(_COUNTED)}"
+    return f"""CASE
+        WHEN {kind} IN {_SINGLE} AND size({found}) > 0 THEN {found}
+        WHEN {kind} IN {_LISTING} AND NOT {is_counted} THEN {found} END"""

@@ -6,15 +6,10 @@ says the zone or the file proves it (0.9's request dumps hold epoch milliseconds
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from kit.logs import sql
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 LEVELS = "TRACE|DEBUG|INFO|WARNING|WARN|ERROR|FATAL|CRITICAL|SEVERE|CONFIG|FINEST|FINER|FINE"
 TIME = r"\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -57,6 +52,7 @@ LAYOUTS = (
     Layout(JSON, r"^(\{.*\})\s*$", 0, 0, 0, 0, 1),
     Layout(JUL, rf"^({LEVELS}): (.*)$", 0, 0, 1, 0, 2),
 )
+PARTS = ("time", "zone", "level", "logger", "message")
 NAMES = tuple(layout.name for layout in LAYOUTS)
 
 PREFIXES = (
@@ -98,35 +94,44 @@ def layout_of(record: str, given: str | None) -> str:
     return f"CASE {' '.join(cases)} END"
 
 
-def part(record: str, layout: str, name: str) -> str:
-    """``time``, ``zone``, ``level``, ``logger`` or ``message`` of a record of that layout; null where it has none."""
-    has_it = [each for each in LAYOUTS if getattr(each, name) and each.name != JSON]
-    values = {each.name: sql.extracted(record, each.pattern, getattr(each, name)) for each in has_it}
-    if keys := [f"get_json_object({record}, r\"$['{key}']\")" for key in _JSON_KEYS.get(name, ())]:
-        values[JSON] = f"nullif(coalesce({', '.join(keys)}), '')"
-    cases = [f"WHEN '{of}' THEN {value}" for of, value in values.items()]
-    return f"CASE {layout} {' '.join(cases)} END"
+def parts_of(record: str, layout: str) -> str:
+    """The ``PARTS`` of a record of that layout, as an array of texts that are empty where it has none."""
+    fitting = [each for each in LAYOUTS if each.name != JSON]
+    cases = [f"WHEN '{each.name}' THEN {sql.replaced(record, each.pattern, _lines_of(each))}" for each in fitting]
+    of_json = [_of_json(record, _JSON_KEYS.get(part, ())) for part in PARTS]
+    return f"if({layout} = '{JSON}', array({', '.join(of_json)}), split(CASE {layout} {' '.join(cases)} END, r'\n'))"
 
 
-def epoch_at(time: Column, layout: Column) -> Column:
+def _lines_of(layout: Layout) -> str:
+    """What to put for a record to have its parts in lines of their own."""
+    groups = [getattr(layout, part) for part in PARTS]
+    return "".join(f"${group}\\n" if group else "\\n" for group in groups)
+
+
+def _of_json(record: str, keys: Iterable[str]) -> str:
+    values = [f"get_json_object({record}, r\"$['{key}']\")" for key in keys]
+    return f"coalesce({', '.join([*values, repr('')])})"
+
+
+def epoch_at(time: str, layout: str) -> str:
     """The moment where the layout writes seconds or milliseconds since 1970: librdkafka, some JSON."""
-    number = time.try_cast("double")
-    seconds = F.when(number > 1e11, number / 1000).otherwise(number)
-    is_epoch = layout.isin(LIBRDKAFKA, JSON) & (number > 1e8)
-    return F.when(is_epoch, F.timestamp_micros(F.round(seconds * 1e6).cast("bigint")))
+    number = f"try_cast({time} AS double)"
+    seconds = f"if({number} > 1e11, {number} / 1000, {number})"
+    is_epoch = f"{layout} IN ('{LIBRDKAFKA}', '{JSON}') AND {number} > 1e8"
+    return f"if({is_epoch}, timestamp_micros(cast(round({seconds} * 1e6) AS bigint)), NULL)"
 
 
-def local_at(time: Column) -> Column:
+def local_at(time: str) -> str:
     """The printed time as a timestamp without zone; a first digit that pasting lost is put back. Null: no date."""
-    iso = F.regexp_replace(F.regexp_replace(time, ",", "."), r"^(\d{3}-)", "2$1")
-    iso = F.regexp_extract(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)", 1)
-    spoken = F.regexp_replace(F.regexp_replace(time, r"(\d{4}),", "$1"), r"\s?([AP]M)$", " $1")
-    american = F.when(time.rlike("[AP]M$"), F.try_to_timestamp(spoken, F.lit("MMM d, yyyy h:mm:ss a")))
-    return F.coalesce(iso.try_cast("timestamp_ntz"), american.cast("timestamp_ntz"))
+    iso = sql.replaced(f"replace({time}, ',', '.')", r"^(\d{3}-)", "2$1")
+    iso = sql.extracted(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)")
+    spoken = sql.replaced(sql.replaced(time, r"(\d{4}),", "$1"), r"\s?([AP]M)$", " $1")
+    american = f"if({time} RLIKE '[AP]M$', try_to_timestamp({spoken}, 'MMM d, yyyy h:mm:ss a'), NULL)"
+    return f"coalesce(try_cast({iso} AS timestamp_ntz), cast({american} AS timestamp_ntz))"
 
 
-def utc_at(local: Column, zone: Column) -> Column:
+def utc_at(local: str, zone: str) -> str:
     """A local time of a zone (a name, ``+05:30``, ``Z``) → UTC; independent of the session's time zone."""
-    name = F.when(zone.isin("Z", "UTC"), "+00:00").otherwise(F.regexp_replace(zone, r"^([+-]\d\d)(\d\d)$", "$1:$2"))
-    there = F.convert_timezone(name, F.lit("UTC"), local)
-    return F.concat(there.cast("string"), F.lit("+00:00")).try_cast("timestamp")
+    with_colon = sql.replaced(zone, r"^([+-]\d\d)(\d\d)$", "$1:$2")
+    name = f"if({zone} IN ('Z', 'UTC'), '+00:00', {with_colon})"
+    return f"try_cast(convert_timezone({name}, 'UTC', {local}) || '+00:00' AS timestamp)"

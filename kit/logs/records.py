@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
-from kit.logs import fields, layouts, wordings
+from kit.logs import fields, layouts, sql, wordings
 from kit.logs.entries import looks_like_coordination, with_continuations, with_header_times
 from kit.logs.lines import kept_on_disk, with_line_numbers
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _ZONE_STEP_S = 900
 _BACK_US = 1_000_000
@@ -21,85 +18,84 @@ _NEEDED = (
     *("file", "line", "record", "raw", "origin", "layout", "observed_at", "local_at", "time_text", "level", "logger"),
     *("source", "kind", "is_unknown", "goes_back", "message", "told", "assigned", "owned", "added", "listed"),
 )
+_LOGGER = "coalesce(logger, '')"
+_IS_OF_INTEREST = "(kind IS NOT NULL OR is_unknown)"
 
 
 def records_of_interest(sifted: DataFrame, layout: str | None, zone: str | None) -> DataFrame:
     """Events, known lines that tell none (``wordings.CONTEXT``), and lines that were not understood (``is_unknown``);
-    computed now. Windows are over what is left of one file; Spark keeps them on disk where they are large."""
-    records = with_line_numbers(_cut(sifted, layout).repartition("file"))
-    records = with_continuations(with_header_times(records))
-    records = _with_times_back(_judged(_timed(_told(records), zone)))
-    # What is of interest is asked of what was computed: asked before, Spark would compute it once more to filter by.
-    return kept_on_disk(records.select(*_NEEDED)).where(_is_of_interest())
+    computed at the first use. Windows are over what is left of one file; Spark keeps them on disk where they are large.
+    """
+    records = sql.through(sifted, _cut(layout))
+    records = sql.through(records, "|> SELECT /*+ REPARTITION(file) */ *", with_line_numbers(), with_header_times())
+    records = sql.through(records, with_continuations())
+    records = sql.through(records, _told(), _timed(zone))
+    records = sql.through(records, _judged(), _with_times_back(), f"|> SELECT {', '.join(_NEEDED)}")
+    # Asked of what is kept: asked before, Spark would compute it once more to filter by.
+    return kept_on_disk(records).where(_IS_OF_INTEREST)
 
 
-def _is_of_interest() -> Column:
-    return F.col("kind").isNotNull() | F.col("is_unknown")
-
-
-def _cut(lines: DataFrame, layout: str | None) -> DataFrame:
+def _cut(layout: str | None) -> str:
     """Cut into records where a line holds several, with the parts of their layout."""
-    record = F.posexplode_outer(F.split(F.expr(layouts.without_prefix("value")), layouts.RECORD_START))
-    origin = F.expr(layouts.origin("value")).alias("origin")
-    records = lines.select("file", "block", "number", "n_lines", origin, record.alias("record", "raw"))
-    raw = F.trim("raw")
-    records = records.withColumn("layout", F.expr(layouts.layout_of("trim(raw)", layout)))
-    parts = {"time_text": "time", **{name: name for name in ("zone", "level", "logger", "message")}}
-    of_layout = {column: F.expr(layouts.part("trim(raw)", "layout", name)) for column, name in parts.items()}
-    records = records.withColumns(of_layout)
+    start = sql.regex(layouts.RECORD_START)
+    parts = {part: f"nullif(parts[{number}], '')" for number, part in enumerate(layouts.PARTS)}
+    parts["time_text"] = parts.pop("time")
     # A bare line of a client is one, too: some layouts print nothing but the message.
-    bare = F.when(raw.rlike(rf"{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}"), raw)
-    records = records.withColumn("message", F.coalesce("message", bare))
-    return records.withColumn("client_id", F.expr(fields.client_of("trim(raw)", "null")))
+    is_bare = f"raw RLIKE {sql.regex(f'{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}')}"
+    return f"""
+        |> SELECT file, block, number, n_lines, {layouts.origin("value")} AS origin,
+            posexplode_outer(split({layouts.without_prefix("value")}, {start})) AS (record, raw)
+        |> EXTEND {layouts.layout_of("trim(raw)", layout)} AS layout
+        |> EXTEND {layouts.parts_of("trim(raw)", "layout")} AS parts
+        |> EXTEND {", ".join(sql.named(parts))}
+        |> SET message = coalesce(message, if({is_bare}, raw, NULL))
+        |> EXTEND {fields.client_of("trim(raw)", "NULL")} AS client_id"""
 
 
-def _told(records: DataFrame) -> DataFrame:
+def _told() -> str:
     """With the kind of client, and the message as its wording begins."""
-    full = F.col("message")
-    records = records.where(full.isNotNull())
-    source = fields.source_of(full, F.coalesce("logger", F.lit("")), F.col("layout"))
-    of_rdkafka = F.ltrim(F.regexp_replace(full, fields.RDKAFKA_PREFIX, ""))
-    told = F.when(F.col("source") == wordings.LIBRDKAFKA, of_rdkafka).otherwise(
-        F.expr(fields.without_client_prefix("message"))
-    )
-    return records.withColumn("source", source).withColumn("told", told)
+    of_rdkafka = f"ltrim({sql.without('message', (fields.RDKAFKA_PREFIX,))})"
+    of_others = fields.without_client_prefix("message")
+    return f"""
+        |> EXTEND {fields.source_of("message", _LOGGER, "layout")} AS source
+        |> EXTEND if(source = '{wordings.LIBRDKAFKA}', {of_rdkafka}, {of_others}) AS told"""
 
 
-def _timed(records: DataFrame, zone: str | None) -> DataFrame:
-    time, layout = F.col("time_text"), F.col("layout")
-    epoch = layouts.epoch_at(time, layout)
-    printed = F.nullif(F.regexp_extract(time, rf"({layouts.ZONE})$", 1), F.lit(""))
-    records = records.withColumns({"epoch": epoch, "local": layouts.local_at(time)})
-    local_us = F.unix_micros(F.concat(F.col("local").cast("string"), F.lit("+00:00")).try_cast("timestamp"))
-    records = records.withColumn("local_us", local_us)
-    said = F.regexp_extract("raw", r"(?:receivedTimeMs|createdTimeMs)=(\d{13})\b", 1).try_cast("bigint")
-    steps = F.round((F.col("local_us") / 1e6 - said / 1e3) / _ZONE_STEP_S)
-    records = records.withColumn("steps", F.when(F.abs(steps) <= 60, steps))
-    whole = Window.partitionBy("file")
-    proved = F.when(F.min("steps").over(whole) == F.max("steps").over(whole), F.max("steps").over(whole))
-    proved_at = F.timestamp_micros((F.col("local_us") - proved * _ZONE_STEP_S * 1_000_000).cast("bigint"))
-    given = None if zone is None else layouts.utc_at(F.col("local"), F.lit(zone))
-    told = layouts.utc_at(F.col("local"), F.coalesce("zone", F.when(F.col("local").isNotNull(), printed)))
-    at = [F.col("epoch"), told, *([] if given is None else [given]), proved_at]
-    records = records.withColumn("observed_at", F.coalesce(*at))
-    return records.withColumn("local_at", F.coalesce(F.unix_micros("epoch"), F.col("local_us")))
+def _timed(zone: str | None) -> str:
+    """``observed_at``: as the time says its zone, as it was given, or as request dumps prove it: they hold both the
+    epoch's milliseconds and, in front, the printed time. ``local_at``: µs, for what comes before what."""
+    said_ms = sql.extracted("raw", r"(?:receivedTimeMs|createdTimeMs)=(\d{13})\b")
+    steps = f"round((local_us / 1e6 - try_cast({said_ms} AS bigint) / 1e3) / {_ZONE_STEP_S})"
+    printed = f"if(local IS NULL, NULL, {sql.extracted('time_text', f'({layouts.ZONE})$')})"
+    given = "NULL" if zone is None else layouts.utc_at("local", f"'{zone}'")
+    proved = f"timestamp_micros(cast(local_us - proved * {_ZONE_STEP_S} * 1000000 AS bigint))"
+    return f"""
+        |> EXTEND {layouts.epoch_at("time_text", "layout")} AS epoch, {layouts.local_at("time_text")} AS local
+        |> EXTEND unix_micros(try_cast(cast(local AS string) || '+00:00' AS timestamp)) AS local_us
+        |> EXTEND {steps} AS steps
+        |> SET steps = if(abs(steps) <= 60, steps, NULL)
+        |> EXTEND min(steps) OVER (PARTITION BY file) AS least, max(steps) OVER (PARTITION BY file) AS most
+        |> EXTEND if(least = most, most, NULL) AS proved
+        |> EXTEND coalesce(zone, {printed}) AS said_zone
+        |> EXTEND coalesce(epoch, {layouts.utc_at("local", "said_zone")}, {given}, {proved}) AS observed_at,
+            coalesce(unix_micros(epoch), local_us) AS local_at"""
 
 
-def _judged(records: DataFrame) -> DataFrame:
+def _judged() -> str:
     """With the kind of event; null: not understood, which ``is_unknown`` if it looks like coordination."""
-    is_rdkafka, logger = F.col("source") == wordings.LIBRDKAFKA, F.coalesce("logger", F.lit(""))
-    records = records.withColumn("known", fields.kind_of(F.col("told"), F.col("source")))
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
-    is_dump = is_rdkafka & (F.col("known") == "group_assignment") & (logger != "GRPASSIGNMENT")
-    records = records.withColumn("kind", F.when(is_dump, wordings.CONTEXT).otherwise(F.col("known")))
-    facility = logger.rlike(r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)")
-    looks = F.when(is_rdkafka, facility).otherwise(looks_like_coordination(F.col("told"), logger))
-    return records.withColumn("is_unknown", F.col("kind").isNull() & looks)
+    is_dump = f"source = '{wordings.LIBRDKAFKA}' AND known = 'group_assignment' AND {_LOGGER} != 'GRPASSIGNMENT'"
+    facility = sql.regex(r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)")
+    is_rdkafka, looks = f"source = '{wordings.LIBRDKAFKA}'", looks_like_coordination("told", _LOGGER)
+    return f"""
+        |> EXTEND {fields.kind_of("told", "source")} AS known
+        |> EXTEND if({is_dump}, '{wordings.CONTEXT}', known) AS kind
+        |> EXTEND kind IS NULL AND if({is_rdkafka}, {_LOGGER} RLIKE {facility}, {looks}) AS is_unknown"""
 
 
-def _with_times_back(records: DataFrame) -> DataFrame:
+def _with_times_back() -> str:
     """Whether its time is before that of the record of interest before it."""
-    above = Window.partitionBy("file", "origin").orderBy("line", "record").rowsBetween(Window.unboundedPreceding, -1)
-    before = F.last(F.when(_is_of_interest(), F.struct("local_at")), ignorenulls=True).over(above)
-    back = F.col("local_at") < before["local_at"] - _BACK_US
-    return records.withColumn("goes_back", F.coalesce(back & _is_of_interest(), F.lit(False)))
+    above = "PARTITION BY file, origin ORDER BY line, record ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    return f"""
+        |> EXTEND last(if({_IS_OF_INTEREST}, struct(local_at), NULL), true) OVER ({above}) AS before_it
+        |> EXTEND coalesce(local_at < before_it.local_at - {_BACK_US} AND {_IS_OF_INTEREST}, false) AS goes_back"""

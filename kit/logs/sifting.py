@@ -1,11 +1,12 @@
 """What Spark's tasks do with log files: each reads the blocks whose numbers it is given, and keeps what may matter.
 
-Python sees chunks, never lines: polars splits a chunk and holds all its lines against one filter.
+Python sees chunks, never lines: Hyperscan looks for all marks of a chunk at once, Arrow takes the lines that have one.
 """
 
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import io
 import math
@@ -14,17 +15,25 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import quote
 
-import polars as pl
+import hyperscan
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow.fs import FileSystem
 
 from kit.logs.layouts import MONTHS
 
 BLOCK = 16 << 20
-_CHUNK = 2 << 20
-"""So many bytes are held at a time; the rest of a line that is longer is left out."""
+_CHUNK = 1 << 18
+"""So many bytes are looked through at a time, and stay in the processor's cache meanwhile."""
+_LONGEST = 2 << 20
+"""The rest of a line that is longer is left out."""
+_HELD = 4 << 20
+"""So many bytes of rows go to Spark at once."""
 _DECOMPRESSED: dict[str, Callable[[io.BufferedIOBase], io.BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 _DAMAGE = (OSError, EOFError, zlib.error)
 _MARKS = (
@@ -47,17 +56,16 @@ _MARKS = (
     "%7|",
 )
 """One of them is in every line about coordination, in its text or in the name of its class."""
-_MARKED = "|".join(re.escape(mark) for mark in _MARKS)
-
+_BEGINNINGS = rf"^(?:%|{'|'.join(MONTHS)})"
 _TYPES = {
-    "file": pl.String,
-    "block": pl.Int64,
-    "value": pl.String,
-    "number": pl.Int64,
-    "n_lines": pl.Int64,
-    "has_nul": pl.Boolean,
-    "damage": pl.String,
-    "refusal": pl.String,
+    "file": pa.string(),
+    "block": pa.int64(),
+    "value": pa.string(),
+    "number": pa.int64(),
+    "n_lines": pa.int64(),
+    "has_nul": pa.bool_(),
+    "damage": pa.string(),
+    "refusal": pa.string(),
 }
 SCHEMA = (
     "file string, block bigint, value string, number bigint, n_lines bigint, has_nul boolean, damage string, "
@@ -92,44 +100,79 @@ class Sift:
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                for rows in _sifted(self.blocks[number]):
-                    yield from rows.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+                yield from _sifted(self.blocks[number])
 
 
-def _sifted(block: Block) -> Iterator[pl.DataFrame]:
-    n_lines, has_nul, damage, refusal = 0, False, None, None
+def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
+    held, size, n_lines, has_nul, damage, refusal = [], 0, 0, False, None, None
     try:
         for chunk in _chunks(block):
-            lines = _split(chunk)
-            yield _rows(block, lines.filter(_is_candidate(pl.col("value"))), number=pl.col("number") + n_lines)
-            n_lines, has_nul = n_lines + len(lines), has_nul or b"\0" in chunk
+            borders = _borders(chunk)
+            numbers = _candidates(chunk, borders)
+            if numbers.size:
+                lines = _lines(chunk, borders, numbers)
+                held.append((lines, numbers + n_lines))
+                size += lines.nbytes
+            if size > _HELD:
+                yield _candidate_rows(block, held)
+                held, size = [], 0
+            n_lines, has_nul = n_lines + len(borders) - 1, has_nul or b"\0" in chunk
     except _DAMAGE as error:
         if getattr(error, "errno", None) is None:
             damage = str(error)
         else:
             refusal = str(error)
-    whole = {"n_lines": [n_lines], "has_nul": [has_nul], "damage": [damage], "refusal": [refusal]}
-    yield _rows(block, pl.DataFrame(whole))
+    if held:
+        yield _candidate_rows(block, held)
+    yield _rows(block, 1, n_lines=[n_lines], has_nul=[has_nul], damage=[damage], refusal=[refusal])
 
 
-def _is_candidate(line: pl.Expr) -> pl.Expr:
-    """Lines that may tell an event; true for all that do, and for not many others."""
-    # As an alternative of fixed texts the engine walks a line once for all, many bytes at a step.
-    return line.str.contains(_MARKED) | line.str.starts_with("%") | line.str.head(3).is_in(MONTHS)
+def _candidate_rows(block: Block, held: list[tuple[pa.BinaryArray, npt.NDArray[np.int64]]]) -> pa.RecordBatch:
+    lines, numbers = zip(*held)
+    texts = _texts(pa.concat_arrays(lines))
+    return _rows(block, len(texts), value=texts, number=np.concatenate(numbers))
 
 
-def _rows(block: Block, known: pl.DataFrame, **computed: pl.Expr) -> pl.DataFrame:
-    rows = known.with_columns(file=pl.lit(block.file), block=pl.lit(block.start), **computed)
-    missing = [pl.lit(None).alias(name) for name in _TYPES if name not in rows.columns]
-    return rows.with_columns(missing).select(pl.col(name).cast(type_) for name, type_ in _TYPES.items())
+def _rows(block: Block, n: int, **columns: Any) -> pa.RecordBatch:
+    of_all = {"file": pa.repeat(block.file, n), "block": pa.repeat(block.start, n), **columns}
+    arrays = [pa.array(of_all[name], type_) if name in of_all else pa.nulls(n, type_) for name, type_ in _TYPES.items()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(_TYPES))
 
 
-def _split(chunk: bytes) -> pl.DataFrame:
-    """``value`` and ``number`` of its lines; bytes that are no UTF-8 are replaced."""
+def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
+    """Where its lines begin, and where the last one ends."""
+    ends = np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + 1
+    rest = [] if chunk.endswith(b"\n") else [len(chunk)]
+    return np.concatenate([[0], ends, rest]).astype(np.int32)
+
+
+def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """The numbers of lines that may tell an event: all that do, and not many others."""
+    found: list[int] = []
+    _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: found.append(end))
+    return np.unique(np.searchsorted(borders[1:], np.array(found, dtype=np.int64) - 1, side="right"))
+
+
+@functools.cache
+def _marks() -> hyperscan.Database:
+    patterns = [re.escape(mark).encode() for mark in _MARKS] + [_BEGINNINGS.encode()]
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(expressions=patterns, flags=[hyperscan.HS_FLAG_MULTILINE] * len(patterns))
+    return database
+
+
+def _lines(chunk: bytes, borders: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
+    buffers = [None, pa.py_buffer(borders), pa.py_buffer(chunk)]
+    return pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers).take(pa.array(numbers))
+
+
+def _texts(lines: pa.BinaryArray) -> pa.StringArray:
+    """Without the lines' ends; bytes that are no UTF-8 are replaced."""
     try:
-        return pl.read_lines(chunk, name="value", row_index_name="number")
-    except pl.exceptions.ComputeError:
-        return pl.read_lines(chunk.decode("utf-8", "replace").encode(), name="value", row_index_name="number")
+        texts = lines.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = pa.array([line.decode("utf-8", "replace") for line in lines.to_pylist()], pa.string())
+    return pc.utf8_rtrim(texts, "\r\n")
 
 
 def _chunks(block: Block) -> Iterator[bytes]:
@@ -141,7 +184,8 @@ def _chunks(block: Block) -> Iterator[bytes]:
             left -= _skip_line(stream, left + 1) - 1
         while left > 0:
             chunk, error = _read(stream, min(_CHUNK, left))
-            yield chunk
+            if chunk:
+                yield chunk
             if error is not None:
                 raise error
             if not chunk:
@@ -167,7 +211,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
             parts.append(part)
             left -= len(part)
         if parts and not parts[-1].endswith(b"\n"):
-            parts.append(stream.readline(_CHUNK))
+            parts.append(stream.readline(_LONGEST))
     except _DAMAGE as damage:
         error = damage
     return b"".join(parts), error
@@ -176,7 +220,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
 def _skip_line(stream: io.BufferedIOBase, most: float) -> int:
     """How many bytes the rest of the line has; no more than ``most`` are looked at."""
     skipped = 0
-    while skipped < most and (part := stream.readline(int(min(_CHUNK, most - skipped)))):
+    while skipped < most and (part := stream.readline(int(min(_LONGEST, most - skipped)))):
         skipped += len(part)
         if part.endswith(b"\n"):
             break

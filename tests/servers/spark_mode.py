@@ -1,27 +1,30 @@
-"""Snapshot, history and analyses on the Spark that a profile asks for; prints the numbers as JSON.
+"""Snapshot, history, logs and analyses on the Spark that a profile asks for; prints the numbers as JSON.
 
-``python -m tests.servers.spark_mode <profile file> <history folder>``: a process of its own, because a process can hold
-a classic session or a Connect session, not both.
+``python -m tests.servers.spark_mode <profile file> <history folder> <log>``: a process of its own, since a process can
+hold a classic session or a Connect session, not both.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+from pyspark.sql import SparkSession
 
 import kit
 from kit.errors import HistoryError
+from kit.logs import read_client_logs
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 COUNTED = ("snapshots", "groups", "committed_offsets")
 READINESS = ("group_id", "stage", "effective_mode", "n_ozkcc", "n_kc")
 
 
-def main(profile_file: str, folder: str) -> None:
+def main(profile_file: str, folder: str, log: str) -> None:
     """Append one snapshot twice and another once, then read everything back."""
     profile = kit.load_profile(file=profile_file)
     spark = kit.spark_session(profile)
@@ -51,10 +54,18 @@ def main(profile_file: str, folder: str) -> None:
         "commits": rows(commits, "group_id", "topic", "topic_partition", "committed_offset"),
         "generations": topic.generations.count(),
         "account": verify_offsets_topic(topic),
+        "told": told(spark, log),
         "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
         "readiness": rows(readiness, *READINESS),
     }
     print(json.dumps(result))
+
+
+def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
+    """What a log tells, when nobody holds anything but the events."""
+    events = read_client_logs(spark, log, zone="UTC").events
+    gc.collect()
+    return rows(pl.DataFrame(events.toArrow()), "line", "kind", "group_id", "generation")
 
 
 def rows(frame: pl.DataFrame, *columns: str) -> list[tuple[object, ...]]:

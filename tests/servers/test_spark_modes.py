@@ -19,6 +19,7 @@ from kit.lab.lab import QUICK_SPARK
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.profile import load_profile
+from tests.property.log_texts import JAVA_0_11
 from tests.servers.spark_mode import READINESS, rows
 
 PYSPARK = Path(pyspark.__file__).parent
@@ -26,6 +27,15 @@ ENVIRONMENT = {"SPARK_HOME": str(PYSPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPA
 ENVIRONMENT["SPARK_DAEMON_MEMORY"] = "600m"  # the Connect server, too, is one
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """On so few rows optimising costs more than it gives."""
+TOLD = [
+    (1, "coordinator_found", "stock.eu", None),
+    (2, "revoked", "stock.eu", None),
+    (3, "joining", "stock.eu", None),
+    (4, "joined", "stock.eu", 8),
+    (5, "assigned", "stock.eu", None),
+    (6, "coordinator_lost", "stock.eu", None),
+]
+"""The log's events: line, kind, group, generation."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +76,9 @@ def listens(port: int) -> bool:
 def run(lab, tmp_path, settings: str) -> dict:
     profile = tmp_path / "offramp.toml"
     profile.write_text(f"{lab.profile_toml().replace(QUICK_SPARK, '')}\n[clusters.lab.spark]\n{settings}\n")
-    command = [sys.executable, "-m", "tests.servers.spark_mode", str(profile), str(tmp_path / "history")]
+    log = tmp_path / "client.log"
+    log.write_text(JAVA_0_11)
+    command = [sys.executable, "-m", "tests.servers.spark_mode", str(profile), str(tmp_path / "history"), str(log)]
     environment = os.environ | QUICK
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -93,6 +105,7 @@ def check(lab, tmp_path, result: dict) -> None:
     assert len(result["commits"]) == 4
     assert result["generations"] >= 2
     assert result["account"].startswith("3 of 3 partitions")
+    assert [tuple(event) for event in result["told"]] == TOLD
     assert result["since"] == 0
     assert result["partitioned"] == ["coordinator", "date"]
 

@@ -26,8 +26,11 @@ def sift(path: Path, block: int, chunk: int) -> pl.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sifting, "BLOCK", block)
         patch.setattr(sifting, "_CHUNK", chunk)
+        patch.setattr(sifting, "_LONGEST", chunk)
         blocks = sifting.blocks_of(str(path), path.stat().st_size)
-        return pl.concat([rows for each in blocks for rows in sifting._sifted(each)]).sort("block", "number")
+        return pl.concat([pl.DataFrame(rows) for each in blocks for rows in sifting._sifted(each)]).sort(
+            "block", "number"
+        )
 
 
 def numbered(rows: pl.DataFrame) -> list[tuple[int, str]]:
@@ -105,5 +108,5 @@ def test_bytes_that_are_no_text(tmp_path):
 
 def test_a_file_that_may_not_be_read_is_no_damaged_one(tmp_path):
     (gone,) = sifting._sifted(sifting.Block(str(tmp_path / "gone.log"), 0, 10))
-    assert gone["damage"].item() is None
-    assert "No such file" in gone["refusal"].item()
+    assert gone["damage"].to_pylist() == [None]
+    assert "No such file" in gone["refusal"][0].as_py()
