@@ -26,6 +26,8 @@ _PROBLEMS = {
     "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
 }
 FATAL = ("binary", "truncated", "layout")
+_BACK_US = 1_000_000
+"""Clocks that write a record a little late are none that go back."""
 _COUNTS = ("n_events", "n_context", "n_unknown")
 
 
@@ -41,7 +43,13 @@ def accounts(records: DataFrame) -> dict[str, dict[str, Any]]:
         "last_at": "max(observed_at)",
         "n_unzoned": "count_if(local_at IS NOT NULL AND observed_at IS NULL)",
     }
-    found = sql.through(records, f"|> AGGREGATE {', '.join(sql.named(count))} GROUP BY file")
+    before = "lag(local_at) OVER (PARTITION BY file, origin ORDER BY line, record)"
+    found = sql.through(
+        records,
+        "|> SELECT /*+ REPARTITION(file) */ *",
+        f"|> EXTEND local_at < {before} - {_BACK_US} AS goes_back",
+        f"|> AGGREGATE {', '.join(sql.named(count))} GROUP BY file",
+    )
     return {row["file"]: row for row in pl.DataFrame(found.toArrow()).iter_rows(named=True)}
 
 

@@ -11,7 +11,6 @@ _LOOKS = (
     r"|(?:assigned|revoked|lost) partitions|consumer group|committed offset"
 )
 _CLASSES = r"(?:Consumer|Group|Abstract)Coordinator$|Membership\w*Manager$|HeartbeatRequestManager$|^kafka\.coordinator"
-_HEADER = sql.regex(JUL_HEADER)
 _LABELS = {
     "assigned": r"^\s*(?:now assigned|Assigned) partitions(?:| \(all\)):\s*(.*)$",
     "owned": r"^\s*(?:compare with previously owned|Current owned) partitions:\s*(.*)$",
@@ -29,38 +28,33 @@ def looks_like_coordination(message: str, logger: str) -> str:
     return f"{message} RLIKE {sql.regex(_LOOKS)} OR {logger} RLIKE {sql.regex(_CLASSES)}"
 
 
-def with_header_times() -> str:
-    """java.util.logging: the time and the class of the line before; that line itself is dropped."""
-    header = f"if(layout = '{JUL}' AND before.line = line - 1 AND before.raw RLIKE {_HEADER}, before.raw, NULL)"
-    return f"""
-        |> EXTEND lag(struct(line, raw)) OVER (PARTITION BY file, origin ORDER BY line, record) AS before
-        |> EXTEND {header} AS header
-        |> SET time_text = coalesce(time_text, {sql.extracted("header", JUL_HEADER, 1)}),
-            logger = coalesce(logger, {sql.extracted("header", JUL_HEADER, 2)})
-        |> WHERE NOT raw RLIKE {_HEADER}"""
+def with_neighbours() -> str:
+    """What lines around an entry say of it; what is no entry is dropped.
 
-
-def with_continuations() -> str:
-    """Lists of partitions in the lines behind an entry → the entry's columns ``assigned``, ``owned``, ``added``,
-    ``dropped`` (a Java client's block) and ``listed`` (librdkafka's list); those lines themselves are dropped,
-    and what is no entry of a log."""
+    Behind it: lists of partitions → ``assigned``, ``owned``, ``added``, ``dropped`` (a Java client's block) and
+    ``listed`` (librdkafka's list). Before it: java.util.logging's time and class.
+    """
+    said = {f"{name}_here": f"if(layout IS NULL, {_labelled(label)}, NULL)" for name, label in _LABELS.items()}
     is_item = f"layout = '{LIBRDKAFKA}' AND message RLIKE {sql.regex(_LISTED)}"
     topic, partition = (sql.extracted("message", _LISTED, n) for n in (1, 2))
-    item = f"if({is_item}, {topic} || '-' || {partition}, NULL)"
-    said = {f"{name}_here": f"if(layout IS NULL, {_labelled(label)}, NULL)" for name, label in _LABELS.items()}
-    # librdkafka's lists follow the line of the same handle; a block follows whatever stands before it.
-    stream = f"if(layout = '{LIBRDKAFKA}', concat_ws('|', client_id, logger), NULL)"
-    entry = "last(if(is_entry, struct(line, record), NULL), true) OVER (PARTITION BY {} ORDER BY line, record)"
-    own = "OVER (PARTITION BY file, origin, entry)"
-    gathered = {name: f"max(if(is_near, {name}_here, NULL)) {own}" for name in _LABELS}
+    # librdkafka's threads write at the same time: a list is behind the line of its own handle.
+    here = said | {
+        "stream": f"if(layout = '{LIBRDKAFKA}', concat_ws('|', client_id, logger), NULL)",
+        "item": f"if({is_item}, {topic} || '-' || {partition}, NULL)",
+    }
+    above, own = "PARTITION BY file, origin, stream ORDER BY line, record", "PARTITION BY file, origin, entry"
+    gathered = {name: f"max(if(is_near, {name}_here, NULL)) OVER ({own})" for name in _LABELS}
+    is_header = f"layout = '{JUL}' AND before.line = line - 1 AND before.raw RLIKE {sql.regex(JUL_HEADER)}"
     return f"""
-        |> EXTEND {", ".join(sql.named(said))}, {stream} AS stream, {item} AS item
-        |> EXTEND coalesce({", ".join(said)}) IS NOT NULL AS is_block
-        |> EXTEND message IS NOT NULL AND item IS NULL AND NOT is_block AS is_entry
-        |> EXTEND if(is_block, {entry.format("file, origin")}, {entry.format("file, origin, stream")}) AS entry
-        |> EXTEND line - entry.line <= {_FAR} AS is_near
-        |> EXTEND {", ".join(sql.named(gathered))}, collect_list(item) {own} AS listed
-        |> WHERE is_entry"""
+        |> EXTEND {", ".join(sql.named(here))}
+        |> EXTEND message IS NOT NULL AND item IS NULL AND coalesce({", ".join(said)}) IS NULL AS is_entry
+        |> EXTEND last(if(is_entry, struct(line, record), NULL), true) OVER ({above}) AS entry,
+            lag(struct(line, raw)) OVER ({above}) AS before
+        |> EXTEND line - entry.line <= {_FAR} AS is_near, if({is_header}, before.raw, NULL) AS header
+        |> EXTEND {", ".join(sql.named(gathered))}, collect_list(item) OVER ({own}) AS listed
+        |> WHERE is_entry
+        |> SET time_text = coalesce(time_text, {sql.extracted("header", JUL_HEADER, 1)}),
+            logger = coalesce(logger, {sql.extracted("header", JUL_HEADER, 2)})"""
 
 
 def _labelled(label: str) -> str:

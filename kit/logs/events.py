@@ -53,7 +53,7 @@ def read_client_logs(
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    records = records_of_interest(sifted, layout, zone)
+    records = records_of_interest(sifted, read.n_candidates, layout, zone)
     told = accounts.accounts(records)
     files = accounts.log_files(told, read.n_lines, read.damaged, read.odd - set(told), layout)
     return ClientLogs(_events(records), _unknown(records), files)

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lines:
-    """``n_lines``: of every file. ``damaged``: files read in part. ``odd``: those that hold NUL bytes."""
+    """``n_lines``: of every file. ``n_candidates``: how many may matter, of all. ``damaged``: files read in part.
+    ``odd``: those that hold NUL bytes."""
 
     n_lines: dict[str, int]
+    n_candidates: int
     damaged: set[str]
     odd: set[str]
 
@@ -55,7 +57,7 @@ def read_lines(sifted: DataFrame) -> Lines:
         raise ReadError(f"{file} can't be read: {refusal}")
     n_lines = account.group_by("file").agg(pl.col("n_lines").sum()).rows()
     damaged, odd = (set(account.filter(is_so)["file"]) for is_so in (pl.col("damage").is_not_null(), pl.col("has_nul")))
-    return Lines(dict(n_lines), damaged, odd)
+    return Lines(dict(n_lines), int(account["n_candidates"].sum()), damaged, odd)
 
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:

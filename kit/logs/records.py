@@ -5,34 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kit.logs import fields, layouts, sql, wordings
-from kit.logs.entries import looks_like_coordination, with_continuations, with_header_times
+from kit.logs.entries import looks_like_coordination, with_neighbours
 from kit.logs.lines import kept_on_disk, with_line_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ZONE_STEP_S = 900
-_BACK_US = 1_000_000
-"""Clocks that write a record a little late are none that go back."""
+_FOR_ONE_TASK = 25_000
+"""So many lines are told in some seconds."""
 _NEEDED = (
     *("file", "line", "record", "raw", "origin", "layout", "observed_at", "local_at", "time_text", "level", "logger"),
-    *("source", "kind", "is_unknown", "goes_back", "message", "told", "assigned", "owned", "added", "listed"),
+    *("source", "kind", "is_unknown", "message", "told", "assigned", "owned", "added", "listed"),
 )
 _LOGGER = "coalesce(logger, '')"
-_IS_OF_INTEREST = "(kind IS NOT NULL OR is_unknown)"
 
 
-def records_of_interest(sifted: DataFrame, layout: str | None, zone: str | None) -> DataFrame:
+def records_of_interest(sifted: DataFrame, n_candidates: int, layout: str | None, zone: str | None) -> DataFrame:
     """Events, known lines that tell none (``wordings.CONTEXT``), and lines that were not understood (``is_unknown``);
     computed at the first use. Windows are over what is left of one file; Spark keeps them on disk where they are large.
     """
+    n_tasks = n_candidates // _FOR_ONE_TASK
+    spread = f"|> SELECT /*+ REPARTITION({n_tasks}, file, line) */ *" if n_tasks > 1 else ""
     records = sql.through(sifted, _cut(layout))
-    records = sql.through(records, "|> SELECT /*+ REPARTITION(file) */ *", with_line_numbers(), with_header_times())
-    records = sql.through(records, with_continuations())
-    records = sql.through(records, _told(), _timed(zone))
-    records = sql.through(records, _judged(), _with_times_back(), f"|> SELECT {', '.join(_NEEDED)}")
+    records = sql.through(records, "|> SELECT /*+ REPARTITION(file) */ *", with_line_numbers())
+    records = sql.through(records, with_neighbours())
+    records = sql.through(records, _proved(), spread)
+    records = sql.through(records, _told(), _timed(zone), _judged(), f"|> SELECT {', '.join(_NEEDED)}")
     # Asked of what is kept: asked before, Spark would compute it once more to filter by.
-    return kept_on_disk(records).where(_IS_OF_INTEREST)
+    return kept_on_disk(records).where("kind IS NOT NULL OR is_unknown")
 
 
 def _cut(layout: str | None) -> str:
@@ -61,21 +62,27 @@ def _told() -> str:
         |> EXTEND if(source = '{wordings.LIBRDKAFKA}', {of_rdkafka}, {of_others}) AS told"""
 
 
-def _timed(zone: str | None) -> str:
-    """``observed_at``: as the time says its zone, as it was given, or as request dumps prove it: they hold both the
-    epoch's milliseconds and, in front, the printed time. ``local_at``: µs, for what comes before what."""
+def _proved() -> str:
+    """``epoch``, ``local`` and ``local_us``: the time as printed. ``proved``: how far a file's times are from UTC, in
+    quarters of an hour, by its request dumps: they hold the epoch's milliseconds, and the printed time in front."""
     said_ms = sql.extracted("raw", r"(?:receivedTimeMs|createdTimeMs)=(\d{13})\b")
     steps = f"round((local_us / 1e6 - try_cast({said_ms} AS bigint) / 1e3) / {_ZONE_STEP_S})"
-    printed = f"if(local IS NULL, NULL, {sql.extracted('time_text', f'({layouts.ZONE})$')})"
-    given = "NULL" if zone is None else layouts.utc_at("local", f"'{zone}'")
-    proved = f"timestamp_micros(cast(local_us - proved * {_ZONE_STEP_S} * 1000000 AS bigint))"
     return f"""
         |> EXTEND {layouts.epoch_at("time_text", "layout")} AS epoch, {layouts.local_at("time_text")} AS local
         |> EXTEND unix_micros(try_cast(cast(local AS string) || '+00:00' AS timestamp)) AS local_us
         |> EXTEND {steps} AS steps
         |> SET steps = if(abs(steps) <= 60, steps, NULL)
         |> EXTEND min(steps) OVER (PARTITION BY file) AS least, max(steps) OVER (PARTITION BY file) AS most
-        |> EXTEND if(least = most, most, NULL) AS proved
+        |> EXTEND if(least = most, most, NULL) AS proved"""
+
+
+def _timed(zone: str | None) -> str:
+    """``observed_at``: as the time says its zone, as it was given, or as the file proves it. ``local_at``: µs, for what
+    comes before what."""
+    printed = f"if(local IS NULL, NULL, {sql.extracted('time_text', f'({layouts.ZONE})$')})"
+    given = "NULL" if zone is None else layouts.utc_at("local", f"'{zone}'")
+    proved = f"timestamp_micros(cast(local_us - proved * {_ZONE_STEP_S} * 1000000 AS bigint))"
+    return f"""
         |> EXTEND coalesce(zone, {printed}) AS said_zone
         |> EXTEND coalesce(epoch, {layouts.utc_at("local", "said_zone")}, {given}, {proved}) AS observed_at,
             coalesce(unix_micros(epoch), local_us) AS local_at"""
@@ -91,11 +98,3 @@ def _judged() -> str:
         |> EXTEND {fields.kind_of("told", "source")} AS known
         |> EXTEND if({is_dump}, '{wordings.CONTEXT}', known) AS kind
         |> EXTEND kind IS NULL AND if({is_rdkafka}, {_LOGGER} RLIKE {facility}, {looks}) AS is_unknown"""
-
-
-def _with_times_back() -> str:
-    """Whether its time is before that of the record of interest before it."""
-    above = "PARTITION BY file, origin ORDER BY line, record ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    return f"""
-        |> EXTEND last(if({_IS_OF_INTEREST}, struct(local_at), NULL), true) OVER ({above}) AS before_it
-        |> EXTEND coalesce(local_at < before_it.local_at - {_BACK_US} AND {_IS_OF_INTEREST}, false) AS goes_back"""

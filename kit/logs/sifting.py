@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from pyarrow.fs import FileSystem
 
 from kit.logs.layouts import MONTHS
+from kit.logs.wordings import BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
 _CHUNK = 1 << 18
@@ -55,7 +56,10 @@ _MARKS = (
     "ubscribe",
     "%7|",
 )
-"""One of them is in every line about coordination, in its text or in the name of its class."""
+"""One of them is in most lines about coordination, in their text or in the name of their class."""
+_TELLING = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
+_UNMARKED = [each for each in _TELLING if not any(mark in each.template for mark in _MARKS)]
+"""Some layouts print no class, and an entry of several lines has it in its last: these are looked for themselves."""
 _BEGINNINGS = rf"^(?:%|{'|'.join(MONTHS)})"
 _TYPES = {
     "file": pa.string(),
@@ -63,16 +67,17 @@ _TYPES = {
     "value": pa.string(),
     "number": pa.int64(),
     "n_lines": pa.int64(),
+    "n_candidates": pa.int64(),
     "has_nul": pa.bool_(),
     "damage": pa.string(),
     "refusal": pa.string(),
 }
 SCHEMA = (
-    "file string, block bigint, value string, number bigint, n_lines bigint, has_nul boolean, damage string, "
-    "refusal string"
+    "file string, block bigint, value string, number bigint, n_lines bigint, n_candidates bigint, "
+    "has_nul boolean, damage string, refusal string"
 )
-"""A row per candidate, with its ``number`` in the block from 0. And one per block: how many lines begin in it, whether
-it holds a NUL, what broke it off, why it can't be read at all."""
+"""A row per candidate, with its ``number`` in the block from 0. And one per block: how many lines begin in it and
+how many of them are candidates, whether it holds a NUL, what broke it off, why it can't be read at all."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Sift:
 
 
 def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
-    held, size, n_lines, has_nul, damage, refusal = [], 0, 0, False, None, None
+    held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
     try:
         for chunk in _chunks(block):
             borders = _borders(chunk)
@@ -112,7 +117,7 @@ def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
             if numbers.size:
                 lines = _lines(chunk, borders, numbers)
                 held.append((lines, numbers + n_lines))
-                size += lines.nbytes
+                size, n_candidates = size + lines.nbytes, n_candidates + len(lines)
             if size > _HELD:
                 yield _candidate_rows(block, held)
                 held, size = [], 0
@@ -124,7 +129,8 @@ def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
             refusal = str(error)
     if held:
         yield _candidate_rows(block, held)
-    yield _rows(block, 1, n_lines=[n_lines], has_nul=[has_nul], damage=[damage], refusal=[refusal])
+    whole = {"n_lines": n_lines, "n_candidates": n_candidates, "has_nul": has_nul, "damage": damage, "refusal": refusal}
+    yield _rows(block, 1, **{name: [value] for name, value in whole.items()})
 
 
 def _candidate_rows(block: Block, held: list[tuple[pa.BinaryArray, npt.NDArray[np.int64]]]) -> pa.RecordBatch:
@@ -155,7 +161,8 @@ def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.
 
 @functools.cache
 def _marks() -> hyperscan.Database:
-    patterns = [re.escape(mark).encode() for mark in _MARKS] + [_BEGINNINGS.encode()]
+    own = {max(each.template.split("{}"), key=len) for each in _UNMARKED}
+    patterns = [re.escape(text).encode() for text in sorted({*_MARKS, *own})] + [_BEGINNINGS.encode()]
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(expressions=patterns, flags=[hyperscan.HS_FLAG_MULTILINE] * len(patterns))
     return database

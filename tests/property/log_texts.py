@@ -221,6 +221,10 @@ TEXTS = {
     "grep.log": prefixed(JAVA_0_11, "server-3.log:"),
     "pasted.log": " ".join(JAVA_0_9.splitlines()) + " will know the rest 017-03-04 10:02:00 DEBUG "
     "internals.AbstractCoordinator:471 - Issuing group metadata request to broker 5 and so on\n",
+    "mixed.log": f"[2023-02-03 04:05:04,600] INFO {_P} Updating assignment with\n"
+    + RDKAFKA.splitlines(keepends=True)[0]
+    + "\tAssigned partitions:                       [carts-0, carts-1]\n"
+    + f"\tCurrent owned partitions:                  [carts-0]\n ({_CC})\n",
     "back.log": "".join(reversed(JAVA_0_11.splitlines(keepends=True)[:5])),
 }
 

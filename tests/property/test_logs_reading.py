@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
-from kit.logs import ClientLogs, read_client_logs, verify_logs
+from kit.logs import ClientLogs, read_client_logs, records, verify_logs
 from tests.property import log_texts
 from tests.property.log_texts import A, B
 
@@ -228,6 +229,25 @@ def test_every_file_is_accounted_for(logs, tmp_path):
     assert account["back.log"]["n_times_back"] == 1
     with pytest.raises(PartialRead, match=r"binary\.log is not text"):
         verify_logs(logs)
+
+
+def test_a_block_belongs_to_its_own_client_where_two_write_into_one_file(of):
+    updated, query = of("mixed.log")
+    assert (updated["kind"], updated["owned_after"], updated["owned_before"]) == (
+        "assignment_diff",
+        ["carts-0", "carts-1"],
+        ["carts-0"],
+    )
+    assert (query["kind"], query["owned_after"]) == ("coordinator_query", None)
+
+
+@pytest.mark.slow
+def test_many_lines_are_told_by_several_tasks(spark, events, tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_FOR_ONE_TASK", 20)
+    spread = pl.DataFrame(read_client_logs(spark, str(log_texts.write(tmp_path))).events.toArrow())
+    in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
+    spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))
+    assert_frame_equal(spread, in_file, check_row_order=False)
 
 
 @pytest.mark.slow

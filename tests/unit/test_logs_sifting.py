@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kit.logs import sifting
+from kit.logs import sifting, wordings
 
 MARKED, OTHER = "generation %d of a group", "nothing %d"
 TEXTS = st.lists(
@@ -110,3 +110,13 @@ def test_a_file_that_may_not_be_read_is_no_damaged_one(tmp_path):
     (gone,) = sifting._sifted(sifting.Block(str(tmp_path / "gone.log"), 0, 10))
     assert gone["damage"].to_pylist() == [None]
     assert "No such file" in gone["refusal"][0].as_py()
+
+
+@pytest.mark.parametrize("source", wordings.BY_SOURCE)
+def test_no_wording_of_an_event_needs_the_name_of_its_class(tmp_path, source):
+    told = [each.template.replace("{}", "x") for each in wordings.BY_SOURCE[source] if each.kind != wordings.CONTEXT]
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"{text}\nnothing\n" for text in told))
+    rows = sift(path, 1 << 20, 1 << 20)
+    assert [value for _, value in numbered(rows)] == [text.rstrip("\n") for text in told]
+    assert rows["n_candidates"].sum() == len(told)
