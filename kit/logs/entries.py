@@ -15,7 +15,6 @@ _LABELS = {
     "assigned": r"^\s*(?:now assigned|Assigned) partitions(?:| \(all\)):\s*(.*)$",
     "owned": r"^\s*(?:compare with previously owned|Current owned) partitions:\s*(.*)$",
     "added": r"^\s*(?:newly added partitions|Added partitions \(assigned - owned\)):\s*(.*)$",
-    "dropped": r"^\s*(?:revoked partitions|Revoked partitions \(owned - assigned\)):\s*(.*)$",
 }
 _LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
 _TOPIC_PARTITION = r"([\w.-]+-\d+)(?![\w.-])"
@@ -31,23 +30,21 @@ def looks_like_coordination(message: str, logger: str) -> str:
 def with_neighbours() -> str:
     """What lines around an entry say of it; what is no entry is dropped.
 
-    Behind it: lists of partitions → ``assigned``, ``owned``, ``added``, ``dropped`` (a Java client's block) and
-    ``listed`` (librdkafka's list). Before it: java.util.logging's time and class.
+    Behind it: lists of partitions → ``assigned``, ``owned``, ``added`` (a Java client's block) and ``listed``
+    (librdkafka's list). Before it: java.util.logging's time and class.
     """
-    said = {f"{name}_here": f"if(layout IS NULL, {_labelled(label)}, NULL)" for name, label in _LABELS.items()}
+    here = {f"{name}_here": f"if(layout IS NULL, {_labelled(label)}, NULL)" for name, label in _LABELS.items()}
     is_item = f"layout = '{LIBRDKAFKA}' AND message RLIKE {sql.regex(_LISTED)}"
     topic, partition = (sql.extracted("message", _LISTED, n) for n in (1, 2))
     # librdkafka's threads write at the same time: a list is behind the line of its own handle.
-    here = said | {
-        "stream": f"if(layout = '{LIBRDKAFKA}', concat_ws('|', client_id, logger), NULL)",
-        "item": f"if({is_item}, {topic} || '-' || {partition}, NULL)",
-    }
+    here["stream"] = f"if(layout = '{LIBRDKAFKA}', concat_ws('|', client_id, logger), NULL)"
+    here["item"] = f"if({is_item}, {topic} || '-' || {partition}, NULL)"
     above, own = "PARTITION BY file, origin, stream ORDER BY line, record", "PARTITION BY file, origin, entry"
     gathered = {name: f"max(if(is_near, {name}_here, NULL)) OVER ({own})" for name in _LABELS}
     is_header = f"layout = '{JUL}' AND before.line = line - 1 AND before.raw RLIKE {sql.regex(JUL_HEADER)}"
     return f"""
         |> EXTEND {", ".join(sql.named(here))}
-        |> EXTEND message IS NOT NULL AND item IS NULL AND coalesce({", ".join(said)}) IS NULL AS is_entry
+        |> EXTEND message IS NOT NULL AND item IS NULL AS is_entry
         |> EXTEND last(if(is_entry, struct(line, record), NULL), true) OVER ({above}) AS entry,
             lag(struct(line, raw)) OVER ({above}) AS before
         |> EXTEND line - entry.line <= {_FAR} AS is_near, if({is_header}, before.raw, NULL) AS header
