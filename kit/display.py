@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
-import polars.selectors as cs
+
+from kit.analyze.worded_times import with_worded_times
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -26,16 +27,16 @@ def prepare() -> None:
 def table(frame: pl.DataFrame) -> Styler:
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; at most ``MAX_ROWS`` rows.
 
-    Only sentences wrap; times are UTC, to the second.
+    Only sentences wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row.
     """
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
-    times = cs.datetime().dt.strftime("%Y-%m-%d %H:%M:%S UTC")
-    shown = frame.head(MAX_ROWS).with_columns(times).to_pandas(types_mapper=pd.ArrowDtype)
+    worded = with_worded_times(frame)
+    shown = worded.head(MAX_ROWS).to_pandas(types_mapper=pd.ArrowDtype)
     styler = shown.style.hide(axis="index").format(na_rep="–", thousands="\u2009", precision=2, escape="html")
-    numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
-    words = [name for name in frame.columns if name not in numbers]
-    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(frame, numbers)])
+    numbers = [name for name, kind in worded.schema.items() if kind.is_numeric()]
+    words = [name for name in worded.columns if name not in numbers]
+    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(worded, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     styler = styler.set_properties(subset=[name for name in words if name not in _PROSE], **{"white-space": "nowrap"})

@@ -41,7 +41,7 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
         alt.Chart(drawn)
         .mark_bar(height={"band": 0.7}, minBandSize=2)
         .encode(
-            x=alt.X("began_at:T", title="time (UTC)", scale=_UTC, axis=alt.Axis(format="%H:%M:%S", labelOverlap=True)),
+            x=_time("began_at", drawn),
             x2="ended_at:T",
             y=line,
             color=alt.Color("phase:N", title=None, scale=scale, sort=present),
@@ -71,12 +71,13 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     counted = timed.select(
         "group_id",
         "generation",
+        "is_utc",
         "at",
         pl.col("moved").list.len().alias("partitions moved"),
         pl.col("joined").list.len().alias("members joined"),
         pl.col("left").list.len().alias("members left"),
     )
-    long = counted.unpivot(index=["group_id", "generation", "at"], variable_name="what", value_name="count")
+    long = counted.unpivot(index=["group_id", "generation", "is_utc", "at"], variable_name="what", value_name="count")
     long = long.filter(pl.col("count") > 0)
     if long.is_empty():
         return nothing(title, [f"{len(timed)} generations, in which nothing moved and nobody came or went"])
@@ -86,7 +87,7 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
         alt.Chart(long)
         .mark_circle(size=60, opacity=0.9)
         .encode(
-            x=alt.X("at:T", title="time (UTC)", scale=_UTC, axis=alt.Axis(format="%H:%M:%S", labelOverlap=True)),
+            x=_time("at", long),
             y=alt.Y("count:Q", title=None, axis=alt.Axis(tickMinStep=1, format="d")),
             color=alt.Color("what:N", title=None, scale=scale, sort=whats),
             tooltip=["group_id:N", "generation:Q", "what:N", "count:Q"],
@@ -100,6 +101,13 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
         row=alt.Row("what:N", sort=whats, header=alt.Header(labels=False, title=None)), spacing=8
     ).properties(title=titled(title, notes))
     return chart
+
+
+def _time(column: str, drawn: pl.DataFrame) -> alt.X:
+    """As it was printed, where no log said its zone."""
+    zones = {True: "UTC", False: "as printed"}
+    title = f"time ({', or '.join(zones[is_utc] for is_utc in sorted(set(drawn['is_utc']), reverse=True))})"
+    return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format="%H:%M:%S", labelOverlap=True))
 
 
 def _line(drawn: pl.DataFrame) -> pl.Expr:

@@ -167,11 +167,12 @@ class Rebalance:
 
 @dataclass(frozen=True, slots=True)
 class LogFinding:
-    """Something in a group's logs that asks for attention, as a sentence to paste."""
+    """Something in a group's logs that asks for attention, as a sentence to paste. ``is_utc``: whether ``at`` is."""
 
     group_id: str | None
     finding: str
     consumer: str | None
+    is_utc: bool
     at: datetime | None
     sentence: str
 

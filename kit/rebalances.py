@@ -113,7 +113,8 @@ def read_rebalances(
         zone, layout: see ``kit.logs.read_client_logs``.
 
     Raises:
-        InputError: neither logs nor a profile; or as of ``read_client_logs`` and ``read_offsets_topic``.
+        InputError: neither logs nor a profile; times to choose by, and logs that don't say their zone; or as of
+            ``read_client_logs`` and ``read_offsets_topic``.
         NotFound: no such file; or neither source knows the group.
         ReadError, ConnectError, AuthenticationFailed, WrongCluster: as of those two.
     """
@@ -181,6 +182,11 @@ class _Chosen:
     def _within(self, frame: pl.DataFrame, ended: pl.Expr, began: pl.Expr) -> pl.DataFrame:
         if self.group_id is not None:
             frame = frame.filter(group_id=self.group_id)
+        if (self.since or self.until) and frame.select((began.is_not_null() & ~pl.col("is_utc")).any()).item():
+            raise InputError(
+                "some logs don't say their time zone, so nothing in them can be chosen by time: give their zone "
+                "(--zone; Europe/Paris, +05:30, or UTC to take times as they are printed)"
+            )
         if self.since is not None:
             frame = frame.filter((ended >= self.since).fill_null(True))
         return frame if self.until is None else frame.filter((began < self.until).fill_null(True))

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from kit.analyze.worded_times import with_worded_times
 from kit.errors import OfframpError
 
 ProfileName = Annotated[
@@ -47,6 +48,7 @@ def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
         json.dump(rows.to_dicts(), sys.stdout, default=as_text, indent=1)
         sys.stdout.write("\n")
         return
+    rows = with_worded_times(rows)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, kind in rows.schema.items():
         is_prose = name in {"sentence", "example", "error", "next_step"}

@@ -149,7 +149,7 @@ def _unheard(rows: list[Row], member: _Member) -> Iterator[LogFinding]:
                 text = f"gives {row['member_id']} {listed(row['assigned'])} in the topic; its log has nothing of it "
                 text += f"between epochs {before['generation']} and {after['generation']}."
                 at = row["written_at"]
-                yield LogFinding(row["group_id"], "not_logged", row["member_id"], at, _sentence(row, epoch, text))
+                yield LogFinding(row["group_id"], "not_logged", row["member_id"], True, at, _sentence(row, epoch, text))
 
 
 def _is_told(row: Row) -> bool:
@@ -162,7 +162,7 @@ def _are_named(assignments: list[list[str]]) -> bool:
 
 def _finding(told: Row, kind: str, epoch: int, text: str, member_id: str | None) -> LogFinding:
     at = told["ended_at"] or told["started_at"]
-    return LogFinding(told["group_id"], kind, member_id, at, _sentence(told, epoch, text))
+    return LogFinding(told["group_id"], kind, member_id, told["is_utc"], at, _sentence(told, epoch, text))
 
 
 def _sentence(row: Row, epoch: int, text: str) -> str:

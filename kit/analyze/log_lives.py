@@ -138,6 +138,11 @@ def datetime_of(at_us: int | None) -> datetime | None:
     return None if at_us is None else datetime.fromtimestamp(at_us / 1_000_000, UTC)
 
 
+def are_utc(events: Iterable[Event]) -> bool:
+    """Whether no event has a time of an unknown zone."""
+    return all(event["observed_at"] is not None or event["local_at"] is None for event in events)
+
+
 def lives(events: Iterable[Event]) -> list[Life]:
     """The consumers, in the order of their first lines; brokers' lines are of none."""
     mine = [event for event in events if event["source"] != "broker"]

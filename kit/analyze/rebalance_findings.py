@@ -10,8 +10,9 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
-from kit.analyze.log_lives import Event, Life, datetime_of, lives, time_of
+from kit.analyze.log_lives import Event, Life, are_utc, datetime_of, lives, time_of
 from kit.analyze.rebalances import member_rebalances, ordered_events, rebalances
+from kit.analyze.worded_times import worded
 from kit.rebalance_model import LogFinding
 
 STORM_COUNT = 5
@@ -48,14 +49,14 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
 def _storms(groups: pl.DataFrame) -> list[LogFinding]:
     found = []
     for (group,), rows in groups.filter(pl.col("started_at").is_not_null()).group_by("group_id", maintain_order=True):
-        starts = rows.sort("started_at")["started_at"].to_list()
+        starts, is_utc = rows.sort("started_at")["started_at"].to_list(), rows["is_utc"].all()
         worst = max(
             (sum(0 <= (other - start).total_seconds() * 1000 <= STORM_MS for other in starts), start)
             for start in starts
         )
         if worst[0] >= STORM_COUNT:
-            text = f"{worst[0]} rebalances within {STORM_MS // 60_000} minutes from {clock(worst[1])} on: a storm."
-            found.append(_finding(group, "storm", None, worst[1], text))
+            text = f"{worst[0]} rebalances within {STORM_MS // 60_000} minutes from then on: a storm."
+            found.append(_finding(group, "storm", None, worst[1], is_utc, text))
     return found
 
 
@@ -63,11 +64,12 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
     """A member that stays keeps its id through every generation, however many there are."""
     joins = members.filter(pl.col("joined_at").is_not_null() & pl.col("member_id").is_not_null())
     counted = joins.group_by("group_id", "consumer", maintain_order=True).agg(
-        pl.col("member_id").n_unique(), pl.col("joined_at").min()
+        pl.col("member_id").n_unique(), pl.col("joined_at").min(), pl.col("is_utc").all()
     )
+    text = "{} had {} member ids: it keeps being thrown out or restarts."
     return [
-        _finding(group, "rejoining", who, at, f"{who} had {n} member ids: it keeps being thrown out or restarts.")
-        for group, who, n, at in counted.iter_rows()
+        _finding(group, "rejoining", who, at, is_utc, text.format(who, n))
+        for group, who, n, at, is_utc in counted.iter_rows()
         if n >= STORM_COUNT
     ]
 
@@ -79,7 +81,7 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
             if row[name] is not None and row[name] >= LONG_MS:
                 waits = "the others, or the rebalance timeout" if what == "long_join" else "the leader's assignment"
                 text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
-                found.append(_finding(row["group_id"], what, row["consumer"], row["started_at"], text))
+                found.append(_of(row, what, row["started_at"], text))
     return found
 
 
@@ -87,12 +89,11 @@ def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
     owned = members.filter(pl.col("generation").is_not_null() & (pl.col("source") != "zookeeper")).explode("owned")
     owned = owned.filter(pl.col("owned").is_not_null())
     by_partition = owned.group_by("group_id", "generation", "owned", maintain_order=True)
-    pairs = by_partition.agg(pl.col("consumer").unique().sort(), pl.col("ended_at").max())
+    pairs = by_partition.agg(pl.col("consumer").unique().sort(), pl.col("ended_at").max(), pl.col("is_utc").all())
+    text = "{} belongs to {} in generation {}."
     return [
-        _finding(
-            group, "owned_twice", None, at, f"{partition} belongs to {' and '.join(who)} in generation {generation}."
-        )
-        for group, generation, partition, who, at in pairs.iter_rows()
+        _finding(group, "owned_twice", None, at, is_utc, text.format(partition, " and ".join(who), generation))
+        for group, generation, partition, who, at, is_utc in pairs.iter_rows()
         if len(who) > 1
     ]
 
@@ -101,12 +102,12 @@ def _skipped(members: pl.DataFrame) -> list[LogFinding]:
     """In the new protocol nobody joins a generation that changes nothing for it."""
     found = []
     joined = members.filter(pl.col("generation").is_not_null() & pl.col("joined_at").is_not_null())
-    for (group, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
-        known = rows.select("generation", "started_at", "source").rows()
-        for (old, _, _), (new, at, source) in pairwise(known):
-            if new > old + 1 and source != "zookeeper":
+    for (_, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
+        for before, row in pairwise(rows.iter_rows(named=True)):
+            old, new = before["generation"], row["generation"]
+            if new > old + 1 and row["source"] != "zookeeper":
                 text = f"{who} went from generation {old} to {new}: what was between is not in its log, or it was out."
-                found.append(_finding(group, "skipped_generation", who, at, text))
+                found.append(_of(row, "skipped_generation", row["started_at"], text))
     return found
 
 
@@ -125,14 +126,14 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
                 f"{row['consumer']} was assigned {listed(missing)} in generation {row['generation']} and did not ask "
             )
             text += "where to begin: nobody fetches them, as far as its log tells."
-            found.append(_finding(row["group_id"], "not_fetched", row["consumer"], row["ended_at"], text))
+            found.append(_of(row, "not_fetched", row["ended_at"], text))
     return found
 
 
 def _unfinished(members: pl.DataFrame) -> list[LogFinding]:
     last = members.group_by("group_id", "consumer", maintain_order=True).last()
     return [
-        _finding(row["group_id"], "unfinished", row["consumer"], row["started_at"], _unfinished_text(row))
+        _of(row, "unfinished", row["started_at"], _unfinished_text(row))
         for row in last.iter_rows(named=True)
         if row["outcome"] != "assigned"
     ]
@@ -154,7 +155,7 @@ def _several(found: list[Life]) -> list[LogFinding]:
         for stream, same in streams.items()
         if len(same) > 1
     ]  # fmt: skip
-    return [_finding(group, "several_consumers", None, None, text) for group, text in texts]
+    return [_finding(group, "several_consumers", None, None, True, text) for group, text in texts]
 
 
 _KINDS = {
@@ -199,11 +200,7 @@ def _repeated(life: Life, finding: str, text: str, same: list[Event]) -> LogFind
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({listed(partitions)})" if partitions else ""
     full = f"{life.name} {text}{where}{times}" + (f": {said}." if said else ".")
-    return _finding(life.said("group_id"), finding, life.name, datetime_of(time_of(same[0])), full)
-
-
-def clock(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+    return _finding(life.said("group_id"), finding, life.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full)
 
 
 def seconds(ms: int) -> str:
@@ -214,6 +211,12 @@ def listed(partitions: Any) -> str:
     return ", ".join(partitions) if partitions else "no partition"
 
 
-def _finding(group: str | None, finding: str, consumer: str | None, at: datetime | None, text: str) -> LogFinding:
-    when = f"{clock(at)} " if at else ""
-    return LogFinding(group, finding, consumer, at, f"{when}Group {group or '?'}: {text}")
+def _of(row: dict[str, Any], finding: str, at: datetime | None, text: str) -> LogFinding:
+    return _finding(row["group_id"], finding, row["consumer"], at, row["is_utc"], text)
+
+
+def _finding(
+    group: str | None, finding: str, consumer: str | None, at: datetime | None, is_utc: bool, text: str
+) -> LogFinding:
+    when = f"{worded(at, is_utc)} " if at else ""
+    return LogFinding(group, finding, consumer, is_utc, at, f"{when}Group {group or '?'}: {text}")

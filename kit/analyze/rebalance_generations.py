@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kit.analyze.log_lives import Event, Life, datetime_of, time_of
+from kit.analyze.log_lives import Event, Life, are_utc, datetime_of, time_of
 from kit.rebalance_model import MemberRebalance, Rebalance
 
 _ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
@@ -170,7 +170,7 @@ def _generation(
     return Rebalance(
         group_id=group.group_id,
         generation=generation,
-        is_utc=all(row.is_utc for row in rows) and all(e["observed_at"] is not None for e in told),
+        is_utc=all(row.is_utc for row in rows) and are_utc(told),
         started_at=started,
         ended_at=ended,
         duration_ms=None if started is None or ended is None else round((ended - started).total_seconds() * 1000),

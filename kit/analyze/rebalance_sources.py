@@ -57,32 +57,31 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
 def _differences(
     key: Generation, logs: dict[str, Any] | None, topic: dict[str, Any] | None, owned: Owned, assigned: Owned
 ) -> Iterator[tuple[LogFinding, Generation]]:
-    def finding(kind: str, text: str, consumer: str | None = None, at: datetime | None = None) -> Any:
-        return LogFinding(
-            key.group_id, kind, consumer, at, f"Group {key.group_id}: generation {key.generation} {text}"
-        ), key
+    def finding(kind: str, text: str, at: datetime | None, consumer: str | None = None, is_utc: bool = True) -> Any:
+        sentence = f"Group {key.group_id}: generation {key.generation} {text}"
+        return LogFinding(key.group_id, kind, consumer, is_utc, at, sentence), key
 
     if topic is None:
         assert logs is not None
         text = "is told by the logs and not in the topic: compacted away since, or never stored."
-        yield finding("not_stored", text, at=logs["started_at"])
+        yield finding("not_stored", text, logs["started_at"], is_utc=logs["is_utc"])
         return
     if logs is None:
         text = f"is in the topic ({len(topic['members'])} members) and no log given tells of it."
-        yield finding("not_logged", text, at=topic["ended_at"])
+        yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]
     strangers = sorted({member for member in owned if member not in set(topic["members"])})
     for member in strangers:
-        yield finding("unknown_member", f"has no member {member}, which by its log is in it.", member, at)
+        yield finding("unknown_member", f"has no member {member}, which by its log is in it.", at, member)
     for name, kind in (("leader_id", "other_leader"), ("assignor", "other_assignor")):
         if None not in (logs[name], topic[name]) and logs[name] != topic[name]:
-            yield finding(kind, f"has {topic[name]} in the topic and {logs[name]} in the logs.", at=at)
+            yield finding(kind, f"has {topic[name]} in the topic and {logs[name]} in the logs.", at)
     for member, partitions in sorted(owned.items()):
         stored = assigned.get(member)
         if member not in strangers and stored is not None and stored != partitions:
             text = f"gives {member} {listed(stored)}, and by its log it has {listed(partitions)}."
-            yield finding("other_assignment", text, member, at)
+            yield finding("other_assignment", text, at, member)
 
 
 def _key(row: dict[str, Any]) -> Generation:

@@ -21,12 +21,14 @@ SCHEMA: dict[str, Any] = {
     "member": pl.String,
     "generation": pl.Int64,
     "phase": pl.String,
+    "is_utc": pl.Boolean,
     "began_at": pl.Datetime("us", "UTC"),
     "ended_at": pl.Datetime("us", "UTC"),
     "partitions": pl.String,
     "reason": pl.String,
 }
-"""``partitions`` is what the member has afterwards, as text; None where it isn't known."""
+"""``partitions`` is what the member has afterwards, as text; None where it isn't known. ``is_utc``: whether the times
+are, or of an unknown zone."""
 
 Row: TypeAlias = dict[str, Any]
 Span: TypeAlias = tuple[Any, ...]
@@ -129,13 +131,14 @@ def _held(row: Row, until: datetime) -> Iterator[Span]:
 
 def _span(row: Row, phase: str, began: datetime, ended: datetime) -> Span:
     partitions = None if row["owned"] is None else listed(row["owned"])
-    return row["group_id"], row["consumer"], row["generation"], phase, began, ended, partitions, row["reason"]
+    who = row["group_id"], row["consumer"], row["generation"]
+    return *who, phase, row["is_utc"], began, ended, partitions, row["reason"]
 
 
 def _stored(row: Row, ended: datetime) -> Span:
     partitions = None if row["assigned"] is None else listed(row["assigned"])
     phase = "holding nothing" if row["assigned"] == [] else "holding"
-    return row["group_id"], row["member_id"], row["generation"], phase, row["written_at"], ended, partitions, None
+    return row["group_id"], row["member_id"], row["generation"], phase, True, row["written_at"], ended, partitions, None
 
 
 def _frame(spans: list[Span]) -> pl.DataFrame:

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalance_findings import clock, listed, log_findings, seconds
+from kit.analyze.rebalance_findings import listed, log_findings, seconds
 from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.analyze.worded_times import worded
 
 
 def story(events: IntoDataFrame) -> list[str]:
@@ -61,7 +62,7 @@ def _generation_sentence(row: dict[str, Any]) -> str:
 
 
 def _when(at: Any, is_utc: bool) -> str:
-    return "(no time)" if at is None else f"{clock(at)}{' UTC' if is_utc else ' (as printed)'}"
+    return "(no time)" if at is None else worded(at, is_utc)
 
 
 def _coordinator(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
-from kit.analyze.log_lives import QUIET, Attempt, Event, Life, datetime_of, lives, positions, reasons, time_of
+from kit.analyze.log_lives import QUIET, Attempt, Event, Life, are_utc, datetime_of, lives, positions, reasons, time_of
 from kit.analyze.rebalance_generations import generations
 from kit.rebalance_model import MemberRebalance
 
@@ -88,7 +88,7 @@ def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> 
         coordinator=attempt.said("coordinator") or life.said("coordinator"),
         coordinator_id=attempt.said("coordinator_id") or life.said("coordinator_id"),
         reason="; ".join(reasons(attempt)) or None,
-        is_utc=all(event["observed_at"] is not None for event in attempt.events),
+        is_utc=are_utc(attempt.events),
         started_at=datetime_of(started),
         joined_at=datetime_of(joined),
         ended_at=datetime_of(done),

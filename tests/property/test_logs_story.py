@@ -11,8 +11,12 @@ import pytest
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_story import story
 from kit.analyze.rebalances import member_rebalances, rebalances
+from kit.errors import InputError
+from kit.rebalances import read_rebalances
 from tests.property import log_texts
 from tests.property.log_texts import A, B
+
+WITHIN = datetime(2018, 5, 1, 8, 0, 1, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +100,17 @@ def test_sentences_for_a_ticket(events):
     )
     assert f"as follower of {A}" in second
     assert "(as printed)" in story(events["java011.log"])[0], "nobody said the zone"
+
+
+@pytest.mark.parametrize("times", [(WITHIN, None), (None, WITHIN)], ids=["since", "until"])
+def test_times_of_an_unknown_zone_choose_nothing(spark, tmp_path, times):
+    log = tmp_path / "java011.log"
+    log.write_text(log_texts.TEXTS[log.name])
+    with pytest.raises(InputError, match=r"don't say their time zone.*--zone"):
+        read_rebalances(spark, str(log), None, None, *times)
+    told = read_rebalances(spark, str(log), None, None, *times, zone="UTC").told()
+    assert told
+    assert not any("as printed" in each for each in told)
 
 
 def test_no_lines_no_story(events):

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from kit import charts, tables
+from kit import charts, display, tables
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_sources import source_differences
 from kit.analyze.rebalance_spans import generation_spans, member_spans
+from kit.analyze.rebalance_story import sentences
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
 from kit.errors import InputError
@@ -171,6 +172,38 @@ def test_pictures_show_each_member_phase_and_generation():
         rebalance_timeline(member_spans(member_rebalances(LOGS.head(0)), rebalances(LOGS.head(0))))
     )
     assert "nothing to show" in charts.svg(churn_chart(topic_rebalances(TOPIC.head(0))))
+
+
+OF_NO_ZONE = logged(
+    *rebalance("a", 0, 1, ["t-0", "t-1"]),
+    *rebalance("a", 10, 3, ["t-0"]),
+    *rebalance("b", 10, 3, ["t-1"]),
+    ("a", 20, "commit_failed", {}),
+).with_columns(observed_at=pl.lit(None, pl.Datetime("us", "UTC")))
+
+
+def test_times_of_an_unknown_zone_do_not_pass_for_utc():
+    members, groups, found = member_rebalances(OF_NO_ZONE), rebalances(OF_NO_ZONE), log_findings(OF_NO_ZONE)
+    assert found["finding"].to_list() == ["skipped_generation", "commit_failed"]
+    told = sentences(members, groups, found)
+    assert len(told) == 7
+    assert all(each.startswith("2026-11-21 06:30:") and " (as printed) Group g: " in each for each in told)
+    shown = display.table(members.select("is_utc", "started_at")).to_html()
+    pictures = [charts.svg(rebalance_timeline(member_spans(members, groups))), charts.svg(churn_chart(groups))]
+    for each in (shown, *pictures):
+        assert "as printed)" in each
+        assert "UTC" not in each
+
+
+def test_times_that_are_known_are_utc_beside_those_that_are_not():
+    without_a_time = ("c", 6, "coordinator_found", {"observed_at": None, "local_at": None})
+    both = pl.concat([OF_NO_ZONE, logged(without_a_time, *rebalance("c", 5, 2, ["t-1"]))])
+    members = member_rebalances(both)
+    assert set(members.select("consumer", "is_utc").rows()) == {("a", False), ("b", False), ("c", True)}
+    assert "time (UTC, or as printed)" in charts.svg(rebalance_timeline(member_spans(members, rebalances(both))))
+    shown = display.table(members.select("is_utc", "started_at")).to_html()
+    assert "06:30:05 UTC" in shown
+    assert "06:30:10 (as printed)" in shown
 
 
 def test_moments_as_people_write_them():
