@@ -28,7 +28,7 @@ import org.apache.kafka.common.errors.WakeupException;
  * (file of consumed records) and driver.listens (whether it subscribes with a listener, which changes what is logged).
  *
  * Standard output has one event per line, "epoch-ms client-id EVENT details": START, ASSIGN {topic:[partitions]} after
- * each change, STOP.
+ * each change, its positions being known, STOP.
  */
 public class GroupMember {
     private static final long POLL_MS = 100;
@@ -69,6 +69,7 @@ public class GroupMember {
                 Iterable records = poll();
                 String assigned = assigned();
                 if (!assigned.equals(told)) {
+                    locate();
                     say("ASSIGN " + assigned);
                     told = assigned;
                 }
@@ -124,6 +125,13 @@ public class GroupMember {
         }
         POLL = poll;
         POLL_ARGUMENT = argument;
+    }
+
+    /** Waits until it is known where to begin: a member that goes before has asked for offsets and never used them. */
+    private void locate() {
+        for (Iterator each = consumer.assignment().iterator(); each.hasNext();) {
+            consumer.position((TopicPartition) each.next());
+        }
     }
 
     private String assigned() {
