@@ -62,7 +62,6 @@ def start(settings: SparkSettings, app_name: str) -> SparkSession:
 
 
 def _java_options() -> str:
-    # Spark writes methods that are longer than what Java would compile: they would be interpreted row by row.
-    own = ("-XX:+UseSerialGC", "-XX:-DontCompileHugeMethods", f"-Dlog4j2.configurationFile=file:{_LOGGING}")
+    own = ("-XX:+UseSerialGC", f"-Dlog4j2.configurationFile=file:{_LOGGING}")
     options = (*own, *spark_archive.java_options())
     return " ".join(shlex.quote(option) for option in options)

@@ -54,12 +54,12 @@ class Table:
     @property
     def spark_schema(self) -> str:
         """The stored table's Spark schema as DDL."""
-        return _spark_ddl(self.stamped_schema)
+        return spark_ddl(self.stamped_schema)
 
     @property
     def spark_row_schema(self) -> str:
         """The Spark schema of the rows as read, without the stamp, as DDL."""
-        return _spark_ddl(self.schema)
+        return spark_ddl(self.schema)
 
     def from_rows(self, rows: Iterable[Any]) -> pa.Table:
         """Frozen rows → Arrow."""
@@ -102,7 +102,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
     return _ARROW[hint]
 
 
-def _spark_ddl(schema: pa.Schema) -> str:
+def spark_ddl(schema: pa.Schema) -> str:
+    """An Arrow schema as Spark's, in DDL."""
     nullability = {True: "", False: " NOT NULL"}
     return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in schema)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from kit import tables
 from kit.errors import PartialRead
-from kit.logs import sql, wordings
+from kit.logs.records import ZONE_STEP_S
+from kit.logs.telling import ACCOUNT
 from kit.rebalance_model import LogFile
 
 if TYPE_CHECKING:
@@ -26,31 +28,40 @@ _PROBLEMS = {
     "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
 }
 FATAL = ("binary", "truncated", "layout")
-_BACK_US = 1_000_000
-"""Clocks that write a record a little late are none that go back."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTS = ("n_events", "n_context", "n_unknown")
 
 
-def accounts(records: DataFrame) -> dict[str, dict[str, Any]]:
+def accounts(told: DataFrame) -> dict[str, dict[str, Any]]:
     """What each file told, if it told anything of interest."""
-    count = {
-        "n_events": f"count_if(kind != '{wordings.CONTEXT}')",
-        "n_context": f"count_if(kind = '{wordings.CONTEXT}')",
-        "n_unknown": "count_if(is_unknown)",
-        "layouts": "collect_set(layout)",
-        "n_times_back": "count_if(goes_back)",
-        "first_at": "min(observed_at)",
-        "last_at": "max(observed_at)",
-        "n_unzoned": "count_if(local_at IS NOT NULL AND observed_at IS NULL)",
+    found = pl.DataFrame(told.where("n_events IS NOT NULL").select("file", *ACCOUNT).toArrow())
+    return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True) if any(row[key] for key in _COUNTS)}
+
+
+def _as_proved(account: dict[str, Any]) -> dict[str, Any]:
+    """With the times that are known by what the file proves of its zone: all its proofs must agree."""
+    step = account["least_step"]
+    if step is None or step != account["most_step"]:
+        return account | {"shift_us": None}
+    shift_us = step * ZONE_STEP_S * 1_000_000
+    times = [account["first_at"], account["last_at"]]
+    times += [
+        _EPOCH + timedelta(microseconds=local - shift_us)
+        for local in (account["first_local"], account["last_local"])
+        if local is not None
+    ]
+    known = [at for at in times if at is not None]
+    return account | {
+        "shift_us": shift_us,
+        "n_unzoned": 0,
+        "first_at": min(known, default=None),
+        "last_at": max(known, default=None),
     }
-    before = "lag(local_at) OVER (PARTITION BY file, origin ORDER BY line, record)"
-    found = sql.through(
-        records,
-        "|> SELECT /*+ REPARTITION(file) */ *",
-        f"|> EXTEND local_at < {before} - {_BACK_US} AS goes_back",
-        f"|> AGGREGATE {', '.join(sql.named(count))} GROUP BY file",
-    )
-    return {row["file"]: row for row in pl.DataFrame(found.toArrow()).iter_rows(named=True)}
+
+
+def proved(found: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """File → µs its times are ahead of UTC, of those that prove it."""
+    return {file: account["shift_us"] for file, account in found.items() if account["shift_us"] is not None}
 
 
 def log_files(

@@ -3,8 +3,11 @@ records."""
 
 from __future__ import annotations
 
-from kit.logs import sql
+import polars as pl
+
+from kit.logs.fields import partitions_in
 from kit.logs.layouts import JUL, JUL_HEADER, LIBRDKAFKA
+from kit.logs.texts import extracted, has, regex
 
 _LOOKS = (
     r"(?i)re-?balanc|join-?group|sync-?group|leave-?group|heart ?beat|coordinator|\bgeneration\b|member ?id"
@@ -17,43 +20,89 @@ _LABELS = {
     "added": r"^\s*(?:newly added partitions|Added partitions \(assigned - owned\)):\s*(.*)$",
 }
 _LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
-_TOPIC_PARTITION = r"([\w.-]+-\d+)(?![\w.-])"
 _FAR = 12
 """So many lines behind its entry a labelled line may stand."""
+_APART = 1_000
+"""So many lines a list may pause: other threads write meanwhile."""
+_STREAM = ("file", "origin", "stream")
+_PLACE, _ENTRY = ("file", "line", "record"), ("file", "entry_line", "entry_record")
 
 
-def looks_like_coordination(message: str, logger: str) -> str:
+def looks_like_coordination(message: pl.Expr, logger: pl.Expr) -> pl.Expr:
     """Whether a line of unknown wording should have been known: by its words, or by the class that wrote it."""
-    return f"{message} RLIKE {sql.regex(_LOOKS)} OR {logger} RLIKE {sql.regex(_CLASSES)}"
+    return has(message, _LOOKS) | has(logger, _CLASSES)
 
 
-def with_neighbours() -> str:
-    """What lines around an entry say of it; what is no entry is dropped.
+def with_marks(records: pl.LazyFrame) -> pl.LazyFrame:
+    """Which record is an entry, and what the others may be to one: ``item`` of a list, ``*_here`` of a block."""
+    text = pl.when(pl.col("layout").is_null()).then("raw")
+    item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct
+    return records.with_columns(
+        # librdkafka's threads write at the same time: a list is behind the line of its own handle.
+        pl.when(pl.col("layout") == LIBRDKAFKA)
+        .then(pl.concat_str("client_id", "logger", separator="|", ignore_nulls=True))
+        .alias("stream"),
+        (item.field("1") + "-" + item.field("2")).alias("item"),
+        *(text.str.extract(regex(label)).alias(f"{name}_here") for name, label in _LABELS.items()),
+    ).with_columns(is_entry=pl.col("message").is_not_null() & pl.col("item").is_null())
 
-    Behind it: lists of partitions → ``assigned``, ``owned``, ``added`` (a Java client's block) and ``listed``
+
+def settled(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Records in order, more of whose last file may follow: those whose entries are whole, and those to wait with."""
+    is_last = pl.col("file") == pl.lit(records["file"].last())
+    end = records.filter(is_last).select(pl.col("line").max()).item()
+    streams = (
+        records.filter(is_last & _says())
+        .group_by(_STREAM)
+        .agg(last=pl.col("line").max(), entry=pl.col("line").filter("is_entry").max())
+    )
+    open_at = streams.filter(pl.col("last") >= pl.lit(end) - _APART).select(pl.col("entry").min()).item()
+    border = end if open_at is None else open_at
+    is_later = is_last & (pl.col("line") >= border)
+    # A two-line record begins with a line that says nothing: right before the entry, or at the end.
+    may_begin = is_last & ~pl.col("is_entry") & pl.col("line").is_in((border - 1, end))
+    return records.filter(~is_later), records.filter((is_later & _says()) | may_begin)
+
+
+def with_neighbours(records: pl.LazyFrame) -> pl.LazyFrame:
+    """The entries, with what lines around them say.
+
+    Behind one: lists of partitions → ``assigned``, ``owned``, ``added`` (a Java client's block) and ``listed``
     (librdkafka's list). Before it: java.util.logging's time and class.
     """
-    here = {f"{name}_here": f"if(layout IS NULL, {_labelled(label)}, NULL)" for name, label in _LABELS.items()}
-    is_item = f"layout = '{LIBRDKAFKA}' AND message RLIKE {sql.regex(_LISTED)}"
-    topic, partition = (sql.extracted("message", _LISTED, n) for n in (1, 2))
-    # librdkafka's threads write at the same time: a list is behind the line of its own handle.
-    here["stream"] = f"if(layout = '{LIBRDKAFKA}', concat_ws('|', client_id, logger), NULL)"
-    here["item"] = f"if({is_item}, {topic} || '-' || {partition}, NULL)"
-    above, own = "PARTITION BY file, origin, stream ORDER BY line, record", "PARTITION BY file, origin, entry"
-    gathered = {name: f"max(if(is_near, {name}_here, NULL)) OVER ({own})" for name in _LABELS}
-    is_header = f"layout = '{JUL}' AND before.line = line - 1 AND before.raw RLIKE {sql.regex(JUL_HEADER)}"
-    return f"""
-        |> EXTEND {", ".join(sql.named(here))}
-        |> EXTEND message IS NOT NULL AND item IS NULL AS is_entry
-        |> EXTEND last(if(is_entry, struct(line, record), NULL), true) OVER ({above}) AS entry,
-            lag(struct(line, raw)) OVER ({above}) AS before
-        |> EXTEND line - entry.line <= {_FAR} AS is_near, if({is_header}, before.raw, NULL) AS header
-        |> EXTEND {", ".join(sql.named(gathered))}, collect_list(item) OVER ({own}) AS listed
-        |> WHERE is_entry
-        |> SET time_text = coalesce(time_text, {sql.extracted("header", JUL_HEADER, 1)}),
-            logger = coalesce(logger, {sql.extracted("header", JUL_HEADER, 2)})"""
+    placed = records.with_columns(
+        *(
+            pl.when("is_entry").then(name).forward_fill().over(_STREAM).alias(entry)
+            for name, entry in zip(_PLACE[1:], _ENTRY[1:])
+        ),
+        before_line=pl.col("line").shift().over(_STREAM),
+        before=pl.col("raw").shift().over(_STREAM),
+    )
+    is_header = (pl.col("layout") == JUL) & (pl.col("before_line") == pl.col("line") - 1)
+    header = pl.when(is_header).then("before")
+    entries = placed.filter("is_entry").with_columns(
+        time_text=pl.coalesce("time_text", extracted(header, JUL_HEADER, 1)),
+        logger=pl.coalesce("logger", extracted(header, JUL_HEADER, 2)),
+    )
+    said = placed.filter(_says())
+    gap = pl.col("line") - pl.col("line").shift().over(_STREAM)
+    behind = (
+        said.with_columns(is_lost=((gap > _APART) & ~pl.col("is_entry")).cum_max().over(*_STREAM, *_ENTRY[1:]))
+        .filter(~pl.col("is_entry"), ~pl.col("is_lost"), pl.col("entry_line").is_not_null())
+        .with_columns(is_near=pl.col("line") - pl.col("entry_line") <= _FAR)
+        .group_by(_ENTRY, maintain_order=True)
+        .agg(
+            *(_labelled(f"{name}_here").alias(name) for name in _LABELS),
+            listed=pl.col("item").drop_nulls(),
+        )
+    )
+    return entries.join(behind, left_on=_PLACE, right_on=_ENTRY, how="left", maintain_order="left")
 
 
-def _labelled(label: str) -> str:
-    partitions = f"regexp_extract_all(regexp_extract(raw, {sql.regex(label)}, 1), {sql.regex(_TOPIC_PARTITION)})"
-    return f"if(raw RLIKE {sql.regex(label)}, {partitions}, NULL)"
+def _labelled(name: str) -> pl.Expr:
+    return partitions_in(pl.col(name).filter(pl.col("is_near") & pl.col(name).is_not_null()).last())
+
+
+def _says() -> pl.Expr:
+    """Whether a record is an entry, or belongs to one."""
+    return pl.col("is_entry") | pl.any_horizontal(pl.col("item", *(f"{name}_here" for name in _LABELS)).is_not_null())

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pyspark.errors import PySparkException
 
 from kit import tables
 from kit.errors import InputError
-from kit.logs import accounts, fields, layouts, lines, sql, wordings
-from kit.logs.records import records_of_interest
+from kit.logs import accounts, layouts, lines, telling
+from kit.logs.lines import Lines, kept_on_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_CUT = 2000
-_SPARK_TYPES = {"string": "string", "int64": "bigint", "int32": "int", "timestamp[us, tz=UTC]": "timestamp"}
+_FOR_ONE_TASK = 25_000
+"""So many lines are told in less than a second."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,16 @@ def read_client_logs(
     """
     if layout is not None and layout not in layouts.NAMES:
         raise InputError(f"there is no layout {layout!r}; there are {', '.join(layouts.NAMES)}")
-    _check_zone(spark, zone)
+    if zone is not None:
+        layouts.check_zone(zone)
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    records = records_of_interest(sifted, read.n_candidates, layout, zone)
-    told = accounts.accounts(records)
-    files = accounts.log_files(told, read.n_lines, read.damaged, read.odd - set(told), layout)
-    return ClientLogs(_events(records), _unknown(records), files)
+    told = _told(sifted, read, layout, zone)
+    found = accounts.accounts(told)
+    files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
+    unknown = told.where("wording IS NOT NULL").select(*tables.LOG_LINES.schema.names)
+    return ClientLogs(_events(told, accounts.proved(found)), unknown, files)
 
 
 def verify_logs(logs: ClientLogs) -> str:
@@ -68,51 +70,19 @@ def verify_logs(logs: ClientLogs) -> str:
     return accounts.verified(logs.files)
 
 
-def _check_zone(spark: SparkSession, zone: str | None) -> None:
-    if zone is None:
-        return
-    some_time = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
-    try:
-        spark.sql(f"SELECT {layouts.utc_at(some_time, ':zone')}", {"zone": zone}).collect()
-    except PySparkException as error:
-        raise InputError(f"there is no time zone {zone!r}: say one like Europe/Paris or +05:30") from error
+def _told(sifted: DataFrame, read: Lines, layout: str | None, zone: str | None) -> DataFrame:
+    """The files' lines in order, each file's in one task."""
+    wanted = sifted.where("value IS NOT NULL").select("file", "block", "number", "value")
+    n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
+    gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)
+    ordered = gathered.sortWithinPartitions("file", "block", "number")
+    return kept_on_disk(ordered.mapInArrow(telling.Tell(read.before, layout, zone), telling.SCHEMA))
 
 
-def _events(records: DataFrame) -> DataFrame:
-    events = records.where(f"kind != '{wordings.CONTEXT}'")
-    events = events.selectExpr(
-        "*", *sql.named(fields.consumer_prefix("message")), f"{fields.old_consumer('message')} AS old"
-    )
-    events = events.selectExpr("*", f"coalesce({fields.member_of('told')}, old) AS member_id")
-    listed = "if(size(listed) > 0, sort_array(listed), if(kind = 'group_assignment', array(), NULL))"
-    partitions = f"coalesce({listed}, {fields.partitions_of('told', 'kind')})"
-    told = {
-        "client_id": f"coalesce(prefix_client, {fields.client_of('raw', 'member_id')})",
-        "group_id": f"coalesce(prefix_group, {fields.group_of('told')}, "
-        f"{fields.old_group('coalesce(old, member_id)')})",
-        "generation": fields.generation_of("told"),
-        "leader_id": fields.leader_of("told"),
-        "assignor": fields.assignor_of("told"),
-        "coordinator": fields.coordinator_of("told"),
-        "coordinator_id": fields.coordinator_id_of("told"),
-        "offset": fields.offset_of("told"),
-        "reason": fields.reason_of("told"),
-        "text": f"substring(trim(raw), 1, {_CUT})",
-        "partitions": f"if(kind IN ('assignment_diff', 'reconciling'), added, {partitions})",
-        "owned_before": "owned",
-        "owned_after": "assigned",
-    }
-    types = {field.name: _spark_type(str(field.type)) for field in tables.LOG_EVENTS.schema}
-    return events.selectExpr(*[f"cast({told.get(name, name)} AS {type_}) AS {name}" for name, type_ in types.items()])
-
-
-def _spark_type(arrow: str) -> str:
-    return "array<string>" if arrow.startswith("list") else _SPARK_TYPES[arrow]
-
-
-def _unknown(records: DataFrame) -> DataFrame:
-    """``wording``: the text with ids and numbers left out, to count by."""
-    worded = sql.replaced(sql.replaced("told", fields.UUID, "…"), r"\d+", "…")
-    lines = records.where("is_unknown")
-    lines = lines.selectExpr("*", f"substring({worded}, 1, 120) AS wording", f"substring(raw, 1, {_CUT}) AS text")
-    return lines.select(*tables.LOG_LINES.schema.names)
+def _events(told: DataFrame, proved: Mapping[str, int]) -> DataFrame:
+    """With the times of files that prove their zone."""
+    files = json.dumps(proved).replace("'", r"\u0027")
+    shift = f"try_element_at(from_json(r'{files}', 'map<string, bigint>'), file)"
+    known = {"observed_at": f"coalesce(observed_at, timestamp_micros(local_at - {shift})) AS observed_at"}
+    columns = [known.get(name, name) if proved else name for name in tables.LOG_EVENTS.schema.names]
+    return told.where("kind IS NOT NULL").selectExpr(*columns)

@@ -1,14 +1,29 @@
 """Ids, partitions, offsets and reasons in a message; what a message does not say is null.
 
-All are expressions of SQL about expressions. Every pattern stops where the value's own syntax ends, so that text pasted
+All are expressions about expressions. Every pattern stops where the value's own syntax ends, so that text pasted
 behind a record doesn't run into a value.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 
-from kit.logs import sql, wordings
+import polars as pl
+
+from kit.logs import wordings
+from kit.logs.texts import (
+    Pattern,
+    Unless,
+    extracted,
+    filled,
+    first_of,
+    has,
+    not_before,
+    not_behind,
+    regex,
+    replaced,
+    without,
+)
 
 CONSUMER_PREFIX = r"^\[Consumer (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
@@ -19,8 +34,8 @@ _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 """A consumer calls its connection to the coordinator the first number minus the broker's id; what is above the second
 is such a name."""
 
-_TOPIC_PARTITION = r"(?<![\w.-])([\w.-]+-\d+)(?![\w.-])"
-_GROUPS = (
+_RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
+_GROUPS: tuple[Pattern, ...] = (
     r"group_id=([^,}\s]+)",
     r"groupId='?([^,')\]\s]+)",
     r"^\[GroupId ([^\]]+)\]",
@@ -29,26 +44,28 @@ _GROUPS = (
     r"group id \"([^\"]+)\"",
     r"(?:restabilize|rebalance|Stabilized) group (\S+)",
     r"\b(?:joining|joined) group '?([^\s':,]+?)'?(?: with| <|$| \(|\s)",
-    r"for (?:leader \S+ for )?group '?(?!at |with |due |id )([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))",
-    r"\b(?:in|of|joins|left|consumer|classic) group \(?'?(?!because|anymore|at |with )"
-    r"([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
+    Unless(r"for (?:leader \S+ for )?group '?([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))", ("at", "with", "due", "id")),
+    Unless(
+        r"\b(?:in|of|joins|left|consumer|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
+        ("because", "anymore", "at", "with"),
+    ),
     r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal|could|re|l)",
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",
     r"^(?:OffsetCommit|SyncGroup) for group (\S+)",
     r"^LeaveGroup request for group (\S+)",
 )
-_MEMBERS = (
+_MEMBERS: tuple[Pattern, ...] = (
     r"memberId='([^']+)'",
     r"member_id='([^']+)'",
     r"memberId=([^,'}\s)]+)",
-    r"(?<!leader)[{,]member_id=([^,}\]\s]+)",
+    not_behind("leader") + r"[{,]member_id=([^,}\]\s]+)",
     r"my MemberId ([^,]+),",
     r"member id \"([^\"]+)\" with",
     r"member of id \"([^\"]+)\"",
     r"of member id \"([^\"]+)\"",
-    r"-> \"(?!\(not-set\))([^\"]+)\"$",
-    r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])(?!member)",
+    Unless(r"-> \"([^\"]+)\"$", ("(not-set)",)),
+    r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])" + not_before("member"),
     r"[Mm]ember (?:id )?(\S+) (?:with epoch|sending|in group|has left|is triggering|sent|attempting|callback)",
     r"member\.id ([^\]\s]+)\]",
     r"[Cc]reated a new member(?: id)? (\S+)",
@@ -71,7 +88,7 @@ _GENERATIONS = (
     r"Bumped group epoch to (\d+)",
     r"assignment for epoch (\d+)",
     r": epoch=(\d+), previousEpoch",
-    r"(?<!local )(?<!leader )[Ee]poch (\d+)",
+    not_behind("local ", "leader ") + r"[Ee]poch (\d+)",
     r"memberEpoch=(\d+)",
     r"\[(\d+)\] \S+$",
 )
@@ -141,143 +158,150 @@ _PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
 _SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
 _SPELLED = (
-    (r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "$1-$2"),
-    (r"\bpartition (\d+) for topic ([\w.-]+)", "partition $2-$1"),
-    (r"(?<![\w.-])([\w.-]++)(?:\([\w-]+\))? ?\[(\d+)\]", "$1-$2"),
+    (r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "${1}-${2}"),
+    (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
+    (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "${1}-${2}"),
 )
 _LIST = r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
-_ONE = r"(?:^(?=\S+: offset reset)|(?:partitions?|failed for|Response:|owned|claim) )([\w.-]+-\d+)(?![\w-])"
+_ONE = (
+    r"^([\w.-]+-\d+): offset reset",
+    r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
+)
 _COUNTED = r"of \d+ partition\(s\)|for \d+ pending"
 """librdkafka counts there and lists in lines of their own."""
 
 
-def first_of(text: str, patterns: tuple[str, ...]) -> str:
-    """The first group of the first pattern that is found and not empty."""
-    return f"coalesce({', '.join(sql.extracted(text, pattern) for pattern in patterns)})"
-
-
-def without_client_prefix(message: str) -> str:
+def without_client_prefix(message: pl.Expr) -> pl.Expr:
     """The message as its wording begins."""
-    return sql.without(message, (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX))
+    return without(message, (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX))
 
 
-def source_of(message: str, logger: str, layout: str) -> str:
+def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
     """Which kind of client or server prints so: one of ``wordings``' sources."""
-
-    def is_like(text: str, pattern: str) -> str:
-        return f"{text} RLIKE {sql.regex(pattern)}"
-
-    is_broker = is_like(message, BROKER_PREFIX) + " OR " + is_like(logger, _BROKERS_CLASS)
-    is_new_broker = is_like(message, _NEW_BROKER_PREFIX)
-    is_old = (
-        is_like(message, rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following")
-        + " OR "
-        + is_like(logger, _OLD_CLASS)
+    is_broker = has(message, BROKER_PREFIX) | has(logger, _BROKERS_CLASS) | has(message, _NEW_BROKER_PREFIX)
+    is_old = has(message, rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following") | has(logger, _OLD_CLASS)
+    is_rdkafka = (layout == wordings.LIBRDKAFKA).fill_null(False) | has(message, r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
+    return (
+        pl.when(is_rdkafka)
+        .then(pl.lit(wordings.LIBRDKAFKA))
+        .when(message.str.starts_with("[Consumer "))
+        .then(pl.lit(wordings.JAVA))
+        .when(is_broker)
+        .then(pl.lit(wordings.BROKER))
+        .when(has(logger, _PYTHONS_MODULE))
+        .then(pl.lit(wordings.PYTHON))
+        .when(is_old)
+        .then(pl.lit(wordings.OLD_CONSUMER))
+        .otherwise(pl.lit(wordings.JAVA))
     )
-    is_rdkafka = f"{layout} = '{wordings.LIBRDKAFKA}' OR " + is_like(message, r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
-    return f"""CASE
-        WHEN {is_rdkafka} THEN '{wordings.LIBRDKAFKA}'
-        WHEN startswith({message}, '[Consumer ') THEN '{wordings.JAVA}'
-        WHEN {is_broker} OR {is_new_broker} THEN '{wordings.BROKER}'
-        WHEN {is_like(logger, _PYTHONS_MODULE)} THEN '{wordings.PYTHON}'
-        WHEN {is_old} THEN '{wordings.OLD_CONSUMER}'
-        ELSE '{wordings.JAVA}' END"""
 
 
-def kind_of(message: str, source: str) -> str:
-    """The kind of event of the first wording that fits; null: the wording isn't known."""
-    kinds = [f"WHEN '{name}' THEN {_kind(message, known)}" for name, known in wordings.BY_SOURCE.items()]
-    return f"CASE {source} {' '.join(kinds)} END"
+def kind_of(message: pl.Expr, source: pl.Expr, sources: Iterable[str]) -> pl.Expr:
+    """The kind of event of the first wording that fits; null: the wording isn't known. ``sources``: those there are."""
+    nothing = pl.lit(None, pl.String)
+    kinds = [_kind(pl.when(source == name).then(message), wordings.BY_SOURCE[name]) for name in sources]
+    return pl.coalesce([*kinds, nothing])
 
 
-def _kind(message: str, known: list[wordings.Wording]) -> str:
-    """A constant array that is searched: as so many conditions, Spark's compiler gives up on it.
-
-    Lambdas of Python's would get new names, hence newly compiled code, at every read.
-    """
-    table = json.dumps([{"head": each.head, "parts": each.parts, "kind": each.kind} for each in known])
-    known_rows = f"from_json({sql.json(table)}, 'array<struct<head string, parts array<string>, kind string>>')"
-    start = f"locate(part, {message}, end)"
-    # Each part stands behind the one before; 0: it does not.
-    behind = f"(end, part) -> if({start} > 0, {start} + length(part), 0)"
-    fits = f"startswith({message}, known.head) AND aggregate(known.parts, length(known.head) + 1, {behind}) > 0"
-    return f"get(filter({known_rows}, known -> {fits}), 0).kind"
+def _kind(message: pl.Expr, known: list[wordings.Wording]) -> pl.Expr:
+    return pl.coalesce([pl.when(_fits(message, each)).then(pl.lit(each.kind)) for each in known])
 
 
-def consumer_prefix(message: str) -> dict[str, str]:
+def _fits(message: pl.Expr, wording: wordings.Wording) -> pl.Expr:
+    pattern = wording.pattern
+    return message.str.starts_with(wording.head) if pattern is None else message.str.contains(pattern)
+
+
+def consumer_prefix(message: pl.Expr) -> dict[str, pl.Expr]:
     """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null is no group."""
-    parts = {"group_instance_id": 1, "prefix_client": 2, "prefix_group": 3}
-    found = {name: sql.extracted(message, CONSUMER_PREFIX, n) for name, n in parts.items()}
-    return found | {"prefix_group": f"nullif({found['prefix_group']}, 'null')"}
+    parts = message.str.extract_groups(regex(CONSUMER_PREFIX)).struct
+    instance, client, group = (filled(parts.field(str(number))) for number in (1, 2, 3))
+    return {
+        "group_instance_id": instance,
+        "prefix_client": client,
+        "prefix_group": pl.when(group != "null").then(group),
+    }
 
 
-def client_of(text: str, member_id: str) -> str:
-    """The client id where the prefix has none: of librdkafka's line, of a request dump, of the member id."""
-    printed = first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)"))
-    return f"coalesce({printed}, {sql.extracted(member_id, rf'^(.+)-{UUID}$')})"
+def client_in(member_id: pl.Expr) -> pl.Expr:
+    """The client id that a Kafka group's member id begins with."""
+    return extracted(member_id, rf"^(.+)-{UUID}$")
 
 
-def old_consumer(message: str) -> str:
+def printed_client(text: pl.Expr) -> pl.Expr:
+    """The client id in librdkafka's line, or in a request dump."""
+    return first_of(text, (r"[|\[]([^|\[\]]+)#consumer-\d+[|\]]", r"client_id=([^,}\]]+)"))
+
+
+def old_consumer(message: pl.Expr) -> pl.Expr:
     """The old consumer's id, ``<group>_<host>-<ms>-<hex>``, that stands before its lines."""
-    return sql.extracted(message, OLD_PREFIX)
+    return extracted(message, OLD_PREFIX)
 
 
-def old_group(consumer: str) -> str:
+def old_group(consumer: pl.Expr) -> pl.Expr:
     """Its group: what is before the last ``_`` (hosts hold none)."""
-    return sql.extracted(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}")
+    return extracted(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}")
 
 
-def group_of(message: str) -> str:
+def group_of(message: pl.Expr) -> pl.Expr:
     return first_of(message, _GROUPS)
 
 
-def member_of(message: str) -> str:
+def member_of(message: pl.Expr) -> pl.Expr:
     return first_of(message, _MEMBERS)
 
 
-def generation_of(message: str) -> str:
+def generation_of(message: pl.Expr) -> pl.Expr:
     """The generation, or the epoch of the new protocol; −1 is none."""
-    return f"try_cast({first_of(message, _GENERATIONS)} AS bigint)"
+    return _number(first_of(message, _GENERATIONS))
 
 
-def leader_of(message: str) -> str:
+def leader_of(message: pl.Expr) -> pl.Expr:
     return first_of(message, _LEADERS)
 
 
-def assignor_of(message: str) -> str:
-    return f"nullif({first_of(message, _ASSIGNORS)}, 'null')"
+def assignor_of(message: pl.Expr) -> pl.Expr:
+    found = first_of(message, _ASSIGNORS)
+    return pl.when(found != "null").then(found)
 
 
-def offset_of(message: str) -> str:
-    return f"try_cast({first_of(message, _OFFSETS)} AS bigint)"
+def offset_of(message: pl.Expr) -> pl.Expr:
+    return _number(first_of(message, _OFFSETS))
 
 
-def reason_of(message: str) -> str:
+def reason_of(message: pl.Expr) -> pl.Expr:
     """Why, in the log's own words."""
     return first_of(message, _REASONS)
 
 
-def coordinator_of(message: str) -> str:
+def coordinator_of(message: pl.Expr) -> pl.Expr:
     """``host:port`` of the coordinator."""
     pattern = r"host='?([^,'}]+)'?,\s*port=(\d+)"
-    host, port = (sql.extracted(message, pattern, n) for n in (1, 2))
-    return f"coalesce({host} || ':' || {port}, {first_of(message, _COORDINATORS)})"
+    host, port = (extracted(message, pattern, n) for n in (1, 2))
+    return pl.coalesce(host + ":" + port, first_of(message, _COORDINATORS))
 
 
-def coordinator_id_of(message: str) -> str:
+def coordinator_id_of(message: pl.Expr) -> pl.Expr:
     """The coordinator's broker id, given as such or as the connection's."""
-    printed = f"try_cast({first_of(message, _COORDINATOR_IDS)} AS bigint)"
-    return f"cast(if({printed} > {_FIRST_COORDINATOR_NODE}, {_COORDINATOR_NODE} - {printed}, {printed}) AS int)"
+    printed = _number(first_of(message, _COORDINATOR_IDS))
+    return pl.when(printed > _FIRST_COORDINATOR_NODE).then(_COORDINATOR_NODE - printed).otherwise(printed)
 
 
-def partitions_of(message: str, kind: str) -> str:
+def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
     """``topic-partition`` as printed, of the kinds of events that list them; empty if the list is."""
-    text = message
+    is_single, is_listing = kind.is_in(_SINGLE), kind.is_in(_LISTING) & ~has(message, _COUNTED)
+    text: pl.Expr = pl.when(is_single | is_listing).then(message)
     for pattern, plain in _SPELLED:
-        text = sql.replaced(text, pattern, plain)
-    one, listed = (f"regexp_extract({text}, {sql.regex(pattern)}, 1)" for pattern in (_ONE, _LIST))
-    found = f"regexp_extract_all(if({kind} IN {_SINGLE}, {one}, {listed}), {sql.regex(_TOPIC_PARTITION)}, 1)"
-    is_counted = f"{message} RLIKE {sql.regex(_COUNTED)}"
-    return f"""CASE
-        WHEN {kind} IN {_SINGLE} AND size({found}) > 0 THEN {found}
-        WHEN {kind} IN {_LISTING} AND NOT {is_counted} THEN {found} END"""
+        text = replaced(text, pattern, plain)
+    listed = partitions_in(text.str.extract(regex(_LIST)).fill_null(""))
+    one = first_of(text, _ONE)
+    return pl.when(is_listing).then(listed).when(is_single & one.is_not_null()).then(pl.concat_list(one))
+
+
+def partitions_in(text: pl.Expr) -> pl.Expr:
+    """Every ``topic-partition`` of a text."""
+    return text.str.extract_all(regex(_RUN)).list.eval(pl.element().filter(has(pl.element(), _TOPIC_PARTITION)))
+
+
+def _number(text: pl.Expr) -> pl.Expr:
+    return text.cast(pl.Int64, strict=False)

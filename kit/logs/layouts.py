@@ -6,10 +6,14 @@ says the zone or the file proves it (0.9's request dumps hold epoch milliseconds
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
+from datetime import datetime
 
-from kit.logs import sql
+import polars as pl
+
+from kit.errors import InputError
+from kit.logs.texts import extracted, filled, has, regex, replaced, without
 
 LEVELS = "TRACE|DEBUG|INFO|WARNING|WARN|ERROR|FATAL|CRITICAL|SEVERE|CONFIG|FINEST|FINER|FINE"
 TIME = r"\d{3,4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
@@ -23,8 +27,9 @@ JUL = "java.util.logging"
 LIBRDKAFKA = "librdkafka"
 JUL_HEADER = r"^([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M) ([\w.$]+)(?: \S+)?$"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-RECORD_START = rf"(?<![\d\[])(?=\[?{TIME} ?(?:{ZONE})?\]?,? +(?:{LEVELS})\b)"
+_RECORD_START = rf"([^\d\[])(\[?{TIME} ?(?:{ZONE})?\]?,? +(?:{LEVELS})\b)"
 """Where another record begins inside a line: pasted logs hold several."""
+_CUT = "\x1e"
 
 
 @dataclass(frozen=True)
@@ -72,66 +77,101 @@ _JSON_KEYS = {
 }
 
 
-def without_prefix(line: str) -> str:
+def records_in(line: pl.Expr) -> pl.Expr:
+    """The records of a line, in a list."""
+    return replaced(line, _RECORD_START, f"${{1}}{_CUT}${{2}}").str.split(_CUT)
+
+
+def without_prefix(line: pl.Expr) -> pl.Expr:
     """The line without what stands in front of its record."""
-    return sql.without(line, (pattern for pattern, _ in PREFIXES))
+    return without(line, (pattern for pattern, _ in PREFIXES))
 
 
-def origin(line: str) -> str:
+def origin(line: pl.Expr) -> pl.Expr:
     """Who the prefix says the line is from: a container, a host and program, a file. Null: no prefix."""
     names = []
     for pattern, group in PREFIXES:
         if group:
-            names.append(sql.extracted(line, pattern, group))
-        line = sql.without(line, (pattern,))
-    return f"coalesce({', '.join(reversed(names))})"
+            names.append(extracted(line, pattern, group))
+        line = without(line, (pattern,))
+    return pl.coalesce(names[::-1])
 
 
-def layout_of(record: str, given: str | None) -> str:
+def layout_of(record: pl.Expr, given: str | None) -> pl.Expr:
     """The name of the first layout that fits; null: none does. Given a name: that one or none."""
     wanted = [layout for layout in LAYOUTS if given is None or layout.name == given]
-    cases = [f"WHEN {record} RLIKE {sql.regex(each.pattern)} THEN '{each.name}'" for each in wanted]
-    return f"CASE {' '.join(cases)} END"
+    return pl.coalesce([pl.when(has(record, each.pattern)).then(pl.lit(each.name)) for each in wanted])
 
 
-def parts_of(record: str, layout: str) -> str:
-    """The ``PARTS`` of a record of that layout, as an array of texts that are empty where it has none."""
-    fitting = [each for each in LAYOUTS if each.name != JSON]
-    cases = [f"WHEN '{each.name}' THEN {sql.replaced(record, each.pattern, _lines_of(each))}" for each in fitting]
-    of_json = [_of_json(record, _JSON_KEYS.get(part, ())) for part in PARTS]
-    return f"if({layout} = '{JSON}', array({', '.join(of_json)}), split(CASE {layout} {' '.join(cases)} END, r'\n'))"
+def groups_of(record: pl.Expr, layout: pl.Expr) -> dict[str, pl.Expr]:
+    """What the layouts' patterns find in records of theirs, a column per layout: for :func:`parts_of`."""
+    mine = {each.name: pl.when(layout == each.name).then(record) for each in LAYOUTS}
+    found = {each.name: mine[each.name].str.extract_groups(regex(each.pattern)) for each in LAYOUTS}
+    return found | {JSON: mine[JSON]}
 
 
-def _lines_of(layout: Layout) -> str:
-    """What to put for a record to have its parts in lines of their own."""
-    groups = [getattr(layout, part) for part in PARTS]
-    return "".join(f"${group}\\n" if group else "\\n" for group in groups)
+def parts_of() -> dict[str, pl.Expr]:
+    """The ``PARTS`` of a record, by the columns of :func:`groups_of`; null where it has none."""
+    found: dict[str, list[pl.Expr]] = {part: [] for part in PARTS}
+    for each in LAYOUTS:
+        for part in PARTS:
+            number = getattr(each, part)
+            if each.name == JSON:
+                keys = _JSON_KEYS.get(part, ())
+                found[part] += [pl.col(JSON).str.json_path_match(f"$['{key}']") for key in keys]
+            elif number:
+                found[part].append(pl.col(each.name).struct.field(str(number)))
+    return {part: filled(pl.coalesce(ways)) for part, ways in found.items()}
 
 
-def _of_json(record: str, keys: Iterable[str]) -> str:
-    values = [f"get_json_object({record}, r\"$['{key}']\")" for key in keys]
-    return f"coalesce({', '.join([*values, repr('')])})"
+def epoch_at(time: pl.Expr, layout: pl.Expr) -> pl.Expr:
+    """The moment, in µs, where the layout writes seconds or milliseconds since 1970: librdkafka, some JSON."""
+    number = pl.when(layout.is_in((LIBRDKAFKA, JSON))).then(time).cast(pl.Float64, strict=False)
+    seconds = pl.when(number > 1e11).then(number / 1000).otherwise(number)
+    return pl.when(number > 1e8).then((seconds * 1e6).round().cast(pl.Int64, strict=False))
 
 
-def epoch_at(time: str, layout: str) -> str:
-    """The moment where the layout writes seconds or milliseconds since 1970: librdkafka, some JSON."""
-    number = f"try_cast({time} AS double)"
-    seconds = f"if({number} > 1e11, {number} / 1000, {number})"
-    is_epoch = f"{layout} IN ('{LIBRDKAFKA}', '{JSON}') AND {number} > 1e8"
-    return f"if({is_epoch}, timestamp_micros(cast(round({seconds} * 1e6) AS bigint)), NULL)"
+def local_at(time: pl.Expr) -> pl.Expr:
+    """The printed time, without a zone; a first digit that pasting lost is put back. Null: no date."""
+    iso = replaced(time.str.replace_all(",", ".", literal=True), r"^(\d{3}-)", "2${1}")
+    iso = extracted(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)").str.replace("T", " ", literal=True)
+    spoken = replaced(replaced(time, r"(\d{4}),", "${1}"), r"\s?([AP]M)$", " ${1}")
+    american = pl.when(has(time, "[AP]M$")).then(spoken)
+    ways = ((iso, "%Y-%m-%d %H:%M:%S%.f"), (american, "%b %d, %Y %I:%M:%S %p"))
+    return pl.coalesce([text.str.to_datetime(form, time_unit="us", strict=False) for text, form in ways])
 
 
-def local_at(time: str) -> str:
-    """The printed time as a timestamp without zone; a first digit that pasting lost is put back. Null: no date."""
-    iso = sql.replaced(f"replace({time}, ',', '.')", r"^(\d{3}-)", "2$1")
-    iso = sql.extracted(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)")
-    spoken = sql.replaced(sql.replaced(time, r"(\d{4}),", "$1"), r"\s?([AP]M)$", " $1")
-    american = f"if({time} RLIKE '[AP]M$', try_to_timestamp({spoken}, 'MMM d, yyyy h:mm:ss a'), NULL)"
-    return f"coalesce(try_cast({iso} AS timestamp_ntz), cast({american} AS timestamp_ntz))"
+def utc_at(local: pl.Expr, zone: pl.Expr) -> pl.Expr:
+    """A local time of a printed zone (``+05:30``, ``-0800``, ``Z``, ``UTC``) → UTC, still without a zone."""
+    parts = zone.str.extract_groups(regex(r"^([+-])(\d\d):?(\d\d)$")).struct
+    minutes = parts.field("2").cast(pl.Int64) * 60 + parts.field("3").cast(pl.Int64)
+    east = pl.when(zone.is_in(("Z", "UTC"))).then(0).when(parts.field("1") == "-").then(-minutes).otherwise(minutes)
+    return local - pl.duration(minutes=east)
 
 
-def utc_at(local: str, zone: str) -> str:
-    """A local time of a zone (a name, ``+05:30``, ``Z``) → UTC; independent of the session's time zone."""
-    with_colon = sql.replaced(zone, r"^([+-]\d\d)(\d\d)$", "$1:$2")
-    name = f"if({zone} IN ('Z', 'UTC'), '+00:00', {with_colon})"
-    return f"try_cast(convert_timezone({name}, 'UTC', {local}) || '+00:00' AS timestamp)"
+def check_zone(zone: str) -> None:
+    """
+    Raises:
+        InputError: it is neither a name nor an offset of a zone.
+    """
+    refusal = InputError(f"there is no time zone {zone!r}: say one like Europe/Paris or +05:30")
+    if not zone:
+        raise refusal
+    try:
+        pl.select(utc_of(pl.lit(datetime(2000, 1, 1)), zone))
+    except pl.exceptions.PolarsError as error:
+        raise refusal from error
+
+
+def utc_of(local: pl.Expr, zone: str) -> pl.Expr:
+    """As :func:`utc_at`, of one zone for all, which may be a name, too. A time that clocks skip is told as from before
+    the gap; of one that they show twice it is the first."""
+    if re.fullmatch(ZONE, zone):
+        return utc_at(local, pl.lit(zone))
+
+    def at(time: pl.Expr) -> pl.Expr:
+        placed = time.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+        return placed.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+
+    hour = pl.duration(hours=1)
+    return pl.coalesce(at(local), at(local - hour) + hour)

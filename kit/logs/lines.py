@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lines:
-    """``n_lines``: of every file. ``n_candidates``: how many may matter, of all. ``damaged``: files read in part.
-    ``odd``: those that hold NUL bytes."""
+    """``n_lines``: of every file; ``before``: how many (``n_before``) of a ``file`` are before each ``block`` of it.
+    ``n_candidates``: how many may matter, of all. ``damaged``: files read in part. ``odd``: those that hold NUL bytes.
+    """
 
     n_lines: dict[str, int]
+    before: pl.DataFrame
     n_candidates: int
     damaged: set[str]
     odd: set[str]
@@ -56,8 +58,10 @@ def read_lines(sifted: DataFrame) -> Lines:
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")
     n_lines = account.group_by("file").agg(pl.col("n_lines").sum()).rows()
+    n_before = pl.col("n_lines").cum_sum().over("file") - pl.col("n_lines")
+    before = account.sort("file", "block").select("file", "block", n_before=n_before)
     damaged, odd = (set(account.filter(is_so)["file"]) for is_so in (pl.col("damage").is_not_null(), pl.col("has_nul")))
-    return Lines(dict(n_lines), int(account["n_candidates"].sum()), damaged, odd)
+    return Lines(dict(n_lines), before, int(account["n_candidates"].sum()), damaged, odd)
 
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:
@@ -75,11 +79,3 @@ def _sizes(spark: SparkSession, paths: list[str]) -> dict[str, int]:
 def _local(address: str) -> str:
     """A local file's path, without Spark's scheme, which it writes in two ways."""
     return re.sub("^file:/+", "/", address)
-
-
-def with_line_numbers() -> str:
-    """``line``, from 1, of the records cut out of sifted lines; the rows of the blocks are dropped."""
-    before = "OVER (PARTITION BY file ORDER BY block RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    return f"""
-        |> EXTEND number + coalesce(sum(n_lines) {before}, 0) + 1 AS line
-        |> WHERE trim(raw) != ''"""

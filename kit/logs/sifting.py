@@ -29,7 +29,7 @@ from kit.logs.layouts import MONTHS
 from kit.logs.wordings import BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
-_CHUNK = 1 << 18
+_CHUNK = 1 << 19
 """So many bytes are looked through at a time, and stay in the processor's cache meanwhile."""
 _LONGEST = 2 << 20
 """The rest of a line that is longer is left out."""

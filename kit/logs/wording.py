@@ -29,11 +29,6 @@ class Wording:
         return self.template.partition("{}")[0]
 
     @property
-    def parts(self) -> list[str]:
-        """What follows behind the head, in this order, with anything between."""
-        return [part for part in self.template.split("{}")[1:] if part.strip()]
-
-    @property
     def pattern(self) -> str | None:
         """A regular expression for the whole; None where the head says all."""
         head, gap, rest = self.template.partition("{}")

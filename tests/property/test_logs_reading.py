@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 
 from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
-from kit.logs import ClientLogs, read_client_logs, records, verify_logs
+from kit.logs import ClientLogs, read_client_logs, verify_logs
+from kit.logs import events as reading
 from tests.property import log_texts
 from tests.property.log_texts import A, B
 
@@ -243,7 +244,7 @@ def test_a_block_belongs_to_its_own_client_where_two_write_into_one_file(of):
 
 @pytest.mark.slow
 def test_many_lines_are_told_by_several_tasks(spark, events, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_FOR_ONE_TASK", 20)
+    monkeypatch.setattr(reading, "_FOR_ONE_TASK", 20)
     spread = pl.DataFrame(read_client_logs(spark, str(log_texts.write(tmp_path))).events.toArrow())
     in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
     spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))
