@@ -125,8 +125,11 @@ def test_states_have_kafkas_spelling(kraft_lab, cluster):
         wait_until(lambda: (second.poll(0.02), state(cluster, group) == "Reconciling")[1], "a change under way", 30)
         reconciling = observe(cluster, group)
         assert len(reconciling.members) == 2
-        # What the first has not given up is still its own: nothing has two owners.
-        assert sorted(reconciling.ownership["partition"]) == list(range(PARTITIONS))
+        # What the first shall give up is still its own until it hears of it, then nobody's in Kafka's description:
+        # nothing has two owners.
+        owned = sorted(reconciling.ownership["partition"])
+        assert owned == sorted(set(owned))
+        assert len(owned) in (PARTITIONS // 2, PARTITIONS)
         assert reconciling.ownership["member_id"].n_unique() == 1
         verify_read(reconciling)
         moved = lambda: (first.poll(0.02), second.poll(0.02), len(second.assignment()) == PARTITIONS // 2)[2]  # noqa: E731
