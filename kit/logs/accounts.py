@@ -35,7 +35,7 @@ _COUNTS = ("n_events", "n_context", "n_unknown")
 def accounts(told: DataFrame) -> dict[str, dict[str, Any]]:
     """What each file told, if it told anything of interest."""
     found = pl.DataFrame(told.where("n_events IS NOT NULL").select("file", *ACCOUNT).toArrow())
-    return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True) if any(row[key] for key in _COUNTS)}
+    return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True)}
 
 
 def _as_proved(account: dict[str, Any]) -> dict[str, Any]:

@@ -39,9 +39,6 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
     """``observed_at``: as the time says its zone, or as it was given. ``local_at``: µs, for what comes before what.
     ``zone_step``: how far a request dump's time is from UTC, in quarters of an hour: it holds the epoch's milliseconds,
     and the printed time in front.
-
-    Raises:
-        InputError: there is no such zone.
     """
     time, local = pl.col("time_text"), pl.col("local")
     printed = pl.when(local.is_not_null()).then(extracted(time, f"({layouts.ZONE})$"))

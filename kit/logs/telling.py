@@ -64,8 +64,9 @@ class Tell:
             ready = pl.concat([waiting, self._marked(lines)], how="diagonal")
             if not is_last:
                 ready, waiting = map(_by_themselves, settled(ready))
-            told = self._judged(ready)
-            account, last = map(_by_themselves, _account(told, last))
+            entries = records.judged(records.timed(with_neighbours(ready.lazy()), self.zone)).collect()
+            told = entries.filter(pl.col("kind").is_not_null() | pl.col("is_unknown"))
+            account, last = map(_by_themselves, _account(told, entries, last))
             accounts.append(account)
             yield _events(told)
             yield _unknown(told)
@@ -76,10 +77,6 @@ class Tell:
         numbered = lines.lazy().join(self.before.lazy(), on=("file", "block"), maintain_order="left")
         numbered = numbered.with_columns(line=pl.col("n_before") + pl.col("number") + 1)
         return with_marks(records.records_of(numbered, self.layout)).collect()
-
-    def _judged(self, found: pl.DataFrame) -> pl.DataFrame:
-        entries = records.timed(with_neighbours(found.lazy()), self.zone)
-        return records.judged(entries).filter(pl.col("kind").is_not_null() | pl.col("is_unknown")).collect()
 
 
 def _portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pl.DataFrame]:
@@ -152,8 +149,9 @@ def _unknown(told: pl.DataFrame) -> pl.DataFrame:
     return lines.select(tables.LOG_LINES.schema.names)
 
 
-def _account(told: pl.DataFrame, last: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What these tell of each file, and the last of every origin, with which to compare what follows."""
+def _account(told: pl.DataFrame, entries: pl.DataFrame, last: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """What these tell of each file, and the last of every origin, with which to compare what follows. Any entry may
+    prove the zone."""
     before = pl.col("local_at").shift().over("file", "origin")
     every = pl.concat([last, told.with_columns(is_new=pl.lit(True))], how="diagonal")
     timed = every.with_columns(goes_back=pl.col("is_new") & (pl.col("local_at") < before - _BACK_US))
@@ -172,22 +170,25 @@ def _account(told: pl.DataFrame, last: pl.DataFrame) -> tuple[pl.DataFrame, pl.D
             n_unzoned=unzoned.len(),
             first_local=unzoned.min(),
             last_local=unzoned.max(),
-            least_step=pl.col("zone_step").min(),
-            most_step=pl.col("zone_step").max(),
         )
     )
+    step = pl.col("zone_step")
+    steps = entries.group_by("file").agg(least_step=step.min(), most_step=step.max())
     ends = every.select("file", "origin", "local_at", is_new=pl.lit(False)).group_by("file", "origin").last()
-    return account, ends.filter(pl.col("file") == pl.lit(every["file"].last()))
+    return account.join(steps, on="file", how="full", coalesce=True), ends.filter(
+        pl.col("file") == pl.lit(every["file"].last())
+    )
 
 
 def _whole(accounts: pl.DataFrame) -> pl.DataFrame:
-    """One account per file."""
-    return accounts.group_by("file").agg(
+    """One account per file that told anything."""
+    whole = accounts.group_by("file").agg(
         pl.col("^n_.*$").sum(),
         pl.col("^(first|least)_.*$").min(),
         pl.col("^(last|most)_.*$").max(),
         layouts=pl.col("layouts").explode().drop_nulls().unique(),
     )
+    return whole.filter(pl.sum_horizontal("n_events", "n_context", "n_unknown") > 0)
 
 
 def _rows(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:

@@ -53,6 +53,20 @@ def test_it_does_not_matter_where_a_portion_ends(lines, portion):
     assert_frame_equal(told(*lines, portion), whole, check_row_order=False)
 
 
+@pytest.mark.parametrize("portion", [1, 1_000_000])
+def test_any_entry_may_prove_the_zone(tmp_path, portion):
+    """Of a file that tells something; and one that doesn't has no account."""
+    said = (
+        "[2018-05-01 08:00:00,100] INFO Discovered coordinator k:9092 (id: 1 rack: null) for group g. (a.Coordinator)\n"
+    )
+    proof = "[2018-05-01 10:00:00,000] DEBUG A group of bytes, createdTimeMs=1525161600000, sendTimeMs=0 (a.Client)\n"
+    (tmp_path / "both.log").write_text(said + proof)
+    (tmp_path / "proof.log").write_text(proof)
+    (row,) = told(*sifted(tmp_path), portion).filter(pl.col("n_events").is_not_null()).rows(named=True)
+    assert (row["file"], row["n_events"]) == (str(tmp_path / "both.log"), 1)
+    assert (row["least_step"], row["most_step"]) == (8, 8)
+
+
 def rdkafka_list(pause: int) -> str:
     """A list of two partitions, with so many other lines between them."""
     head = "%7|1795264659.784|GRPASSIGNMENT|till#consumer-2| [thrd:main]: "
