@@ -104,10 +104,12 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
 
 
 def _time(column: str, drawn: pl.DataFrame) -> alt.X:
-    """As it was printed, where no log said its zone."""
+    """As it was printed, where no log said its zone; with the day where there is more than one."""
+    days = drawn[column].dt.date().n_unique()
     zones = {True: "UTC", False: "as printed"}
     title = f"time ({', or '.join(zones[is_utc] for is_utc in sorted(set(drawn['is_utc']), reverse=True))})"
-    return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format="%H:%M:%S", labelOverlap=True))
+    form = "%H:%M:%S" if days == 1 else "%Y-%m-%d %H:%M"
+    return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap=True))
 
 
 def _line(drawn: pl.DataFrame) -> pl.Expr:

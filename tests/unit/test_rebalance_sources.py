@@ -195,6 +195,14 @@ def test_times_of_an_unknown_zone_do_not_pass_for_utc():
         assert "UTC" not in each
 
 
+def test_a_picture_of_several_days_says_which():
+    days = logged(*rebalance("a", 0, 1, ["t-0"]), *rebalance("a", 3 * 86_400, 2, ["t-0"]))
+    drawn = charts.svg(rebalance_timeline(member_spans(member_rebalances(days), rebalances(days))))
+    assert "2026-11-23 00:00" in drawn
+    same_day = charts.svg(rebalance_timeline(member_spans(member_rebalances(LOGS), rebalances(LOGS))))
+    assert "2026-11-21" not in same_day.split("mark-rect")[0]
+
+
 def test_times_that_are_known_are_utc_beside_those_that_are_not():
     without_a_time = ("c", 6, "coordinator_found", {"observed_at": None, "local_at": None})
     both = pl.concat([OF_NO_ZONE, logged(without_a_time, *rebalance("c", 5, 2, ["t-1"]))])
