@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from kit.rebalance_model import LogFile
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
 _PROBLEMS = {
     "empty": "is empty",
@@ -30,11 +30,13 @@ _PROBLEMS = {
 FATAL = ("binary", "truncated", "layout")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTS = ("n_events", "n_context", "n_unknown")
+Told: TypeAlias = dict[str, dict[str, Any]]
+"""File → what it told, if it told anything of interest."""
 
 
-def accounts(told: DataFrame) -> dict[str, dict[str, Any]]:
-    """What each file told, if it told anything of interest."""
-    found = pl.DataFrame(told.where("n_events IS NOT NULL").select("file", *ACCOUNT).toArrow())
+def of(rows: pa.Table) -> Told:
+    """What each file told, by the rows of ``telling`` that say so."""
+    found = pl.DataFrame(rows.select(["file", *ACCOUNT])).filter(pl.col("n_events").is_not_null())
     return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True)}
 
 
@@ -59,13 +61,13 @@ def _as_proved(account: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def proved(found: dict[str, dict[str, Any]]) -> dict[str, int]:
+def proved(found: Told) -> dict[str, int]:
     """File → µs its times are ahead of UTC, of those that prove it."""
     return {file: account["shift_us"] for file, account in found.items() if account["shift_us"] is not None}
 
 
 def log_files(
-    found: dict[str, dict[str, Any]], n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
+    found: Told, n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
 ) -> pl.DataFrame:
     """``tables.LOG_FILES``: a row for every file of ``n_lines``."""
     rows = []

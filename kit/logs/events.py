@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 
 from kit import tables
 from kit.errors import InputError
 from kit.logs import accounts, layouts, lines, telling
-from kit.logs.lines import Lines, kept_on_disk
+from kit.logs.lines import CANDIDATE, ORDER, Lines, kept_on_disk
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,8 +55,7 @@ def read_client_logs(
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    told = _told(sifted, read, layout, zone)
-    found = accounts.accounts(told)
+    found, told = _told(spark, sifted, read, telling.Tell(read.before, layout, zone))
     files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
     unknown = told.where("wording IS NOT NULL").select(*tables.LOG_LINES.schema.names)
     return ClientLogs(_events(told, accounts.proved(found)), unknown, files)
@@ -70,13 +70,17 @@ def verify_logs(logs: ClientLogs) -> str:
     return accounts.verified(logs.files)
 
 
-def _told(sifted: DataFrame, read: Lines, layout: str | None, zone: str | None) -> DataFrame:
-    """The files' lines in order, each file's in one task."""
-    wanted = sifted.where("value IS NOT NULL").select("file", "block", "number", "value")
+def _told(spark: SparkSession, sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame]:
+    """What each file told, and all rows. Few lines are told in the driver, many in tasks: one for a file, in order."""
+    if read.few is not None:
+        lines = read.few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+        table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
+        return accounts.of(table), spark.createDataFrame(table, telling.SCHEMA)
+    wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
     gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)
-    ordered = gathered.sortWithinPartitions("file", "block", "number")
-    return kept_on_disk(ordered.mapInArrow(telling.Tell(read.before, layout, zone), telling.SCHEMA))
+    told = kept_on_disk(gathered.sortWithinPartitions(*ORDER).mapInArrow(tell, telling.SCHEMA))
+    return accounts.of(told.where("n_events IS NOT NULL").select("file", *telling.ACCOUNT).toArrow()), told
 
 
 def _events(told: DataFrame, proved: Mapping[str, int]) -> DataFrame:

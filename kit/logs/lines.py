@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import polars as pl
+from pyarrow.fs import LocalFileSystem
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
@@ -21,15 +22,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_HELD_HERE = 8 << 20
+"""So many bytes of candidates may come to the driver: it tells them sooner than tasks would have begun to."""
+ORDER = ("file", "block", "number")
+CANDIDATE = (*ORDER, "value")
+
+
 @dataclass(frozen=True)
 class Lines:
     """``n_lines``: of every file; ``before``: how many (``n_before``) of a ``file`` are before each ``block`` of it.
-    ``n_candidates``: how many may matter, of all. ``damaged``: files read in part. ``odd``: those that hold NUL bytes.
+    ``n_candidates``: how many may matter, of all; ``few``: these, in order, unless they are too many for the driver.
+    ``damaged``: files read in part. ``odd``: those that hold NUL bytes.
     """
 
     n_lines: dict[str, int]
     before: pl.DataFrame
     n_candidates: int
+    few: pl.DataFrame | None
     damaged: set[str]
     odd: set[str]
 
@@ -45,7 +54,8 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
     except PySparkException as error:
         raise NotFound(f"no log at {', '.join(paths)}: {error.getCondition()}") from error
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in blocks_of(file, size))
-    return kept_on_disk(spark.range(len(blocks)).mapInArrow(Sift(blocks), SCHEMA))
+    sift = Sift(blocks, _HELD_HERE // max(len(blocks), 1))
+    return kept_on_disk(spark.range(len(blocks)).mapInArrow(sift, SCHEMA))
 
 
 def read_lines(sifted: DataFrame) -> Lines:
@@ -54,14 +64,16 @@ def read_lines(sifted: DataFrame) -> Lines:
     Raises:
         ReadError: a file can't be read at all.
     """
-    account = pl.DataFrame(sifted.where("n_lines is not null").toArrow())
+    rows = pl.DataFrame(sifted.where("n_lines IS NOT NULL OR is_few").toArrow())
+    account = rows.filter(pl.col("n_lines").is_not_null())
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")
     n_lines = account.group_by("file").agg(pl.col("n_lines").sum()).rows()
     n_before = pl.col("n_lines").cum_sum().over("file") - pl.col("n_lines")
     before = account.sort("file", "block").select("file", "block", n_before=n_before)
     damaged, odd = (set(account.filter(is_so)["file"]) for is_so in (pl.col("damage").is_not_null(), pl.col("has_nul")))
-    return Lines(dict(n_lines), before, int(account["n_candidates"].sum()), damaged, odd)
+    n_candidates, few = int(account["n_candidates"].sum()), rows.filter("is_few").select(CANDIDATE).sort(ORDER)
+    return Lines(dict(n_lines), before, n_candidates, few if len(few) == n_candidates else None, damaged, odd)
 
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:
@@ -72,8 +84,11 @@ def kept_on_disk(frame: DataFrame) -> DataFrame:
 def _sizes(spark: SparkSession, paths: list[str]) -> dict[str, int]:
     """File → bytes, by the file systems that Spark knows; an empty one has a name, but no row."""
     files = spark.read.format("binaryFile").load(paths)
+    names = [_local(unquote(name)) for name in files.inputFiles()]
+    if all(name.startswith("/") for name in names):
+        return {info.path: info.size or 0 for info in LocalFileSystem().get_file_info(names)}
     sizes = {_local(row["path"]): row["length"] for row in files.select("path", "length").toArrow().to_pylist()}
-    return {_local(unquote(name)): 0 for name in files.inputFiles()} | sizes
+    return dict.fromkeys(names, 0) | sizes
 
 
 def _local(address: str) -> str:

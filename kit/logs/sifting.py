@@ -66,6 +66,7 @@ _TYPES = {
     "block": pa.int64(),
     "value": pa.string(),
     "number": pa.int64(),
+    "is_few": pa.bool_(),
     "n_lines": pa.int64(),
     "n_candidates": pa.int64(),
     "has_nul": pa.bool_(),
@@ -73,11 +74,12 @@ _TYPES = {
     "refusal": pa.string(),
 }
 SCHEMA = (
-    "file string, block bigint, value string, number bigint, n_lines bigint, n_candidates bigint, "
+    "file string, block bigint, value string, number bigint, is_few boolean, n_lines bigint, n_candidates bigint, "
     "has_nul boolean, damage string, refusal string"
 )
-"""A row per candidate, with its ``number`` in the block from 0. And one per block: how many lines begin in it and
-how many of them are candidates, whether it holds a NUL, what broke it off, why it can't be read at all."""
+"""A row per candidate, with its ``number`` in the block from 0; ``is_few``: its block has few. And one per block: how
+many lines begin in it and how many of them are candidates, whether it holds a NUL, what broke it off, why it can't be
+read at all."""
 
 
 @dataclass(frozen=True)
@@ -98,18 +100,23 @@ def blocks_of(file: str, size: int) -> list[Block]:
 
 @dataclass(frozen=True)
 class Sift:
-    """The task for ``mapInArrow`` over a range of numbers of ``blocks``; its rows are of ``SCHEMA``."""
+    """The task for ``mapInArrow`` over a range of numbers of ``blocks``; its rows are of ``SCHEMA``.
+
+    ``few``: at most so many bytes of candidates are few.
+    """
 
     blocks: tuple[Block, ...]
+    few: int
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from _sifted(self.blocks[number])
+                yield from _sifted(self.blocks[number], self.few)
 
 
-def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
+def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
+    is_whole = True
     try:
         for chunk in _chunks(block):
             borders = _borders(chunk)
@@ -119,8 +126,8 @@ def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
                 held.append((lines, numbers + n_lines))
                 size, n_candidates = size + lines.nbytes, n_candidates + len(lines)
             if size > _HELD:
-                yield _candidate_rows(block, held)
-                held, size = [], 0
+                yield _candidate_rows(block, held, is_few=False)
+                held, size, is_whole = [], 0, False
             n_lines, has_nul = n_lines + len(borders) - 1, has_nul or b"\0" in chunk
     except _DAMAGE as error:
         if getattr(error, "errno", None) is None:
@@ -128,15 +135,18 @@ def _sifted(block: Block) -> Iterator[pa.RecordBatch]:
         else:
             refusal = str(error)
     if held:
-        yield _candidate_rows(block, held)
+        yield _candidate_rows(block, held, is_few=is_whole and size <= few)
     whole = {"n_lines": n_lines, "n_candidates": n_candidates, "has_nul": has_nul, "damage": damage, "refusal": refusal}
     yield _rows(block, 1, **{name: [value] for name, value in whole.items()})
 
 
-def _candidate_rows(block: Block, held: list[tuple[pa.BinaryArray, npt.NDArray[np.int64]]]) -> pa.RecordBatch:
+def _candidate_rows(
+    block: Block, held: list[tuple[pa.BinaryArray, npt.NDArray[np.int64]]], is_few: bool
+) -> pa.RecordBatch:
     lines, numbers = zip(*held)
     texts = _texts(pa.concat_arrays(lines))
-    return _rows(block, len(texts), value=texts, number=np.concatenate(numbers))
+    few = pa.repeat(is_few, len(texts))
+    return _rows(block, len(texts), value=texts, number=np.concatenate(numbers), is_few=few)
 
 
 def _rows(block: Block, n: int, **columns: Any) -> pa.RecordBatch:

@@ -37,10 +37,10 @@ ACCOUNT = {
     "most_step": pa.int64(),
 }
 _NOTHING = pl.DataFrame()
-_SCHEMA = pa.schema(
+ARROW_SCHEMA = pa.schema(
     [each.with_nullable(True) for each in tables.LOG_EVENTS.schema] + [("wording", pa.string()), *ACCOUNT.items()]
 )
-SCHEMA = tables.spark_ddl(_SCHEMA)
+SCHEMA = tables.spark_ddl(ARROW_SCHEMA)
 """A row with a ``kind`` is an event, one with a ``wording`` a line that was not understood, one with ``n_events`` the
 account of its file."""
 
@@ -195,6 +195,6 @@ def _rows(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:
     arrow = frame.to_arrow()
     columns = [
         arrow.column(name).cast(type_) if name in arrow.column_names else pa.nulls(len(frame), type_)
-        for name, type_ in zip(_SCHEMA.names, _SCHEMA.types)
+        for name, type_ in zip(ARROW_SCHEMA.names, ARROW_SCHEMA.types)
     ]
-    yield from pa.table(columns, schema=_SCHEMA).to_batches()
+    yield from pa.table(columns, schema=ARROW_SCHEMA).to_batches()

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
-from kit.logs import ClientLogs, read_client_logs, verify_logs
+from kit.logs import ClientLogs, lines, read_client_logs, verify_logs
 from kit.logs import events as reading
 from tests.property import log_texts
 from tests.property.log_texts import A, B
@@ -243,8 +243,10 @@ def test_a_block_belongs_to_its_own_client_where_two_write_into_one_file(of):
 
 
 @pytest.mark.slow
-def test_many_lines_are_told_by_several_tasks(spark, events, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_FOR_ONE_TASK", 20)
+@pytest.mark.parametrize("for_one", [20, 1_000_000], ids=["several tasks", "one task"])
+def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_one):
+    monkeypatch.setattr(lines, "_HELD_HERE", 0)
+    monkeypatch.setattr(reading, "_FOR_ONE_TASK", for_one)
     spread = pl.DataFrame(read_client_logs(spark, str(log_texts.write(tmp_path))).events.toArrow())
     in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
     spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))

@@ -25,7 +25,7 @@ _LINES = pa.schema([("file", pa.string()), ("block", pa.int64()), ("number", pa.
 def sifted(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The lines of all files in order, and how many are before each block."""
     blocks = [block for path in sorted(folder.iterdir()) for block in sifting.blocks_of(str(path), path.stat().st_size)]
-    rows = pl.concat([pl.DataFrame(batch) for block in blocks for batch in sifting._sifted(block)])
+    rows = pl.concat([pl.DataFrame(batch) for block in blocks for batch in sifting._sifted(block, few=0)])
     lines = rows.filter(pl.col("value").is_not_null()).sort("file", "block", "number")
     return lines.select(_LINES.names), lines.select("file", "block", n_before=pl.lit(0)).unique()
 
@@ -123,7 +123,7 @@ def test_no_zones(zone):
 
 
 def test_columns_are_those_of_events():
-    assert telling._SCHEMA.names[: len(tables.LOG_EVENTS.schema.names)] == tables.LOG_EVENTS.schema.names
+    assert telling.ARROW_SCHEMA.names[: len(tables.LOG_EVENTS.schema.names)] == tables.LOG_EVENTS.schema.names
 
 
 def test_rows_that_stay_do_not_keep_the_texts_of_the_others():

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import kit
 from kit.errors import HistoryError
-from kit.logs import read_client_logs
+from kit.logs import lines, read_client_logs
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 
 COUNTED = ("snapshots", "groups", "committed_offsets")
@@ -55,6 +55,7 @@ def main(profile_file: str, folder: str, log: str) -> None:
         "generations": topic.generations.count(),
         "account": verify_offsets_topic(topic),
         "told": told(spark, log),
+        "told_by_tasks": told_by_tasks(spark, log),
         "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
         "readiness": rows(readiness, *READINESS),
     }
@@ -66,6 +67,12 @@ def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
     events = read_client_logs(spark, log, zone="UTC").events
     gc.collect()
     return rows(pl.DataFrame(events.toArrow()), "line", "kind", "group_id", "generation")
+
+
+def told_by_tasks(spark: SparkSession, log: str) -> list[tuple[object, ...]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "_HELD_HERE", 0)
+        return told(spark, log)
 
 
 def rows(frame: pl.DataFrame, *columns: str) -> list[tuple[object, ...]]:

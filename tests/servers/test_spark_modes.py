@@ -106,6 +106,7 @@ def check(lab, tmp_path, result: dict) -> None:
     assert result["generations"] >= 2
     assert result["account"].startswith("3 of 3 partitions")
     assert [tuple(event) for event in result["told"]] == TOLD
+    assert [tuple(event) for event in result["told_by_tasks"]] == TOLD
     assert result["since"] == 0
     assert result["partitioned"] == ["coordinator", "date"]
 

@@ -28,7 +28,7 @@ def sift(path: Path, block: int, chunk: int) -> pl.DataFrame:
         patch.setattr(sifting, "_CHUNK", chunk)
         patch.setattr(sifting, "_LONGEST", chunk)
         blocks = sifting.blocks_of(str(path), path.stat().st_size)
-        return pl.concat([pl.DataFrame(rows) for each in blocks for rows in sifting._sifted(each)]).sort(
+        return pl.concat([pl.DataFrame(rows) for each in blocks for rows in sifting._sifted(each, few=0)]).sort(
             "block", "number"
         )
 
@@ -98,6 +98,24 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path, suffix):
     assert rows["value"].str.len_bytes().max() <= 3 * (1 << 12)
 
 
+@pytest.mark.parametrize(
+    ("few", "held", "are_few"),
+    [(100, 1000, True), (10, 1000, False), (100, 10, False)],
+    ids=["few", "many", "pieces"],
+)
+def test_all_candidates_of_a_block_are_few_or_none(tmp_path, monkeypatch, few, held, are_few):
+    path = tmp_path / "a.log"
+    path.write_bytes(b"generation 1\nno\n" * 3)
+    monkeypatch.setattr(sifting, "_CHUNK", 16)
+    monkeypatch.setattr(sifting, "_HELD", held)
+    rows = pl.concat(
+        [pl.DataFrame(rows) for rows in sifting._sifted(sifting.Block(str(path), 0, path.stat().st_size), few)]
+    )
+    assert rows.select("value", "is_few", "n_candidates").rows() == [("generation 1", are_few, None)] * 3 + [
+        (None, None, 3)
+    ]
+
+
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "a.log"
     path.write_bytes(b"generation \xff\xfe of\n\0\0\n")
@@ -107,7 +125,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 
 def test_a_file_that_may_not_be_read_is_no_damaged_one(tmp_path):
-    (gone,) = sifting._sifted(sifting.Block(str(tmp_path / "gone.log"), 0, 10))
+    (gone,) = sifting._sifted(sifting.Block(str(tmp_path / "gone.log"), 0, 10), few=0)
     assert gone["damage"].to_pylist() == [None]
     assert "No such file" in gone["refusal"][0].as_py()
 
