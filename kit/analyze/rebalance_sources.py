@@ -15,6 +15,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit import tables
+from kit.analyze.coordinator_epochs import coordinator_differences
 from kit.analyze.epoch_sources import epoch_differences
 from kit.analyze.rebalance_findings import listed
 from kit.analyze.rebalances import member_rebalances, rebalances
@@ -35,7 +36,8 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
     No row: they agree. Kinds: ``not_stored`` (a log tells of a generation that the topic lacks), ``not_logged`` (the
     other way round, of groups that the logs tell of, between their first and last generation), ``unknown_member`` (a
     member that the coordinator did not store in that generation), ``other_leader``, ``other_assignor``,
-    ``other_assignment``. Members of the new protocol (KIP-848): see ``epoch_sources.epoch_differences``.
+    ``other_assignment``. Groups of the new protocol (KIP-848): see ``epoch_differences`` for what members log, and
+    ``coordinator_differences`` for what brokers do.
     """
     by_logs = {_key(row): row for row in rebalances(events).iter_rows(named=True)}
     by_topic = {_key(row): row for row in topic_rebalances(generations).iter_rows(named=True)}
@@ -50,7 +52,8 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
         found += _differences(key, by_logs.get(key), by_topic.get(key), owned.get(key, {}), assigned.get(key, {}))
     spans = _spans(by_logs)
     kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
-    differences = [*(finding for finding, _ in kept), *epoch_differences(events, epochs)]
+    of_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
+    differences = [*(finding for finding, _ in kept), *of_epochs]
     return pl.DataFrame(tables.LOG_FINDINGS.from_rows(differences))
 
 

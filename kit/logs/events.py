@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FOR_ONE_TASK = 25_000
 """So many lines are told in less than a second."""
+_NOTHING = telling.ARROW_SCHEMA.empty_table()
+"""Spark makes no DataFrame of a table without any batch."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def _told(spark: SparkSession, sifted: DataFrame, read: Lines, tell: telling.Tel
     """What each file told, and all rows. Few lines are told in the driver, many in tasks: one for a file, in order."""
     if read.few is not None:
         lines = read.few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
-        table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
+        table = pa.concat_tables([_NOTHING, pa.Table.from_batches(tell(lines), _NOTHING.schema)])
         return accounts.of(table), spark.createDataFrame(table, telling.SCHEMA)
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)

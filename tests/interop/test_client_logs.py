@@ -238,6 +238,24 @@ def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
 
 
 @pytest.mark.parametrize("group", NEW)
+def test_brokers_tell_of_the_epochs_stored(played: Played, group: str) -> None:
+    """And where one of both lacks an epoch, or a member that joined, it is told."""
+    mine, nothing = played.epochs.filter(group_id=group), played.stored.head(0)
+    told = played.brokers.filter(group_id=group, kind="epoch_bumped")["generation"]
+    assert sorted(told) == sorted(mine.filter(kind="group_epoch")["epoch"])
+    second = sorted(told)[1]
+    is_second = (pl.col("kind") == "group_epoch") & (pl.col("epoch") == second)
+    (unstored,) = source_differences(played.brokers, nothing, mine.filter(~is_second)).rows(named=True)
+    assert (unstored["finding"], f"epoch {second} is told" in unstored["sentence"]) == ("not_stored", True)
+    silent = played.brokers.filter((pl.col("kind") != "epoch_bumped") | (pl.col("generation") != second))
+    assert "not_logged" in set(source_differences(silent, nothing, mine)["finding"])
+    last = played.brokers.filter(group_id=group, kind="member_joining")["member_id"].drop_nulls()[-1]
+    without = mine.filter(pl.col("member_id").ne_missing(last))
+    found = source_differences(played.brokers, nothing, without)
+    assert found.select("finding", "consumer").rows() == [("unknown_member", last)]
+
+
+@pytest.mark.parametrize("group", NEW)
 def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str) -> None:
     of_group = pl.col("group_id") == group
     stored: dict[str, list[tuple[int, frozenset[int]]]] = {}
