@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import polars as pl
-from pyarrow.fs import LocalFileSystem
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
@@ -84,11 +83,8 @@ def kept_on_disk(frame: DataFrame) -> DataFrame:
 def _sizes(spark: SparkSession, paths: list[str]) -> dict[str, int]:
     """File → bytes, by the file systems that Spark knows; an empty one has a name, but no row."""
     files = spark.read.format("binaryFile").load(paths)
-    names = [_local(unquote(name)) for name in files.inputFiles()]
-    if all(name.startswith("/") for name in names):
-        return {info.path: info.size or 0 for info in LocalFileSystem().get_file_info(names)}
-    sizes = {_local(row["path"]): row["length"] for row in files.select("path", "length").toArrow().to_pylist()}
-    return dict.fromkeys(names, 0) | sizes
+    sizes = {_local(row["path"]): row["length"] for row in files.select("path", "length").collect()}
+    return {_local(unquote(name)): 0 for name in files.inputFiles()} | sizes
 
 
 def _local(address: str) -> str:
