@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import EXCEPTIONS, KazooException, NoAuthError, NoNodeError, UnimplementedError
 
 from kit.errors import ConnectError
@@ -154,12 +154,22 @@ def supports_multiread(client: KazooClient) -> bool:
 
 
 def _ask_multiread(client: KazooClient) -> bool:
+    dropped = client.handler.event_object()
+
+    def note(state: str) -> None:
+        if state != KazooState.CONNECTED:
+            dropped.set()
+
+    client.add_listener(note)
     try:
         _send(client, _GET_CHILDREN, ["/"]).get(timeout=READ_TIMEOUT_S)
     except UnimplementedError:
-        # A server before 3.6 answers so and then closes the session: wait for the next one.
+        # A server before 3.6 answers so and closes the connection, maybe after it has answered something more.
+        dropped.wait(READ_TIMEOUT_S)
         client.retry(client.exists, "/")
         return False
+    finally:
+        client.remove_listener(note)
     return True
 
 
