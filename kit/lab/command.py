@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Annotated, TextIO
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import typer
 
 from kit.lab import daemon, scenario, state

@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 MARK = "OFFRAMP_LAB"
 

@@ -123,7 +123,7 @@ def _write(path: Path, megabytes: int, share: float) -> tuple[int, int]:
 def _by_spark(spark: SparkSession, paths: list[Path]) -> tuple[int, int]:
     logs = read_client_logs(spark, map(str, paths), zone="UTC")
     events = logs.events.toArrow()
-    return logs.files["n_lines"].sum(), events.num_rows
+    return int(logs.files["n_lines"].sum()), int(events.num_rows)
 
 
 _LAYOUT = re.compile(

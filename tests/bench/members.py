@@ -77,9 +77,7 @@ def _jvm(site: Site, group: str, count: int) -> list[Consumer]:
 class _Members:
     """A group of 15 members in three processes, and one that comes and goes."""
 
-    def __init__(
-        self, site: Site, client: KazooClient, group: str, start: Callable[[str, int], list[Consumer]]
-    ) -> None:
+    def __init__(self, client: KazooClient, group: str, start: Callable[[str, int], list[Consumer]]) -> None:
         say(f"starting {MEMBERS} members of {group}")
         self._client, self._group, self._start = client, f"bench-{group}", start
         self._stay = [each for _ in range(MEMBERS // PER_PROCESS) for each in start(self._group, PER_PROCESS)]

@@ -67,13 +67,7 @@ def compared(site: Site) -> Iterator[Row]:
             compare(
                 f"{what} planned, acted, verified vs list, alter, list",
                 timed(lambda: _move(cluster, groups, next(turns) % _PER_PARTITION)),
-                timed(
-                    lambda: (
-                        _list(admin, groups),
-                        _alter(admin, groups, next(turns) % _PER_PARTITION),
-                        _list(admin, groups),
-                    )
-                ),
+                timed(lambda: _list_alter_list(admin, groups, next(turns) % _PER_PARTITION)),
                 None,
             ),
         ]
@@ -122,6 +116,12 @@ def _alter(admin: AdminClient, groups: list[str], offset: int) -> None:
     ]
     for found in _each(admin.alter_consumer_group_offsets, wanted):
         expect("refused commits", [each.error for each in found.topic_partitions if each.error], [])
+
+
+def _list_alter_list(admin: AdminClient, groups: list[str], offset: int) -> None:
+    _list(admin, groups)
+    _alter(admin, groups, offset)
+    _list(admin, groups)
 
 
 def _each(call: Callable[[list[Any]], dict[str, Any]], asked: list[Any]) -> Iterator[Any]:
