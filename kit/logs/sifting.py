@@ -116,7 +116,6 @@ class Sift:
 
 def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
-    is_whole = True
     try:
         for chunk in _chunks(block):
             borders = _borders(chunk)
@@ -127,7 +126,7 @@ def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
                 size, n_candidates = size + lines.nbytes, n_candidates + len(lines)
             if size > _HELD:
                 yield _candidate_rows(block, held, is_few=False)
-                held, size, is_whole = [], 0, False
+                held, size = [], 0
             n_lines, has_nul = n_lines + len(borders) - 1, has_nul or b"\0" in chunk
     except _DAMAGE as error:
         if getattr(error, "errno", None) is None:
@@ -135,6 +134,7 @@ def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
         else:
             refusal = str(error)
     if held:
+        is_whole = sum(len(lines) for lines, _ in held) == n_candidates
         yield _candidate_rows(block, held, is_few=is_whole and size <= few)
     whole = {"n_lines": n_lines, "n_candidates": n_candidates, "has_nul": has_nul, "damage": damage, "refusal": refusal}
     yield _rows(block, 1, **{name: [value] for name, value in whole.items()})

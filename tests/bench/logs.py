@@ -21,17 +21,11 @@ from tests.bench.rows import Row
 from tests.bench.site import Site
 
 MEGABYTES = 400
+LOGS = ((1, 0.001), (1, 0.01), (5, 0.001))
+"""How many files of that size; and the share of lines that tell an event: the rest is what a consumer says about its
+fetches at DEBUG. Ours has a part that does not grow with the files."""
 COUNT_GOAL, PYTHON_GOAL = 0.3, 1.5
-LOGS = (
-    (1, 0.001, COUNT_GOAL, PYTHON_GOAL),
-    (1, 0.01, None, None),
-    (5, 0.001, COUNT_GOAL, PYTHON_GOAL),
-)
-"""How many files of that size; the share of lines that tell an event: the rest is what a consumer says about its
-fetches at DEBUG; and the goals, which are for logs of which few lines matter. Ours has a part that does not grow with
-the files."""
-_WARM_UPS, _ROUNDS = 25, 5
-"""After so many reads Spark's Java is compiled, as in a notebook that has been used; what the first takes is said."""
+_WARM_UPS, _ROUNDS = 3, 5
 
 _PREFIX = "[Consumer clientId=web-1, groupId=carts]"
 _NODE = "kafka-1:9092 (id: 1 rack: null)"
@@ -68,30 +62,22 @@ def compared(site: Site) -> Iterator[Row]:
     spark = spark_session(app_name="bench")
     try:
         with TemporaryDirectory() as folder:
-            _warm_up(spark, Path(folder) / "small.log")
-            for n_files, share, *goals in LOGS:
-                yield from _compared(spark, Path(folder), n_files, share, *goals)
+            for n_files, share in LOGS:
+                yield from _compared(spark, Path(folder), n_files, share)
     finally:
         spark.stop()
 
 
-def _warm_up(spark: SparkSession, small: Path) -> None:
-    few = _write(small, 1, 0.001)
-    read = timed(lambda: _by_spark(spark, [small]), lambda found: expect("lines and events, 1 MB", found, few))
-    first, *_ = [read() for _ in range(_WARM_UPS)]
-    say(f"logs: the first read of 1 MB took {first:.1f} s")
-
-
-def _compared(
-    spark: SparkSession, folder: Path, n_files: int, share: float, count_goal: float | None, python_goal: float | None
-) -> Iterator[Row]:
-    logs = [folder / f"debug-{number}.log" for number in range(n_files)]
+def _compared(spark: SparkSession, folder: Path, n_files: int, share: float) -> Iterator[Row]:
+    logs, small = [folder / f"debug-{number}.log" for number in range(n_files)], folder / "small.log"
     say(f"logs: writing {MEGABYTES} MB, {share:.1%} of the lines about coordination")
-    of_one = _write(logs[0], MEGABYTES, share)
+    of_one, few = _write(logs[0], MEGABYTES, share), _write(small, 1, share)
     for log in logs[1:]:
         log.unlink(missing_ok=True)
         log.hardlink_to(logs[0])
     wanted = (n_files * of_one[0], n_files * of_one[1])
+    for _ in range(_WARM_UPS):
+        expect("lines and events of the small log", _by_spark(spark, [small]), few)
     expect("lines and events by Python", _by_python(logs), wanted)
     ways = {
         "ours": timed(lambda: _by_spark(spark, logs), lambda found: expect("lines and events", found, wanted)),
@@ -100,8 +86,8 @@ def _compared(
     }
     name = f"logs of {n_files} × {MEGABYTES} MB, {share:.1%} of it events"
     ours, count, python = in_turn(name, ways, _ROUNDS)
-    yield Row(f"{name}, vs Spark's count", ours, count, "s", count_goal)
-    yield Row(f"{name}, vs plain Python", ours, python, "s", python_goal)
+    yield Row(f"{name}, vs Spark's count", ours, count, "s", COUNT_GOAL)
+    yield Row(f"{name}, vs plain Python", ours, python, "s", PYTHON_GOAL)
 
 
 def _write(path: Path, megabytes: int, share: float) -> tuple[int, int]:
