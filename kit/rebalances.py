@@ -18,7 +18,7 @@ from kit.analyze.rebalance_spans import epoch_spans, generation_spans, member_sp
 from kit.analyze.rebalance_story import sentences
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
-from kit.errors import InputError, NotFound, PartialRead
+from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
@@ -116,7 +116,8 @@ def read_rebalances(
         InputError: neither logs nor a profile; times to choose by, and logs that don't say their zone; or as of
             ``read_client_logs`` and ``read_offsets_topic``.
         NotFound: no such file; or neither source knows the group.
-        ReadError, ConnectError, AuthenticationFailed, WrongCluster: as of those two.
+        ReadError: Spark gave fewer events than the account of the files has; or as of those two.
+        ConnectError, AuthenticationFailed, WrongCluster: as of those two.
     """
     paths = [logs] if isinstance(logs, str) else list(logs)
     if not paths and profile is None:
@@ -127,6 +128,8 @@ def read_rebalances(
     end = None if paths else until
     topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
+    if read_logs is not None and len(events) != (n_told := read_logs.files["n_events"].sum()):
+        raise ReadError(f"the logs tell {n_told} events, but {len(events)} came out of Spark: nothing is told of them")
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0

@@ -76,7 +76,9 @@ def _told(spark: SparkSession, sifted: DataFrame, read: Lines, tell: telling.Tel
     """What each file told, and all rows. Few lines are told in the driver, many in tasks: one for a file, in order."""
     if read.few is not None:
         lines = read.few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
-        table = pa.concat_tables([_NOTHING, pa.Table.from_batches(tell(lines), _NOTHING.schema)])
+        told = pa.concat_tables([_NOTHING, pa.Table.from_batches(tell(lines), _NOTHING.schema)])
+        # In one piece: of a table of several, Spark drops all that stands behind a piece without rows.
+        table = told.combine_chunks()
         return accounts.of(table), spark.createDataFrame(table, telling.SCHEMA)
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)

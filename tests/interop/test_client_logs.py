@@ -148,6 +148,7 @@ def test_every_line_about_coordination_is_understood(played: Played) -> None:
     wordings = played.unknown.group_by("wording").agg(pl.col("file").first()).rows()
     assert wordings == []
     assert played.files["n_unknown"].sum() == 0
+    assert played.files["n_events"].sum() == len(played.clients) + len(played.brokers)
     assert len(played.files) == 3 * len(played.casts) + 2
     assert played.files.filter(pl.col("n_events") == 0)["file"].to_list() == []
     assert {each for names in played.files["layouts"] for each in names} >= {
@@ -310,6 +311,9 @@ def test_nothing_is_found_that_was_not(played: Played, group: str) -> None:
     late = {"evicted", "commit_failed"} if played.is_late(group) else set()
     # Its poll may end before the commit that it waits for ahead of a rebalance.
     cut_off = {"commit_failed", "skipped_generation"} if played.is_cut_off(group) else set()
+    # The one that is killed may just have lost its coordinator, which old clients do now and then.
+    at_its_end = (pl.col("finding") == "unreached_coordinator") & (pl.col("consumer") == f"{group}-c")
+    found = found.filter(~at_its_end)
     assert set(found["finding"]) <= {"storm", "offset_reset"} | late | cut_off, found["sentence"].to_list()
 
 

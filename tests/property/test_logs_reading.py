@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
 from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
-from kit.logs import ClientLogs, lines, read_client_logs, verify_logs
+from kit.logs import ClientLogs, lines, read_client_logs, telling, verify_logs
 from kit.logs import events as reading
+from kit.logs.lines import Lines
 from tests.property import log_texts
 from tests.property.log_texts import A, B
 
@@ -251,6 +253,16 @@ def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_
     in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
     spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))
     assert_frame_equal(spread, in_file, check_row_order=False)
+
+
+def test_what_is_told_in_pieces_is_read_whole(spark):
+    """Polars' threads leave pieces without rows between the others."""
+    empty = pa.RecordBatch.from_pylist([], telling.ARROW_SCHEMA)
+    event = pa.RecordBatch.from_pylist([{"kind": "joined"}], telling.ARROW_SCHEMA)
+    few = pl.DataFrame({"value": ["a line"]})
+    read = Lines(n_lines={}, before=pl.DataFrame(), n_candidates=1, few=few, damaged=set(), odd=set())
+    _, rows = reading._told(spark, None, read, lambda _lines: iter([empty, event, empty, event, event]))
+    assert rows.where("kind = 'joined'").count() == 3
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_story import story
 from kit.analyze.rebalances import member_rebalances, rebalances
-from kit.errors import InputError
+from kit.errors import InputError, ReadError
+from kit.logs import read_client_logs
 from kit.rebalances import read_rebalances
 from tests.property import log_texts
 from tests.property.log_texts import A, B
@@ -111,6 +113,17 @@ def test_times_of_an_unknown_zone_choose_nothing(spark, tmp_path, times):
     told = read_rebalances(spark, str(log), None, None, *times, zone="UTC").told()
     assert told
     assert not any("as printed" in each for each in told)
+
+
+def test_no_story_without_all_that_the_account_has(spark, tmp_path, monkeypatch):
+    log = tmp_path / "java011.log"
+    log.write_text(log_texts.TEXTS[log.name])
+    whole = read_client_logs(spark, str(log))
+    lacking = replace(whole, events=whole.events.limit(2))
+    monkeypatch.setattr("kit.rebalances.read_client_logs", lambda *_: lacking)
+    n_events = whole.files["n_events"].sum()
+    with pytest.raises(ReadError, match=f"the logs tell {n_events} events, but 2 came out of Spark"):
+        read_rebalances(spark, str(log))
 
 
 def test_no_lines_no_story(events):
