@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kit import tables
 from kit.errors import InputError
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 _FOR_ONE_TASK = 25_000
 """So many lines are told in less than a second."""
-_NOTHING = telling.ARROW_SCHEMA.empty_table()
-"""Spark makes no DataFrame of a table without any batch."""
+_EVENTS, _UNKNOWN = (
+    pa.schema([telling.ARROW_SCHEMA.field(name) for name in table.schema.names])
+    for table in (tables.LOG_EVENTS, tables.LOG_LINES)
+)
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ def read_client_logs(
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    found, told = _told(spark, sifted, read, telling.Tell(read.before, layout, zone))
+    tell = telling.Tell(read.before, layout, zone)
+    of_few = None if read.few is None else _told_here(spark, read.few, tell)
+    found, events, unknown = of_few or _told_in_tasks(sifted, read, tell)
     files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
-    unknown = told.where("wording IS NOT NULL").select(*tables.LOG_LINES.schema.names)
-    return ClientLogs(_events(told, accounts.proved(found)), unknown, files)
+    return ClientLogs(events, unknown, files)
 
 
 def verify_logs(logs: ClientLogs) -> str:
@@ -72,25 +76,38 @@ def verify_logs(logs: ClientLogs) -> str:
     return accounts.verified(logs.files)
 
 
-def _told(spark: SparkSession, sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame]:
-    """What each file told, and all rows. Few lines are told in the driver, many in tasks: one for a file, in order."""
-    if read.few is not None:
-        lines = read.few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
-        told = pa.concat_tables([_NOTHING, pa.Table.from_batches(tell(lines), _NOTHING.schema)])
-        # In one piece: of a table of several, Spark drops all that stands behind a piece without rows.
-        table = told.combine_chunks()
-        return accounts.of(table), spark.createDataFrame(table, telling.SCHEMA)
+def _told_here(
+    spark: SparkSession, few: pl.DataFrame, tell: telling.Tell
+) -> tuple[accounts.Told, DataFrame, DataFrame]:
+    """What each file told, the events, and the lines that were not understood."""
+    lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+    table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
+    found, events = accounts.of(table), pl.DataFrame(table.filter(pc.field("kind").is_valid()))
+    shift_us = pl.col("file").replace_strict(accounts.proved(found), default=None, return_dtype=pl.Int64)
+    shifted = pl.from_epoch(pl.col("local_at") - shift_us, time_unit="us").dt.replace_time_zone("UTC")
+    known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    unknown = table.filter(pc.field("wording").is_valid())
+    return found, _in_spark(spark, known, _EVENTS), _in_spark(spark, unknown, _UNKNOWN)
+
+
+def _in_spark(spark: SparkSession, rows: pa.Table, schema: pa.Schema) -> DataFrame:
+    """In one piece: of an Arrow table of none Spark makes nothing, of one of several it drops all that stands behind a
+    piece without rows."""
+    whole = pa.concat_tables([schema.empty_table(), rows.select(schema.names).cast(schema)]).combine_chunks()
+    return spark.createDataFrame(whole, tables.spark_ddl(schema))
+
+
+def _told_in_tasks(sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame, DataFrame]:
+    """As :func:`_told_here`, of many lines: one task for a file, in order."""
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
     gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)
     told = kept_on_disk(gathered.sortWithinPartitions(*ORDER).mapInArrow(tell, telling.SCHEMA))
-    return accounts.of(told.where("n_events IS NOT NULL").select("file", *telling.ACCOUNT).toArrow()), told
-
-
-def _events(told: DataFrame, proved: Mapping[str, int]) -> DataFrame:
-    """With the times of files that prove their zone."""
+    found = accounts.of(told.where("n_events IS NOT NULL").select("file", *telling.ACCOUNT).toArrow())
+    proved = accounts.proved(found)
     files = json.dumps(proved).replace("'", r"\u0027")
     shift = f"try_element_at(from_json(r'{files}', 'map<string, bigint>'), file)"
     known = {"observed_at": f"coalesce(observed_at, timestamp_micros(local_at - {shift})) AS observed_at"}
-    columns = [known.get(name, name) if proved else name for name in tables.LOG_EVENTS.schema.names]
-    return told.where("kind IS NOT NULL").selectExpr(*columns)
+    columns = [known.get(name, name) if proved else name for name in _EVENTS.names]
+    unknown = told.where("wording IS NOT NULL").select(*_UNKNOWN.names)
+    return found, told.where("kind IS NOT NULL").selectExpr(*columns), unknown

@@ -7,6 +7,7 @@ behind a record doesn't run into a value.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import polars as pl
 
@@ -196,15 +197,16 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
     )
 
 
-def kind_of(message: pl.Expr, source: pl.Expr, sources: Iterable[str]) -> pl.Expr:
-    """The kind of event of the first wording that fits; null: the wording isn't known. ``sources``: those there are."""
-    nothing = pl.lit(None, pl.String)
-    kinds = [_kind(pl.when(source == name).then(message), wordings.BY_SOURCE[name]) for name in sources]
-    return pl.coalesce([*kinds, nothing])
+def kind_of(sources: Iterable[str]) -> pl.Expr:
+    """The kind of event of the first wording of its ``source`` that what is ``told`` fits; null: the wording isn't
+    known. ``sources``: those there are."""
+    return pl.coalesce([*map(_kind, sources), pl.lit(None, pl.String)])
 
 
-def _kind(message: pl.Expr, known: list[wordings.Wording]) -> pl.Expr:
-    return pl.coalesce([pl.when(_fits(message, each)).then(pl.lit(each.kind)) for each in known])
+@cache
+def _kind(source: str) -> pl.Expr:
+    message = pl.when(pl.col("source") == source).then("told")
+    return pl.coalesce([pl.when(_fits(message, each)).then(pl.lit(each.kind)) for each in wordings.BY_SOURCE[source]])
 
 
 def _fits(message: pl.Expr, wording: wordings.Wording) -> pl.Expr:

@@ -70,7 +70,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     return (
         sourced.lazy()
         .with_columns(told=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
-        .with_columns(known=fields.kind_of(told, source, sourced["source"].unique()))
+        .with_columns(known=fields.kind_of(sourced["source"].unique()))
         .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).otherwise("known"))
         .with_columns(is_unknown=pl.col("kind").is_null() & looks)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 import pyarrow as pa
@@ -108,38 +109,43 @@ def _by_themselves(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _events(told: pl.DataFrame) -> pl.DataFrame:
-    message, said, kind = pl.col("message"), pl.col("told"), pl.col("kind")
-    empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
-    listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
-    prefixed = (
-        told.lazy()
-        .filter(kind != wordings.CONTEXT)
-        .with_columns(**fields.consumer_prefix(message), old=fields.old_consumer(message))
-    )
+    message = pl.col("message")
     return (
-        prefixed.with_columns(member_id=pl.coalesce(fields.member_of(said), "old"))
-        .with_columns(
-            client_id=pl.coalesce("prefix_client", "client_id", fields.client_in(pl.col("member_id"))),
-            group_id=pl.coalesce(
-                "prefix_group", fields.group_of(said), fields.old_group(pl.coalesce("old", "member_id"))
-            ),
-            generation=fields.generation_of(said),
-            leader_id=fields.leader_of(said),
-            assignor=fields.assignor_of(said),
-            coordinator=fields.coordinator_of(said),
-            coordinator_id=fields.coordinator_id_of(said),
-            offset=fields.offset_of(said),
-            reason=fields.reason_of(said),
-            text=pl.col("raw").str.strip_chars(" ").str.slice(0, _CUT),
-            partitions=pl.when(kind.is_in(("assignment_diff", "reconciling")))
-            .then("added")
-            .otherwise(pl.coalesce(listed, fields.partitions_of(said, kind))),
-            owned_before="owned",
-            owned_after="assigned",
-        )
+        told.lazy()
+        .filter(pl.col("kind") != wordings.CONTEXT)
+        .with_columns(**fields.consumer_prefix(message), old=fields.old_consumer(message))
+        .with_columns(member_id=pl.coalesce(fields.member_of(pl.col("told")), "old"))
+        .with_columns(**_facts())
         .select(tables.LOG_EVENTS.schema.names)
         .collect()
     )
+
+
+@cache
+def _facts() -> dict[str, pl.Expr]:
+    """What an event tells, column by column."""
+    said, kind = pl.col("told"), pl.col("kind")
+    empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
+    listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
+    return {
+        "client_id": pl.coalesce("prefix_client", "client_id", fields.client_in(pl.col("member_id"))),
+        "group_id": pl.coalesce(
+            "prefix_group", fields.group_of(said), fields.old_group(pl.coalesce("old", "member_id"))
+        ),
+        "generation": fields.generation_of(said),
+        "leader_id": fields.leader_of(said),
+        "assignor": fields.assignor_of(said),
+        "coordinator": fields.coordinator_of(said),
+        "coordinator_id": fields.coordinator_id_of(said),
+        "offset": fields.offset_of(said),
+        "reason": fields.reason_of(said),
+        "text": pl.col("raw").str.strip_chars(" ").str.slice(0, _CUT),
+        "partitions": pl.when(kind.is_in(("assignment_diff", "reconciling")))
+        .then("added")
+        .otherwise(pl.coalesce(listed, fields.partitions_of(said, kind))),
+        "owned_before": pl.col("owned"),
+        "owned_after": pl.col("assigned"),
+    }
 
 
 def _unknown(told: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,6 @@ from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
 from kit.logs import ClientLogs, lines, read_client_logs, telling, verify_logs
 from kit.logs import events as reading
-from kit.logs.lines import Lines
 from tests.property import log_texts
 from tests.property.log_texts import A, B
 
@@ -257,12 +256,11 @@ def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_
 
 def test_what_is_told_in_pieces_is_read_whole(spark):
     """Polars' threads leave pieces without rows between the others."""
-    empty = pa.RecordBatch.from_pylist([], telling.ARROW_SCHEMA)
-    event = pa.RecordBatch.from_pylist([{"kind": "joined"}], telling.ARROW_SCHEMA)
-    few = pl.DataFrame({"value": ["a line"]})
-    read = Lines(n_lines={}, before=pl.DataFrame(), n_candidates=1, few=few, damaged=set(), odd=set())
-    _, rows = reading._told(spark, None, read, lambda _lines: iter([empty, event, empty, event, event]))
-    assert rows.where("kind = 'joined'").count() == 3
+    schema = telling.ARROW_SCHEMA
+    event = pa.Table.from_pylist([{"kind": "joined"}], schema)
+    nothing = event.slice(0, 0)
+    told = pa.concat_tables([nothing, event, nothing, event, event])
+    assert reading._in_spark(spark, told, schema).count() == 3
 
 
 @pytest.mark.slow
