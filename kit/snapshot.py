@@ -72,8 +72,7 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
         InputError: ``groups`` is not a regular expression.
     """
     snapshot_id, arrow = _read(cluster, groups)
-    # With its schema given, because Spark Connect can't tell the one of an empty table.
-    frames = {table.name: spark.createDataFrame(arrow[table.name], schema=table.spark_schema) for table in tables.ALL}
+    frames = {table.name: tables.in_spark(spark, arrow[table.name]) for table in tables.ALL}
     return Snapshot(snapshot_id, **frames)
 
 

@@ -11,11 +11,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kit import model, rebalance_model
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA_VERSION = 2
 """Raised with every change of a table; a history written by another version is refused."""
@@ -106,6 +109,16 @@ def spark_ddl(schema: pa.Schema) -> str:
     """An Arrow schema as Spark's, in DDL."""
     nullability = {True: "", False: " NOT NULL"}
     return ", ".join(f"{f.name} {_spark_type(f.type)}{nullability[f.nullable]}" for f in schema)
+
+
+def in_spark(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """An Arrow table as Spark's.
+
+    In one piece: of a table of several, Spark 4 drops all that stands behind a piece without rows; of none it makes
+    nothing.
+    """
+    whole = pa.concat_tables([rows.schema.empty_table(), rows]).combine_chunks()
+    return spark.createDataFrame(whole, spark_ddl(rows.schema))
 
 
 def _spark_type(arrow: pa.DataType) -> str:

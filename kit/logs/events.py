@@ -87,14 +87,11 @@ def _told_here(
     shifted = pl.from_epoch(pl.col("local_at") - shift_us, time_unit="us").dt.replace_time_zone("UTC")
     known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
     unknown = table.filter(pc.field("wording").is_valid())
-    return found, _in_spark(spark, known, _EVENTS), _in_spark(spark, unknown, _UNKNOWN)
-
-
-def _in_spark(spark: SparkSession, rows: pa.Table, schema: pa.Schema) -> DataFrame:
-    """In one piece: of an Arrow table of none Spark makes nothing, of one of several it drops all that stands behind a
-    piece without rows."""
-    whole = pa.concat_tables([schema.empty_table(), rows.select(schema.names).cast(schema)]).combine_chunks()
-    return spark.createDataFrame(whole, tables.spark_ddl(schema))
+    spark_events, spark_unknown = (
+        tables.in_spark(spark, rows.select(schema.names).cast(schema))
+        for rows, schema in ((known, _EVENTS), (unknown, _UNKNOWN))
+    )
+    return found, spark_events, spark_unknown
 
 
 def _told_in_tasks(sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame, DataFrame]:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def _stamped(spark: SparkSession, name: str, rows: Any) -> DataFrame:
     """As stored: with snapshot_id and observed_at, which the polars frames here don't have."""
     table = tables.OWNERSHIP if name == "later_ownership" else next(table for table in TABLES if table.name == name)
     stamped = table.stamp(rows, "s1", datetime(2026, 1, 1, tzinfo=UTC))
-    return spark.createDataFrame(stamped).cache()
+    return tables.in_spark(spark, stamped).cache()
 
 
 def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
@@ -59,6 +60,15 @@ def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
 SLOW = {"group_summary", "readiness"}
 """Of all the others together: Spark plans them for long."""
 BOTH = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ANALYSES]
+
+
+def test_a_table_of_several_pieces_comes_to_spark_whole(spark: SparkSession) -> None:
+    """Reads of several sources, and polars' threads, leave pieces without rows between and before the others."""
+    piece = pa.table({"offset": range(12_000)})
+    nothing = piece.slice(0, 0)
+    for pieces in ([nothing, nothing, piece], [piece, nothing, piece], [nothing]):
+        whole = pa.concat_tables(pieces)
+        assert tables.in_spark(spark, whole).count() == len(whole)
 
 
 @pytest.mark.parametrize("name", BOTH)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
 from kit import tables
 from kit.errors import InputError, NotFound, PartialRead
-from kit.logs import ClientLogs, lines, read_client_logs, telling, verify_logs
+from kit.logs import ClientLogs, lines, read_client_logs, verify_logs
 from kit.logs import events as reading
 from tests.property import log_texts
 from tests.property.log_texts import A, B
@@ -252,15 +251,6 @@ def test_many_lines_are_told_by_tasks(spark, events, tmp_path, monkeypatch, for_
     in_file = events.filter(~pl.col("file").str.ends_with(".txt")).with_columns(pl.col("file").str.extract("([^/]+)$"))
     spread = spread.with_columns(pl.col("file").str.extract("([^/]+)$"))
     assert_frame_equal(spread, in_file, check_row_order=False)
-
-
-def test_what_is_told_in_pieces_is_read_whole(spark):
-    """Polars' threads leave pieces without rows between the others."""
-    schema = telling.ARROW_SCHEMA
-    event = pa.Table.from_pylist([{"kind": "joined"}], schema)
-    nothing = event.slice(0, 0)
-    told = pa.concat_tables([nothing, event, nothing, event, event])
-    assert reading._in_spark(spark, told, schema).count() == 3
 
 
 @pytest.mark.slow
