@@ -90,6 +90,7 @@ class LogFile:
 class MemberRebalance:
     """One consumer's way through one rebalance, from the logs; what they don't say is None.
 
+    ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch.
     ``consumer`` tells consumers apart that print the same client id. Times are as the log has them; ``is_utc`` says
     whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found; ``join_ms``: joining →
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
@@ -101,6 +102,7 @@ class MemberRebalance:
 
     group_id: str | None
     generation: int | None
+    is_epoch: bool
     consumer: str
     member_id: str | None
     client_id: str | None
@@ -138,6 +140,7 @@ class MemberRebalance:
 class Rebalance:
     """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer.
 
+    ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
     ``joined`` and ``left``: beside the generation before (None: that isn't in the logs); ``slowest``: who joined last,
     ``late_ms`` after the first. ``unlogged``: the leader, and members it named, of whom there is no log. ``moved``,
     ``kept``: partitions whose owner changed, or didn't, of those seen in both; ``unseen``: seen before, and with nobody
@@ -146,6 +149,7 @@ class Rebalance:
 
     group_id: str
     generation: int
+    is_epoch: bool
     is_utc: bool
     started_at: datetime | None
     ended_at: datetime | None

@@ -77,7 +77,7 @@ def _of_group(rows: list[dict[str, Any]]) -> Iterator[Rebalance]:
             record = {**row, "generation": row["epoch"]}
             before = stored_rebalance(record, set(group.assignors), before, owned_before, group.owners)
             owned_before = group.owners
-            yield replace(before, assignor=group.assignor)
+            yield replace(before, assignor=group.assignor, is_epoch=True)
 
 
 def _earlier_members(rows: Iterable[Row]) -> Iterator[str]:

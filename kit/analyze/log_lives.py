@@ -93,6 +93,11 @@ class Life:
         known = next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
         return known if self.number == 1 else f"{known} (#{self.number})"
 
+    @property
+    def has_epochs(self) -> bool:
+        """Whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
+        return self.epoch is not None or any(event["kind"] == "reconciling" for event in self.events)
+
     def said(self, name: str) -> Any:
         return next((event[name] for event in self.events if event[name] is not None), None)
 

@@ -88,12 +88,14 @@ def _slow(members: pl.DataFrame) -> list[LogFinding]:
 def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
     owned = members.filter(pl.col("generation").is_not_null() & (pl.col("source") != "zookeeper")).explode("owned")
     owned = owned.filter(pl.col("owned").is_not_null())
-    by_partition = owned.group_by("group_id", "generation", "owned", maintain_order=True)
+    by_partition = owned.group_by("group_id", "generation", "is_epoch", "owned", maintain_order=True)
     pairs = by_partition.agg(pl.col("consumer").unique().sort(), pl.col("ended_at").max(), pl.col("is_utc").all())
-    text = "{} belongs to {} in generation {}."
+    text = "{} belongs to {} in {} {}."
     return [
-        _finding(group, "owned_twice", None, at, is_utc, text.format(partition, " and ".join(who), generation))
-        for group, generation, partition, who, at, is_utc in pairs.iter_rows()
+        _finding(
+            group, "owned_twice", None, at, is_utc, text.format(partition, " and ".join(who), term(is_epoch), number)
+        )
+        for group, number, is_epoch, partition, who, at, is_utc in pairs.iter_rows()
         if len(who) > 1
     ]
 
@@ -122,9 +124,8 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
         kept = set(row["revoked"] or ()) if row["source"] == KEEPS_POSITIONS else set()
         missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located - kept)
         if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
-            text = (
-                f"{row['consumer']} was assigned {listed(missing)} in generation {row['generation']} and did not ask "
-            )
+            when = f"{term(row['is_epoch'])} {row['generation']}"
+            text = f"{row['consumer']} was assigned {listed(missing)} in {when} and did not ask "
             text += "where to begin: nobody fetches them, as far as its log tells."
             found.append(_of(row, "not_fetched", row["ended_at"], text))
     return found
@@ -201,6 +202,11 @@ def _repeated(life: Life, finding: str, text: str, same: list[Event]) -> LogFind
     where = f" ({listed(partitions)})" if partitions else ""
     full = f"{life.name} {text}{where}{times}" + (f": {said}." if said else ".")
     return _finding(life.said("group_id"), finding, life.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full)
+
+
+def term(is_epoch: bool) -> str:
+    """What the group's protocol calls the number of an assignment."""
+    return "epoch" if is_epoch else "generation"
 
 
 def seconds(ms: int) -> str:

@@ -170,6 +170,7 @@ def _generation(
     return Rebalance(
         group_id=group.group_id,
         generation=generation,
+        is_epoch=group.is_kept or any(row.is_epoch for row in rows),
         is_utc=all(row.is_utc for row in rows) and are_utc(told),
         started_at=started,
         ended_at=ended,

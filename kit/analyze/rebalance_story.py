@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalance_findings import listed, log_findings, seconds
+from kit.analyze.rebalance_findings import listed, log_findings, seconds, term
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.worded_times import worded
 
@@ -57,7 +57,8 @@ def _generation_sentence(row: dict[str, Any]) -> str:
         f"without a log here: {', '.join(row['unlogged'])}" if row["unlogged"] else None,
     ]
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
-    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: generation {row['generation']}{took}: "
+    what = f"{term(row['is_epoch'])} {row['generation']}{took}"
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {what}: "
     return start + "; ".join(filter(None, parts)) + "."
 
 
@@ -73,8 +74,8 @@ def _coordinator(row: dict[str, Any]) -> str:
 def _generation(row: dict[str, Any]) -> str | None:
     """Members of the new protocol join nothing: the group's epoch becomes theirs."""
     if row["joined_at"]:
-        return _took(row["join_ms"], f"joined generation {row['generation']}")
-    return None if row["generation"] is None else f"is in generation {row['generation']}"
+        return _took(row["join_ms"], f"joined {term(row['is_epoch'])} {row['generation']}")
+    return None if row["generation"] is None else f"is in {term(row['is_epoch'])} {row['generation']}"
 
 
 def _took(ms: int | None, what: str) -> str | None:

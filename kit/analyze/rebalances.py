@@ -78,6 +78,7 @@ def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> 
     return MemberRebalance(
         group_id=attempt.said("group_id") or life.said("group_id"),
         generation=attempt.generation,
+        is_epoch=life.has_epochs,
         consumer=life.name,
         member_id=member,
         client_id=life.said("client_id"),

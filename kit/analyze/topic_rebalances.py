@@ -88,6 +88,7 @@ def stored_rebalance(
     return Rebalance(
         group_id=record["group_id"],
         generation=record["generation"],
+        is_epoch=False,
         is_utc=True,
         started_at=None,
         ended_at=record["written_at"],

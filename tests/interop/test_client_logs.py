@@ -23,7 +23,7 @@ import kit
 from kit.analyze.epoch_rebalances import epoch_rebalances
 from kit.analyze.rebalance_findings import log_findings
 from kit.analyze.rebalance_sources import source_differences
-from kit.analyze.rebalance_story import story
+from kit.analyze.rebalance_story import sentences, story
 from kit.analyze.rebalances import member_rebalances, rebalances
 from kit.analyze.topic_rebalances import topic_rebalances
 from kit.cli import app
@@ -283,6 +283,17 @@ def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str)
 def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
     """A new member may be told first that it has nothing yet, or hear nothing of it."""
     return [owned for owned, _ in groupby(owned for _, owned in assigned if owned)]
+
+
+@pytest.mark.parametrize("group", [*CLASSIC, *NEW])
+def test_the_story_says_epoch_where_the_protocol_does(played: Played, group: str) -> None:
+    of_group = pl.col("group_id") == group
+    members, generations = played.members.filter(of_group), played.generations.filter(of_group)
+    told = sentences(members.with_columns(reason=None), generations, log_findings(played.clients).clear())
+    word, other = ("epoch", "generation") if group in NEW else ("generation", "epoch")
+    assert any(f" {word} 2" in each for each in told)
+    assert not any(other in each for each in told)
+    assert {*members["is_epoch"], *generations["is_epoch"]} == {group in NEW}
 
 
 @pytest.mark.parametrize("group", OLD)

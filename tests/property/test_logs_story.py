@@ -71,6 +71,9 @@ def test_the_new_protocol_and_librdkafka_have_generations_too(events):
     (epoch,) = member_rebalances(events["kip848.log"]).rows(named=True)
     assert (epoch["consumer"], epoch["generation"], epoch["owned"]) == ("till-9", 6, ["sales-3", "sales-4"])
     assert log_findings(events["kip848.log"])["finding"].to_list() == ["commit_failed"]
+    sentences = [each for each in story(events["kip848.log"]) if "epoch 6" in each]
+    assert len(sentences) == 2, "of the member, and of the group"
+    assert not any("generation" in each for each in sentences)
     (till,) = member_rebalances(events["rdkafka.log"]).rows(named=True)
     assert (till["generation"], till["is_leader"], till["owned"]) == (2, True, ["kiosk-orders-0", "kiosk-orders-1"])
     assert till["join_ms"] == 3002
