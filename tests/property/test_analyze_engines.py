@@ -57,8 +57,8 @@ def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(frame.rows(), key=lambda row: tuple((value is None, str(value)) for value in row))
 
 
-SLOW = {"group_summary", "readiness"}
-"""Of all the others together: Spark plans them for long."""
+SLOW = {"group_summary", "readiness", "blockers", "finding_summary"}
+"""Made of many of the others: Spark plans them for long."""
 BOTH = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ANALYSES]
 
 
