@@ -230,15 +230,11 @@ class Stream:
         self._ends = {pair: marks[1] for pair, marks in known.items() if marks is not None and marks[1] >= 0}
 
     def _take_in(self, messages: list[Message]) -> None:
-        """Queue what was fetched; the places' offsets follow, from the back, so each partition is looked at once."""
-        left = set(self._fetching)
-        for message in reversed(messages):
-            pair = _pair(message)
-            if pair in left:
-                self._places[pair].offset = _offset(message) + 1
-                left.discard(pair)
-                if not left:
-                    break
+        """Queue what was fetched; the places' offsets follow."""
+        pairs = zip(map(Message.topic, messages), map(Message.partition, messages))
+        last = {pair: message for pair, message in zip(pairs, messages) if pair in self._fetching}
+        for pair, message in last.items():
+            self._places[pair].offset = _offset(message) + 1
         self._n_fetched += len(messages)
         self._pending.extend(messages)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Message
 
 from kit.consumer.gate import Gate
 from kit.consumer.streams import ConsumerTimeout, Stream
@@ -15,20 +16,8 @@ from kit.errors import InputError
 FOREVER = float("inf")
 
 
-class Record:
-    """A fetched message, as far as a stream looks at it."""
-
-    def __init__(self, partition: int, offset: int) -> None:
-        self._partition, self._offset = partition, offset
-
-    def topic(self) -> str:
-        return "t"
-
-    def partition(self) -> int:
-        return self._partition
-
-    def offset(self) -> int:
-        return self._offset
+def record(partition: int, offset: int) -> Message:
+    return Message(topic="t", partition=partition, offset=offset)
 
 
 class Nothing:
@@ -38,7 +27,7 @@ class Nothing:
 
     def incremental_unassign(self, partitions: object) -> None: ...
 
-    def consume(self, count: int, seconds: float) -> list[Record]:
+    def consume(self, count: int, seconds: float) -> list[Message]:
         return []
 
     def get_watermark_offsets(self, partition: object, cached: bool) -> tuple[int, int]:
@@ -64,7 +53,7 @@ def filled(gate: Gate, count: int, timeout: float | None = None) -> Stream:
     for partition in (0, 1):
         stream.add(("t", partition), 0, None)
     stream._fetching = dict(stream._places)
-    stream._take_in([Record(number % 2, number // 2) for number in range(count)])  # type: ignore[misc]
+    stream._take_in([record(number % 2, number // 2) for number in range(count)])  # type: ignore[misc]
     return stream
 
 
