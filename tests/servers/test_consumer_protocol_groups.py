@@ -251,7 +251,7 @@ def check_command(kraft_lab, group: str, rows: list[dict]) -> None:
         (row["generation"], row["members"]) for row in rows
     ]
     assert len(told["sentences"]) == len(rows)
-    assert all(f"Group {group}: generation" in sentence for sentence in told["sentences"])
+    assert all(f"Group {group}: epoch" in sentence for sentence in told["sentences"])
 
 
 def test_a_deleted_topic_is_told_by_its_id(kraft_lab, cluster, spark):
