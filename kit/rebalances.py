@@ -129,7 +129,8 @@ def read_rebalances(
     topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     if read_logs is not None and len(events) != (n_told := read_logs.files["n_events"].sum()):
-        raise ReadError(f"the logs tell {n_told} events, but {len(events)} came out of Spark: nothing is told of them")
+        came = f"the logs tell {n_told} events, but {len(events)} came out of Spark"
+        raise ReadError(f"{came}: nothing is told of them; read again, a few files at a time, and report it")
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
