@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.config import ConsumerConfig
 from kit.consumer.effects import KafkaGroup, Offsets
+from kit.consumer.log_offsets import list_offsets
 from kit.errors import ConnectError
 from kit.read.multiread import Znode, fetch_children, fetch_data
 
@@ -97,7 +98,10 @@ class GroupBrokers:
     ) -> dict[TopicAndPartition, int]:
         """First (``smallest``) or next (``largest``) offset of each log; those that can't be had are left out."""
         spec = OffsetSpec.earliest() if at == "smallest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets({TopicPartition(*pair): spec for pair in partitions}, request_timeout=seconds)
+        try:
+            asked = list_offsets(self._admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
+        except KafkaException:
+            return {}
         found = {}
         for partition, future in asked.items():
             try:

@@ -16,6 +16,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from kit.consumer.kafka_settings import KafkaSettings
 from kit.consumer.kafka_values import OffsetAndTimestamp, PartitionInfo, bare
+from kit.consumer.log_offsets import list_offsets
 from kit.errors import InputError
 
 TIMEOUT_S = 60.0
@@ -75,10 +76,9 @@ class Queries:
         }
 
     def _list_offsets(self, specs: dict[TopicPartition, OffsetSpec], timeout: float) -> dict[TopicPartition, Any]:
-        """One request per leader."""
         if not specs:
             return {}
-        futures = self._admin.list_offsets(specs, isolation_level=self._isolation, request_timeout=timeout)
+        futures = list_offsets(self._admin, specs, timeout, self._isolation)
         return {bare(partition): future.result() for partition, future in futures.items()}
 
 

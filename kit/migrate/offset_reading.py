@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 
-from kit.cluster import Cluster, librdkafka_settings
+from kit.cluster import Cluster
 from kit.errors import InputError, ReadError
 from kit.migrate.offset_moves import Stored
 from kit.migrate.offset_selection import Place
@@ -21,7 +18,6 @@ from kit.read.coordinator import fetch_groups
 from kit.read.zookeeper import fetch_consumers
 
 STORES = (KAFKA, ZOOKEEPER)
-TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +106,6 @@ def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffs
             (each.topic, each.partition), LogOffset(each.topic, each.partition, None, None, each.error or "no leader")
         )
     return logs
-
-
-def fetch_offsets_at(cluster: Cluster, places: Collection[Place], timestamp_ms: int) -> dict[Place, int | None]:
-    """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is no such one.
-
-    One ListOffsets per leader.
-
-    Raises:
-        ReadError: a leader refused, or did not answer; the first such partition is named.
-    """
-    spec = OffsetSpec.for_timestamp(timestamp_ms)
-    with AdminClient({**librdkafka_settings(cluster.profile), "log_level": 0}) as admin:
-        asked = admin.list_offsets({TopicPartition(*place): spec for place in places}, request_timeout=TIMEOUT_S)
-        return {(each.topic, each.partition): _offset_at(each, future) for each, future in asked.items()}
-
-
-def _offset_at(partition: TopicPartition, future: Any) -> int | None:
-    try:
-        offset: int = future.result(timeout=TIMEOUT_S).offset
-    except (KafkaException, TimeoutError) as error:
-        raise ReadError(f"{partition.topic}-{partition.partition}: no offset by time: {error}") from error
-    return None if offset < 0 else offset
 
 
 def partitions_by_topic(logs: Iterable[Place]) -> dict[str, list[int]]:

@@ -28,7 +28,6 @@ from kit.migrate.offset_moves import Stored, Wish, item_of, told
 from kit.migrate.offset_reading import (
     Stores,
     fetch_logs,
-    fetch_offsets_at,
     fetch_stores,
     partitions_by_topic,
     refuse_unless_connected,
@@ -44,6 +43,7 @@ from kit.migrate.offset_resets import Reset, bounds, parse_reset, wanted_by
 from kit.migrate.offset_selection import Key, Place, Selection, select
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, LogOffset
+from kit.read.brokers import fetch_offsets_at
 
 __all__ = [
     "COPY", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets", "offset_changes",
@@ -220,7 +220,7 @@ def _offsets_at(
     """The offsets of the time that a reset means; none where it means no time."""
     at = reset.time_at(options.now)
     places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
-    return {} if at is None or not places else fetch_offsets_at(cluster, places, int(at.timestamp() * 1000))
+    return {} if at is None or not places else fetch_offsets_at(cluster.link, places, int(at.timestamp() * 1000))
 
 
 def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:

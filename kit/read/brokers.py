@@ -6,16 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from kit.errors import ReadError
 from kit.model import Broker, LogOffset, TopicPartition
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 
 _LATEST, _EARLIEST = -1, -2
 _NO_SUCH_TOPIC = 3
+
+Key: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,26 @@ def fetch_log_offsets(
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return link.run(_fetch_log_offsets, link, tuple(partitions), Deadline.after(deadline_s))
+    leaders = {(each.topic, each.partition): each.leader for each in partitions}
+    (starts, ends), failed = link.run(_list_offsets, link, leaders, (_EARLIEST, _LATEST), Deadline.after(deadline_s))
+    return tuple(LogOffset(*key, starts.get(key), ends.get(key), failed.get(key)) for key in leaders)
+
+
+def fetch_offsets_at(
+    link: BrokerLink, partitions: Iterable[Key], timestamp_ms: int, deadline_s: float = DEADLINE_S
+) -> dict[Key, int | None]:
+    """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is no such one.
+
+    One ListOffsets per leader, retried after a leader move.
+
+    Raises:
+        ConnectError: no broker answered before the deadline.
+        ReadError: a leader refused, or did not answer; the first such partition is named.
+    """
+    found, failed = link.run(_fetch_offsets_at, link, set(partitions), timestamp_ms, Deadline.after(deadline_s))
+    for (topic, partition), error in sorted(failed.items()):
+        raise ReadError(f"{topic}-{partition}: no offset by time: {error}")
+    return {key: None if offset < 0 else offset for key, offset in found.items()}
 
 
 def _partitions(topic: Any) -> Iterable[TopicPartition]:
@@ -76,15 +98,19 @@ def _partitions(topic: Any) -> Iterable[TopicPartition]:
         )
 
 
-Key = tuple[str, int]
+async def _fetch_offsets_at(
+    link: BrokerLink, keys: set[Key], timestamp_ms: int, deadline: Deadline
+) -> tuple[dict[Key, int], dict[Key, str]]:
+    (found,), failed = await _list_offsets(link, await _leaders(link, keys, deadline), (timestamp_ms,), deadline)
+    return found, failed
 
 
-async def _fetch_log_offsets(
-    link: BrokerLink, partitions: Sequence[TopicPartition], deadline: Deadline
-) -> tuple[LogOffset, ...]:
-    keys = [(each.topic, each.partition) for each in partitions]
-    leaders = {(each.topic, each.partition): each.leader for each in partitions}
-    starts, ends, failed, attempt = dict[Key, int](), dict[Key, int](), dict[Key, str](), 0
+async def _list_offsets(
+    link: BrokerLink, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
+) -> tuple[list[dict[Key, int]], dict[Key, str]]:
+    """Offsets for each timestamp, and why others can't be had."""
+    found: list[dict[Key, int]] = [{} for _ in timestamps]
+    failed, attempt = dict[Key, str](), 0
     while True:
         failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
         again: dict[Key, str] = {}
@@ -92,12 +118,11 @@ async def _fetch_log_offsets(
         for key, leader in leaders.items():
             if leader is not None:
                 by_leader[leader].append(key)
-        jobs = [(_EARLIEST, starts), (_LATEST, ends)]
         await link.gather(
             [
                 partial(_ask_leader, link, leader, asked, timestamp, into, again, failed)
                 for leader, asked in by_leader.items()
-                for timestamp, into in jobs
+                for timestamp, into in zip(timestamps, found, strict=True)
             ]
         )
         if not again or not deadline.allows(attempt):
@@ -106,7 +131,7 @@ async def _fetch_log_offsets(
         await link.pause(attempt)
         attempt += 1
         leaders = await _leaders(link, set(again), deadline)
-    return tuple(LogOffset(*key, starts.get(key), ends.get(key), failed.get(key)) for key in keys)
+    return found, failed
 
 
 async def _ask_leader(
@@ -119,7 +144,7 @@ async def _ask_leader(
     failed: dict[Key, str],
 ) -> None:
     try:
-        response = await link.send(_list_offsets(asked, timestamp), leader)
+        response = await link.send(_request(asked, timestamp), leader)
     except RETRIABLE_FAILURES as error:
         again.update(dict.fromkeys(asked, f"broker {leader} does not answer: {error}"))
         return
@@ -129,12 +154,12 @@ async def _ask_leader(
             if each.error_code == 0:
                 into[key] = each.offset
             elif each.error_code == _NO_SUCH_TOPIC:
-                failed[key] = "the topic or partition was deleted while this snapshot was read"
+                failed[key] = "the topic or partition was deleted meanwhile"
             else:
                 (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
 
 
-def _list_offsets(asked: Sequence[Key], timestamp: int) -> Any:
+def _request(asked: Sequence[Key], timestamp: int) -> Any:
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
     for topic, partition in asked:
