@@ -70,8 +70,9 @@ def epoch_differences(events: IntoDataFrame, epochs: IntoDataFrame) -> list[LogF
     ``not_stored``: a log tells of an epoch that the group, or the member, does not have in the topic.
     ``unknown_member``: a member has partitions by its log and is in no record. ``other_assignment``: its partitions are
     none of those stored for it in that epoch. ``not_logged``: partitions were taken from a member and given back, and
-    its log, which tells of epochs before and after, says nothing of it. Neither members of the classic protocol in such
-    a group are compared nor a group of which a record can't be decoded.
+    its log, which tells of epochs before and after, says nothing of it. Members of the classic protocol in such a group
+    are compared in the epochs that the topic has: other generations are of a time before or after. A group of which a
+    record can't be decoded is not compared.
     """
     told = _told(events)
     members_of: dict[str, dict[int, list[str]]] = {}
@@ -89,8 +90,7 @@ def _told(events: IntoDataFrame) -> dict[str, dict[str, list[Row]]]:
     """Group → member → its rebalances, in order."""
     found: dict[str, dict[str, list[Row]]] = {}
     for row in member_rebalances(events).iter_rows(named=True):
-        is_known = row["group_id"] is not None and row["member_id"] is not None
-        if is_known and row["joined_at"] is None and row["source"] != "zookeeper":
+        if row["group_id"] is not None and row["member_id"] is not None and row["source"] != "zookeeper":
             found.setdefault(row["group_id"], {}).setdefault(row["member_id"], []).append(row)
     return found
 
@@ -111,9 +111,10 @@ def _of_group(told: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFindin
         member = stored.members.get(member_id, _Member())
         last_of_epoch = {row["generation"]: row for row in rows if _is_told(row)}
         for epoch, row in last_of_epoch.items():
-            if not row["owned"]:
+            is_stored, is_classic = epoch in stored.epochs, row["joined_at"] is not None
+            if not row["owned"] or (is_classic and not is_stored):
                 continue
-            if epoch not in stored.epochs:
+            if not is_stored:
                 text = "is told by the logs and not in the topic: compacted away since, or never stored."
                 unstored.setdefault(epoch, _finding(row, "not_stored", epoch, text, None))
             elif stored.was_without(member_id, epoch):

@@ -80,9 +80,15 @@ def _take_brokers(of: Any, events: Iterable[Event]) -> None:
             continue
         told = group.by_broker.setdefault(generation, [])
         told.append(event)
-        if event["kind"] == "epoch_bumped":
-            group.is_kept = True
-            told += waiting.pop(group.group_id, [])
+        group.is_kept |= event["kind"] == "epoch_bumped"
+        # Without members of the new protocol its group is converted back, and goes on with a generation.
+        if group.is_kept and event["kind"] in ("epoch_bumped", "group_rebalancing"):
+            told += _news(waiting.pop(group.group_id, []))
+
+
+def _news(said: list[Event]) -> list[Event]:
+    """A joining leads to an epoch at once. Else it leads to none: a classic member joins to hear of its partitions."""
+    return [event for event in said[:-1] if event["kind"] != "member_joining"] + said[-1:]
 
 
 def _leads_to(event: Event) -> int | None:

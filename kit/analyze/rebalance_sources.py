@@ -44,16 +44,20 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
     owned = _owned(events)
     assigned = _assigned(generations)
     stored_groups = {key.group_id for key in by_topic}
-    with_epochs = set(nw.from_native(epochs, eager_only=True)["group_id"].to_list())
+    of_epochs = nw.from_native(epochs, eager_only=True)
+    with_epochs = set(of_epochs["group_id"].to_list())
+    # A group that was converted has some numbers twice: where they are epochs, its members are compared as such.
+    are_epochs = set(map(Generation._make, of_epochs.select("group_id", "epoch").rows()))
     found: list[tuple[LogFinding, Generation]] = []
     for key in sorted({*by_logs, *by_topic}):
-        if key.group_id not in stored_groups or (key not in by_topic and key.group_id in with_epochs):
+        is_elsewhere = key in are_epochs or (key not in by_topic and key.group_id in with_epochs)
+        if key.group_id not in stored_groups or is_elsewhere:
             continue
         found += _differences(key, by_logs.get(key), by_topic.get(key), owned.get(key, {}), assigned.get(key, {}))
     spans = _spans(by_logs)
     kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
-    of_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
-    differences = [*(finding for finding, _ in kept), *of_epochs]
+    by_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
+    differences = [*(finding for finding, _ in kept), *by_epochs]
     return pl.DataFrame(tables.LOG_FINDINGS.from_rows(differences))
 
 

@@ -20,7 +20,8 @@ def story(events: IntoDataFrame) -> list[str]:
 def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
     """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
     told = [_member_sentence(row) for row in members.iter_rows(named=True)]
-    told += [_generation_sentence(row) for row in generations.iter_rows(named=True)]
+    why = " ".join(members["reason"].drop_nulls().unique())
+    told += [_generation_sentence(row, why) for row in generations.iter_rows(named=True)]
     return told + findings["sentence"].to_list()
 
 
@@ -45,7 +46,8 @@ def _member_sentence(row: dict[str, Any]) -> str:
     return start + ", ".join(filter(None, way)) + f".{why}"
 
 
-def _generation_sentence(row: dict[str, Any]) -> str:
+def _generation_sentence(row: dict[str, Any], told: str) -> str:
+    """``told``: the reasons that members gave, which their sentences have."""
     parts = [
         f"{len(row['members'])} member(s) seen",
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
@@ -59,7 +61,8 @@ def _generation_sentence(row: dict[str, Any]) -> str:
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
     what = f"{term(row['is_epoch'])} {row['generation']}{took}"
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {what}: "
-    return start + "; ".join(filter(None, parts)) + "."
+    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in told]
+    return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
 
 
 def _when(at: Any, is_utc: bool) -> str:

@@ -85,6 +85,15 @@ context|0.11+|Group {} has moved away
 context|2.8+|Started loading offsets
 context|2.8+|Not removing offsets
 context|3.4+|Unknown message key
+context|3.6+|Scheduled execution of
+context|3.6+|Ignored high watermark
+context|3.6+|Ignored new metadata image
+context|3.6+|The write event {} for the timer
+context|3.6+|The coordinator {} is already
+context|3.6+|Cannot load coordinator
+context|3.6+|Skipped the materialization
+store_failed|3.6+|Failed to complete the loading
+store_failed|3.9+|The state machine of the coordinator
 context|3.8+|Skip downgrading the consumer group
 downgrade_refused|3.8+|Cannot downgrade
 upgrade_refused|3.8+|Cannot upgrade
@@ -113,6 +122,13 @@ member_joining|3.8+|[GroupId {}] Dynamic member with unknown member id joins
 member_left|3.6+|[GroupId {}] Member {} left the consumer group
 member_left|3.7+|[GroupId {}] Static Member {} left the consumer group
 member_left|3.7+|[GroupId {}] Static Member {} temporarily left
+member_left|4.1+|[GroupId {}] Static member {} left the consumer group
+member_left|4.1+|[GroupId {}] Static member {} temporarily left
+member_left|4.1+|[GroupId {}] {} member {} has left group through explicit `LeaveGroup`
+group_converted|4.1+|[GroupId {}] Converted the classic group to a consumer group
+group_converted|4.1+|[GroupId {}] Converted the empty classic group to a consumer group
+context|4.1+|[GroupId {}] Converted the {}consumer group to a classic group
+context|4.1+|[GroupId {}][MemberId {}]
 member_fenced|3.6+|[GroupId {}] Member {} fenced from the group
 member_fenced|3.7+|[GroupId {}] Static member {} fenced by existing member
 member_assigned|3.8+|[GroupId {}] Member {} new assignment state:

@@ -66,7 +66,11 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"member of id \"([^\"]+)\"",
     r"of member id \"([^\"]+)\"",
     Unless(r"-> \"([^\"]+)\"$", ("(not-set)",)),
-    r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])" + not_before("member"),
+    Unless(
+        r"^\[Group(?:Id)? [^\]]+\] (?:Static |Dynamic )?[Mm]ember (?:\[member id )?(\S+?)(?: |\])"
+        + not_before("member"),
+        ("with",),
+    ),
     r"[Mm]ember (?:id )?(\S+) (?:with epoch|sending|in group|has left|is triggering|sent|attempting|callback)",
     r"member\.id ([^\]\s]+)\]",
     r"[Cc]reated a new member(?: id)? (\S+)",
@@ -114,6 +118,7 @@ _ASSIGNORS = (
     r"running (\S+) assignor",
 )
 _REASONS = (
+    r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*)\)\.?\s*$",
     r"client reason: (.*?)\.?\s*$",
     r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",

@@ -66,11 +66,17 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
     looks = pl.when(is_rdkafka).then(has(_LOGGER, _FACILITY)).otherwise(looks_like_coordination(told, _LOGGER))
-    sourced = entries.with_columns(source=fields.source_of(message, _LOGGER, pl.col("layout"))).collect()
+    sourced = (
+        entries.with_columns(source=fields.source_of(message, _LOGGER, pl.col("layout")))
+        .with_columns(told=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
+        .collect()
+    )
+    # Most lines of a client say what others say, word for word: the wordings are put to each text once.
+    texts = sourced.select("source", "told").unique()
+    kinds = texts.lazy().with_columns(known=fields.kind_of(texts["source"].unique()))
     return (
         sourced.lazy()
-        .with_columns(told=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
-        .with_columns(known=fields.kind_of(sourced["source"].unique()))
+        .join(kinds, on=("source", "told"), how="left", nulls_equal=True, maintain_order="left")
         .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).otherwise("known"))
         .with_columns(is_unknown=pl.col("kind").is_null() & looks)
     )

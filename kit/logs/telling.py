@@ -109,12 +109,15 @@ def _by_themselves(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _events(told: pl.DataFrame) -> pl.DataFrame:
+    """What a text says is looked for once: most events of a client are heartbeats, word for word the same."""
     message = pl.col("message")
+    events = told.filter(pl.col("kind") != wordings.CONTEXT)
+    texts = events.select("told", "kind").unique().lazy().with_columns(**_said())
     return (
-        told.lazy()
-        .filter(pl.col("kind") != wordings.CONTEXT)
+        events.lazy()
         .with_columns(**fields.consumer_prefix(message), old=fields.old_consumer(message))
-        .with_columns(member_id=pl.coalesce(fields.member_of(pl.col("told")), "old"))
+        .join(texts, on=("told", "kind"), how="left", maintain_order="left")
+        .with_columns(member_id=pl.coalesce("said_member", "old"))
         .with_columns(**_facts())
         .select(tables.LOG_EVENTS.schema.names)
         .collect()
@@ -122,16 +125,13 @@ def _events(told: pl.DataFrame) -> pl.DataFrame:
 
 
 @cache
-def _facts() -> dict[str, pl.Expr]:
-    """What an event tells, column by column."""
-    said, kind = pl.col("told"), pl.col("kind")
-    empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
-    listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
+def _said() -> dict[str, pl.Expr]:
+    """What a text tells by itself, column by column."""
+    said = pl.col("told")
     return {
-        "client_id": pl.coalesce("prefix_client", "client_id", fields.client_in(pl.col("member_id"))),
-        "group_id": pl.coalesce(
-            "prefix_group", fields.group_of(said), fields.old_group(pl.coalesce("old", "member_id"))
-        ),
+        "said_member": fields.member_of(said),
+        "said_group": fields.group_of(said),
+        "said_partitions": fields.partitions_of(said, pl.col("kind")),
         "generation": fields.generation_of(said),
         "leader_id": fields.leader_of(said),
         "assignor": fields.assignor_of(said),
@@ -139,10 +139,22 @@ def _facts() -> dict[str, pl.Expr]:
         "coordinator_id": fields.coordinator_id_of(said),
         "offset": fields.offset_of(said),
         "reason": fields.reason_of(said),
+    }
+
+
+@cache
+def _facts() -> dict[str, pl.Expr]:
+    """What an event tells beyond its text."""
+    kind = pl.col("kind")
+    empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
+    listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
+    return {
+        "client_id": pl.coalesce("prefix_client", "client_id", fields.client_in(pl.col("member_id"))),
+        "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
         "text": pl.col("raw").str.strip_chars(" ").str.slice(0, _CUT),
         "partitions": pl.when(kind.is_in(("assignment_diff", "reconciling")))
         .then("added")
-        .otherwise(pl.coalesce(listed, fields.partitions_of(said, kind))),
+        .otherwise(pl.coalesce(listed, "said_partitions")),
         "owned_before": pl.col("owned"),
         "owned_after": pl.col("assigned"),
     }

@@ -154,7 +154,7 @@ async def _ask_leader(
             if each.error_code == 0:
                 into[key] = each.offset
             elif each.error_code == _NO_SUCH_TOPIC:
-                failed[key] = "the topic or partition was deleted meanwhile"
+                failed[key] = "the topic or partition was deleted while this was read"
             else:
                 (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
 

@@ -87,6 +87,18 @@ def java(
     return _spoken(group, start)
 
 
+def converted(lab: Lab) -> Cast:
+    """A classic member stays; beside it those of the new protocol come and go, and the group is converted each time."""
+    group = "java-converted"
+
+    def start(name: str) -> Consumer:
+        version, settings = ("3.9.1", {}) if name == "a" else ("4.1.1", NEW_PROTOCOL)
+        member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, "kafka", settings=settings)
+        return launch(lab.ward, lab.servers.addresses(), member)
+
+    return _spoken(group, start)
+
+
 def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
     group = f"rdkafka.{mark}"
     settings = RDKAFKA_DEBUG | ({"session.timeout.ms": 6000} if assignor else NEW_PROTOCOL)
@@ -185,10 +197,11 @@ def on_zookeeper(lab: Lab, zookeeper: KazooClient) -> list[Cast]:
 
 
 def on_kraft(lab: Lab) -> list[Cast]:
-    """The new protocol, and a classic group at the new coordinator."""
+    """The new protocol, a classic group at the new coordinator, and one that has members of both."""
     return [
         java(lab, "4.1.1", "kafka", "-new", NEW_PROTOCOL),
         java(lab, "3.9.1", "spring", "-new", NEW_PROTOCOL, listens=True),
         java(lab, "4.1.1", "kafka", "-kraft"),
         rdkafka(lab, "new"),
+        converted(lab),
     ]

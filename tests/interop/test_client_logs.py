@@ -39,6 +39,7 @@ CLASSIC = [
     "java.0.9.0.1", "java.0.10.2.2", "java.1.1.1", "java.2.8.2", "java.3.9.1", "java.4.1.1", "java-info.3.9.1",
     "java-kraft.4.1.1", "rdkafka.eager", "rdkafka.cooperative", KAFKA_PYTHON,
 ]  # fmt: skip
+CONVERTED = "java-converted"
 NEW = ["java-new.4.1.1", "java-new.3.9.1", "rdkafka.new"]
 pytestmark = pytest.mark.timeout(900)
 """On a busy machine thirty JVMs take their time."""
@@ -202,8 +203,8 @@ def test_brokers_tell_of_the_same_generations(played: Played, group: str) -> Non
 
 
 def test_the_two_sources_agree(played: Played) -> None:
-    assert set(played.stored["group_id"]) == set(CLASSIC)
-    assert set(played.epochs["group_id"]) == set(NEW)
+    assert set(played.stored["group_id"]) == {*CLASSIC, CONVERTED}
+    assert set(played.epochs["group_id"]) == {*NEW, CONVERTED}
     heard = played.stored.filter(pl.col("group_id").is_in([each for each in CLASSIC if not played.is_cut_off(each)]))
     assert source_differences(played.clients, heard, played.epochs)["sentence"].to_list() == []
     assert source_differences(played.brokers, played.stored, played.epochs)["sentence"].to_list() == []
@@ -280,6 +281,29 @@ def test_epochs_of_the_new_protocol_are_those_stored(played: Played, group: str)
     assert len(by_brokers) >= 2, "one left, one was killed"
 
 
+def test_a_converted_group_is_told_as_both_kinds_of_record_have_it(played: Played) -> None:
+    """Epochs while a member of the new protocol is in it, generations before and after."""
+    events = pl.concat([played.clients, played.brokers]).filter(group_id=CONVERTED)
+    generations, epochs = played.stored.filter(group_id=CONVERTED), played.epochs.filter(group_id=CONVERTED)
+    assert source_differences(events, generations, epochs).rows() == []
+    stored = pl.concat([topic_rebalances(generations), epoch_rebalances(epochs)]).sort("is_epoch")
+    told = rebalances(events)
+    if not played.thrown_out(CONVERTED):
+        assert dict(told.select("generation", "members").rows()) == dict(stored.select("generation", "members").rows())
+    reasons = [" ".join(each) for each in told["reasons"]]
+    assert sum("Converted the classic group to a consumer group" in each for each in reasons) >= 2
+    assert sum(f"Downgrade group {CONVERTED} from consumer to classic" in each for each in reasons) >= 2
+    assert any(
+        "from consumer to classic" in each for each in sentences(played.members.clear(), told, log_findings(events))
+    )
+    # Where its classic member had other partitions than the coordinator stored in an epoch, it is told.
+    (stays,) = {member for members in stored["members"] for member in members if member.startswith(CONVERTED)}
+    is_its = (pl.col("kind") == "current_assignment") & (pl.col("member_id") == stays)
+    other = epochs.with_columns(assigned=pl.when(is_its).then(pl.lit([f"{TOPIC}-9"])).otherwise("assigned"))
+    found = source_differences(events, generations, other)
+    assert set(found.select("finding", "consumer").rows()) == {("other_assignment", stays)}
+
+
 def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
     """A new member may be told first that it has nothing yet, or hear nothing of it."""
     return [owned for owned, _ in groupby(owned for _, owned in assigned if owned)]
@@ -289,7 +313,11 @@ def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
 def test_the_story_says_epoch_where_the_protocol_does(played: Played, group: str) -> None:
     of_group = pl.col("group_id") == group
     members, generations = played.members.filter(of_group), played.generations.filter(of_group)
-    told = sentences(members.with_columns(reason=None), generations, log_findings(played.clients).clear())
+    without_reasons = (
+        members.with_columns(reason=None),
+        generations.with_columns(reasons=pl.lit([], pl.List(pl.String))),
+    )
+    told = sentences(*without_reasons, log_findings(played.clients).clear())
     word, other = ("epoch", "generation") if group in NEW else ("generation", "epoch")
     assert any(f" {word} 2" in each for each in told)
     assert not any(other in each for each in told)

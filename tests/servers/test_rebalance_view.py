@@ -18,7 +18,7 @@ from kit.errors import InputError
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 
-CLASSIC = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 100}
+CLASSIC = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 100}
 PROTOCOLS = {
     "eager": {**CLASSIC, "partition.assignment.strategy": "range"},
     "cooperative": {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"},
@@ -257,11 +257,11 @@ def test_what_is_lost_is_gone_before_the_callback(group):
         )
 
     listener = Recorder(lost=after)
-    settings = {} if group.protocol == "kip-848" else {"session_timeout_ms": 1000}
-    member = group.join(listener, max_poll_interval_ms=1500, **settings)
+    settings = {} if group.protocol == "kip-848" else {"session_timeout_ms": 3000}
+    member = group.join(listener, max_poll_interval_ms=3000, **settings)
     group.until_read(group.records())
     member.pause([group.at(0)])
-    lose(group, member, 1.5)
+    lose(group, member, 3.0)
     group.until(
         lambda: len(listener.events) >= 3 and len(rejected) >= 2, "lost and assigned again, both commits answered"
     )

@@ -127,13 +127,20 @@ def test_groups_of_one_source_alone():
 
 
 def test_a_group_that_came_over_from_the_classic_protocol():
-    """Its generations go on as epochs; a classic member that still joins is compared with nothing."""
-    before = classic(("g", 1, {"a-1": ["t-0", "t-1"]}))
+    """Its generations go on as epochs, and it may go back; a classic member is compared in what is an epoch."""
+    stored_before = classic(("g", 1, {"a-1": ["t-0", "t-1"]}), ("g", 2, {"a-1": ["t-0"]}), ("g", 3, {"a-1": ["t-5"]}))
     lines = [
         *rebalance("a", 0, 1, ["t-0", "t-1"]),
-        *rebalance("a", 20, 2, ["t-0", "t-9"]),
+        *rebalance("a", 20, 2, ["t-0"]),
         *reconciled("b", 20, 2, "t-1"),
+        *rebalance("a", 40, 3, ["t-0", "t-1"]),
     ]
     converted = [member("a-1"), *epoch(1), computed(1), current("a-1", 1, 1, "t-0", "t-1"), member("b"), *epoch(2)]
-    records = stored(*converted, computed(2), current("a-1", 2, 1, "t-0"), current("b", 2, 0, "t-1"))
-    assert source_differences(logged(*lines), before, records).is_empty()
+    two = [*converted, computed(2), current("b", 2, 0, "t-1")]
+
+    def differing(*records):
+        found = source_differences(logged(*lines), stored_before, stored(*two, *records))
+        return [sentence.partition(" gives a-1 ")[0] for sentence in found["sentence"]]
+
+    assert differing(current("a-1", 2, 1, "t-0")) == ["Group g: generation 3"]
+    assert differing(current("a-1", 2, 1, "t-9")) == ["Group g: generation 3", "Group g: epoch 2"]

@@ -8,6 +8,7 @@ import polars as pl
 
 from kit import tables
 from kit.analyze.rebalance_findings import log_findings
+from kit.analyze.rebalance_story import story
 from kit.analyze.rebalances import member_rebalances, rebalances
 
 GROUP = "orders.eu-1"
@@ -122,6 +123,44 @@ def test_brokers_name_who_leaves_before_the_epoch_and_in_the_reason_of_a_rebalan
     )
     left = rebalances(events).select("generation", "left").rows()
     assert left == [(1, None), (2, ["m-1"]), (3, ["m-2"]), (4, ["m-3", "m-4"])]
+
+
+def test_a_broker_converts_a_group_to_the_new_protocol_and_back():
+    """A classic member joins again within an epoch, and that begins nothing; who leaves last leads to a generation."""
+    events = log(
+        ("group_converted", {"reason": "Converted the classic group to a consumer group"}),
+        ("member_joining", {"member_id": "new"}),
+        ("epoch_bumped", {"generation": 2}),
+        ("member_joining", {"member_id": "old", "at": 20}),
+        ("member_left", {"member_id": "new", "at": 30}),
+        ("group_rebalancing", {"generation": 2, "reason": "Downgrade group g.", "at": 30}),
+        ("group_stabilized", {"generation": 3, "at": 31}),
+        ("member_joining", {"member_id": "old", "at": 35}),
+        ("member_joining", {"member_id": "newer", "at": 40}),
+        ("epoch_bumped", {"generation": 4, "at": 40}),
+        source="broker",
+    )
+    told = rebalances(events).select("generation", "duration_ms", "left", "reasons").rows()
+    assert told == [
+        (2, 2000, None, ["Converted the classic group to a consumer group"]),
+        (3, 1000, ["new"], ["Downgrade group g."]),
+        (4, 0, [], []),
+    ]
+    why = [sentence.partition(" Why: ")[2] for sentence in story(events)]
+    assert why[:3] == ["Converted the classic group to a consumer group.", "Downgrade group g.", ""]
+
+
+def test_a_member_says_why_and_the_group_does_not_repeat_it():
+    joined = {"generation": 1, "member_id": "m-1"}
+    why = ("join_reason", {"reason": "need to re-join"})
+    member = log(why, ("joining", {}), ("joined", joined), ("assigned", {"partitions": ["t-0"]}))
+    broker = log(
+        ("group_rebalancing", {"generation": 0, "reason": "need to re-join"}),
+        ("group_rebalancing", {"generation": 0, "reason": "Adding new member m-1"}),
+        source="broker",
+    )
+    told = story(pl.concat([member, broker]))
+    assert [sentence.partition(" Why: ")[2] for sentence in told[:2]] == ["need to re-join.", "Adding new member m-1."]
 
 
 def test_a_0_9_client_that_starts_is_one_consumer():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
 import pytest
 
-from kit.logs import wordings
+from kit.logs import fields, wordings
 from kit.logs.wordings import BY_SOURCE, CONTEXT, Wording
 
 ALL = [(source, known) for source, table in BY_SOURCE.items() for known in table]
@@ -47,9 +48,29 @@ def test_versions_are_said():
         ("java", "Group g has no committed offset for partition t-0", "offset_missing"),
         ("broker", "Member m in group g has left, removing it from the group", "member_left"),
         ("broker", "[GroupId g] Member m left the consumer group.", "member_left"),
+        ("broker", "[GroupId g] Static member m with instance id i left the consumer group.", "member_left"),
+        ("broker", "[GroupId g] Dynamic member m has left group through explicit `LeaveGroup` request",
+         "member_left"),
+        ("broker", "[GroupId g] Converted the classic group to a consumer group.", "group_converted"),
+        ("broker", "[GroupId g] Converted the empty consumer group to a classic group.", CONTEXT),
+        ("broker", "[GroupId g][MemberId m] Member joins the streams group.", CONTEXT),
         ("zookeeper", "c_h-1-2 begins to do what it never did", None),
         ("librdkafka", 'Group "g" is rebalancing (EAGER) in state up (join-state steady)', "rebalancing"),
     ],
 )  # fmt: skip
 def test_known_messages(source, message, expected):
     assert kind(source, message) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "member"),
+    [
+        ("[GroupId g] Member m-1 joins the consumer group using the consumer protocol.", "m-1"),
+        ("[GroupId g] Dynamic member with unknown member id joins the consumer group. Created a new member id m-2 and "
+         "requesting the member to rejoin with this id.", "m-2"),
+        ("[GroupId g] Static member with instance id i re-joins the consumer group using the classic protocol. Created "
+         "a new member m-3 to replace the existing member m-2.", "m-3"),
+    ],
+)  # fmt: skip
+def test_the_member_that_a_coordinator_names(message, member):
+    assert pl.select(fields.member_of(pl.lit(message))).item() == member
