@@ -21,7 +21,8 @@ Owners = dict[str, str]
 @dataclass
 class _Group:
     """What the logs hold about one group. ``is_kept``: in the new protocol a member whose partitions stay tells nothing
-    of a new epoch, while a classic one joins every generation. ``left_at``: when members said that they left."""
+    of a new epoch, while a classic one joins every generation. ``left_at``: when members said that they left.
+    ``instances``: static members' ``group.instance.id`` by member id."""
 
     group_id: str
     is_kept: bool = False
@@ -29,6 +30,7 @@ class _Group:
     by_broker: dict[int, list[Event]] = field(default_factory=dict)
     named: dict[int, dict[str, list[str]]] = field(default_factory=dict)
     left_at: dict[str, datetime] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
 
 
 def generations(found: list[Life], parts: list[MemberRebalance], events: list[Event]) -> list[Rebalance]:
@@ -44,6 +46,8 @@ def generations(found: list[Life], parts: list[MemberRebalance], events: list[Ev
     for event in events:
         if event["kind"] == "assignment_computed" and event["group_id"] and event["generation"] is not None:
             _take_named(of(event["group_id"]), event)
+        elif event["group_instance_id"] and event["group_id"] and event["member_id"]:
+            of(event["group_id"]).instances[event["member_id"]] = event["group_instance_id"]
     for life in found:
         if group_id := life.said("group_id"):
             _take_life(of(group_id), life)
@@ -148,13 +152,30 @@ def _gone(group: _Group, generation: int) -> set[str]:
 
 
 def _gone_by_word(group: _Group, generation: int) -> set[str]:
-    ended = max(_times(group, generation)[1], default=None)
+    ended = max(_times(group, generation, group.rows.get(generation, []))[1], default=None)
     return {member for member, at in group.left_at.items() if ended is not None and at <= ended}
 
 
-def _times(group: _Group, generation: int) -> tuple[list[datetime], list[datetime]]:
+def _restarted(group: _Group, generation: int) -> tuple[set[str], list[MemberRebalance]]:
+    """A static member that is restarted comes back into the same generation, under another member id: the ids it had
+    before, and the rebalances without its ways back."""
+    rows = sorted(group.rows.get(generation, []), key=lambda row: (row.started_at is None, row.started_at))
+    now: dict[str, str] = {}
+    replaced, heirs, first = set[str](), set[str](), []
+    for row in rows:
+        member, instance = _id(row), group.instances.get(_id(row))
+        before = now.setdefault(instance, member) if instance else member
+        if before != member and instance:
+            replaced.add(before)
+            heirs.add(member)
+            now[instance] = member
+        if member not in heirs:
+            first.append(row)
+    return replaced, first
+
+
+def _times(group: _Group, generation: int, rows: list[MemberRebalance]) -> tuple[list[datetime], list[datetime]]:
     """All that began, all that ended."""
-    rows = group.rows.get(generation, [])
     told = [at for event in group.by_broker.get(generation, []) if (at := _at(event)) is not None]
     starts = [row.started_at for row in rows if row.started_at is not None]
     ends = [row.ended_at for row in rows if row.ended_at is not None]
@@ -166,11 +187,13 @@ def _generation(
 ) -> Rebalance:
     rows, told = group.rows.get(generation, []), group.by_broker.get(generation, [])
     whole = group.named.get(generation, {})
+    replaced, first = _restarted(group, generation)
     seen = {_id(row) for row in rows} | set(whole) | (set(owned.values()) if group.is_kept else set())
-    started, ended = (limit(times, default=None) for limit, times in zip((min, max), _times(group, generation)))
+    seen -= replaced
+    started, ended = (limit(times, default=None) for limit, times in zip((min, max), _times(group, generation, first)))
     leader = next((row.leader_id for row in rows if row.leader_id), None)
     leader = leader or next((e["leader_id"] for e in told if e["leader_id"]), None)
-    joins = sorted((row.joined_at, _id(row)) for row in rows if row.joined_at)
+    joins = sorted((row.joined_at, _id(row)) for row in first if row.joined_at)
     moved, kept = moved_and_kept(owned_before, owned)
     said = [row.reason for row in rows if row.reason] + [e["reason"] for e in told if e["reason"]]
     return Rebalance(

@@ -43,6 +43,7 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
     by_topic = {_key(row): row for row in topic_rebalances(generations).iter_rows(named=True)}
     owned = _owned(events)
     assigned = _assigned(generations)
+    replaced = _replaced(events, generations, owned)
     stored_groups = {key.group_id for key in by_topic}
     of_epochs = nw.from_native(epochs, eager_only=True)
     with_epochs = set(of_epochs["group_id"].to_list())
@@ -53,7 +54,8 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
         is_elsewhere = key in are_epochs or (key not in by_topic and key.group_id in with_epochs)
         if key.group_id not in stored_groups or is_elsewhere:
             continue
-        found += _differences(key, by_logs.get(key), by_topic.get(key), owned.get(key, {}), assigned.get(key, {}))
+        of_key = (owned.get(key, {}), assigned.get(key, {}), replaced.get(key, set()))
+        found += _differences(key, by_logs.get(key), by_topic.get(key), *of_key)
     spans = _spans(by_logs)
     kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
     by_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
@@ -62,7 +64,12 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
 
 
 def _differences(
-    key: Generation, logs: dict[str, Any] | None, topic: dict[str, Any] | None, owned: Owned, assigned: Owned
+    key: Generation,
+    logs: dict[str, Any] | None,
+    topic: dict[str, Any] | None,
+    owned: Owned,
+    assigned: Owned,
+    replaced: set[str],
 ) -> Iterator[tuple[LogFinding, Generation]]:
     def finding(kind: str, text: str, at: datetime | None, consumer: str | None = None, is_utc: bool = True) -> Any:
         sentence = f"Group {key.group_id}: generation {key.generation} {text}"
@@ -78,7 +85,7 @@ def _differences(
         yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]
-    strangers = sorted({member for member in owned if member not in set(topic["members"])})
+    strangers = sorted(owned.keys() - set(topic["members"]) - replaced)
     for member in strangers:
         yield finding("unknown_member", f"has no member {member}, which by its log is in it.", at, member)
     for name, kind in (("leader_id", "other_leader"), ("assignor", "other_assignor")):
@@ -113,6 +120,22 @@ def _assigned(generations: IntoDataFrame) -> dict[Generation, dict[str, tuple[st
         if row["member_id"] is not None and row["assigned"] is not None:
             found.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["assigned"]))
     return found
+
+
+def _replaced(
+    events: IntoDataFrame, generations: IntoDataFrame, owned: Mapping[Generation, Owned]
+) -> dict[Generation, set[str]]:
+    """Member ids that static members had in a generation before a restart: the coordinator stores it again without."""
+    told, stored = (nw.from_native(each, eager_only=True) for each in (events, generations))
+    named = told.filter(nw.col("source") != "broker", ~nw.col("group_instance_id").is_null())
+    instances = dict(named.select("member_id", "group_instance_id").rows())
+    static: dict[Generation, set[str]] = {}
+    for *key, instance in stored.select(*Generation._fields, "group_instance_id").rows():
+        static.setdefault(Generation(*key), set()).add(instance)
+    return {
+        key: {member for member in members if instances.get(member) in static.get(key, set()) - {None}}
+        for key, members in owned.items()
+    }
 
 
 def _spans(by_logs: Mapping[Generation, Any]) -> dict[str, tuple[int, int]]:

@@ -120,10 +120,10 @@ member_joining|3.7+|[GroupId {}] Static member {} joins the consumer group
 member_joining|3.7+|[GroupId {}] Static member {} re-joins the consumer group
 member_joining|3.8+|[GroupId {}] Dynamic member with unknown member id joins
 member_left|3.6+|[GroupId {}] Member {} left the consumer group
+context|3.7+|[GroupId {}] Static Member {} temporarily left
 member_left|3.7+|[GroupId {}] Static Member {} left the consumer group
-member_left|3.7+|[GroupId {}] Static Member {} temporarily left
+context|4.1+|[GroupId {}] Static member {} temporarily left
 member_left|4.1+|[GroupId {}] Static member {} left the consumer group
-member_left|4.1+|[GroupId {}] Static member {} temporarily left
 member_left|4.1+|[GroupId {}] {} member {} has left group through explicit `LeaveGroup`
 group_converted|4.1+|[GroupId {}] Converted the classic group to a consumer group
 group_converted|4.1+|[GroupId {}] Converted the empty classic group to a consumer group

@@ -99,6 +99,18 @@ def converted(lab: Lab) -> Cast:
     return _spoken(group, start)
 
 
+def static(lab: Lab) -> Cast:
+    """Static members: the name up to a hyphen is the instance."""
+    group = "java-static"
+
+    def start(name: str) -> Consumer:
+        settings = {"group.instance.id": name.partition("-")[0], "session.timeout.ms": "30000"}
+        member = JavaMember(group, (TOPIC,), f"{group}-{name}", "3.9.1", "kafka", settings=settings)
+        return launch(lab.ward, lab.servers.addresses(), member)
+
+    return _spoken(group, start)
+
+
 def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
     group = f"rdkafka.{mark}"
     settings = RDKAFKA_DEBUG | ({"session.timeout.ms": 6000} if assignor else NEW_PROTOCOL)
@@ -149,6 +161,16 @@ def play(casts: list[Cast]) -> None:
     for cast in casts:
         cast.members["c"].kill()
     _stop(casts, "a")
+
+
+def restart(cast: Cast) -> None:
+    """A alone; B joins; B is restarted; both leave."""
+    _enter([cast], "a", ["a"])
+    _enter([cast], "b", ["a", "b"])
+    _stop([cast], "b")
+    _enter([cast], "b-again", ["a", "b-again"])
+    for name in ("a", "b-again"):
+        _stop([cast], name)
 
 
 def _enter(casts: list[Cast], name: str, then: list[str]) -> None:

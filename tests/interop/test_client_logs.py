@@ -304,6 +304,29 @@ def test_a_converted_group_is_told_as_both_kinds_of_record_have_it(played: Playe
     assert set(found.select("finding", "consumer").rows()) == {("other_assignment", stays)}
 
 
+def test_a_static_member_that_is_restarted_is_one_member(
+    played: Played,
+    lab: Lab,
+    spark: SparkSession,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """It comes back into the same generation under another member id."""
+    cast = log_scenes.static(lab)
+    log_scenes.restart(cast)
+    events = pl.DataFrame(read_client_logs(spark, [str(log) for log in cast.logs]).events.toArrow())
+    topic = read_topic(spark, lab, tmp_path / "profile.toml")
+    stored = pl.DataFrame(topic.generations.toArrow()).filter(group_id=cast.group)
+    assert source_differences(events, stored, played.epochs.clear()).rows() == []
+    told = rebalances(events)
+    facts = ["generation", "members", "leader_id"]
+    assert told.select(facts).rows() == topic_rebalances(stored).filter(pl.col("generation") > 0).select(facts).rows()
+    _, second = told.rows(named=True)
+    assert (len(second["members"]), len(second["joined"]), second["left"]) == (2, 1, [])
+    again = member_rebalances(events).filter(file=str(cast.logs[-1]))
+    assert again["member_id"].to_list() == second["joined"]
+    assert second["ended_at"] < again["joined_at"].item()
+
+
 def changes(assigned: list[tuple[int, frozenset[int]]]) -> list[frozenset[int]]:
     """A new member may be told first that it has nothing yet, or hear nothing of it."""
     return [owned for owned, _ in groupby(owned for _, owned in assigned if owned)]

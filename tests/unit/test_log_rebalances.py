@@ -150,6 +150,22 @@ def test_a_broker_converts_a_group_to_the_new_protocol_and_back():
     assert why[:3] == ["Converted the classic group to a consumer group.", "Downgrade group g.", ""]
 
 
+def test_a_static_member_that_is_restarted_comes_back_into_its_generation():
+    def joined(member: str, at: int, **said: Any) -> tuple[str, dict[str, Any]]:
+        return "joined", {"generation": 2, "member_id": member, "group_instance_id": member[0], "at": at} | said
+
+    assigned = ("assigned", {"partitions": ["t-0"], "at": 30, "group_instance_id": "b"})
+    events = pl.concat(
+        [
+            log(("joining", {"at": 1}), joined("a-1", 2), client="a"),
+            log(("joining", {"at": 1}), joined("b-1", 3), client="b"),
+            log(("joining", {"at": 28}), joined("b-2", 29), assigned, client="b-again"),
+        ]
+    )
+    (row,) = rebalances(events).rows(named=True)
+    assert (row["members"], row["slowest"], row["late_ms"]) == (["a-1", "b-2"], "b-1", 1000)
+
+
 def test_a_member_says_why_and_the_group_does_not_repeat_it():
     joined = {"generation": 1, "member_id": "m-1"}
     why = ("join_reason", {"reason": "need to re-join"})

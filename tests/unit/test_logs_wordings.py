@@ -49,6 +49,7 @@ def test_versions_are_said():
         ("broker", "Member m in group g has left, removing it from the group", "member_left"),
         ("broker", "[GroupId g] Member m left the consumer group.", "member_left"),
         ("broker", "[GroupId g] Static member m with instance id i left the consumer group.", "member_left"),
+        ("broker", "[GroupId g] Static member m with instance id i temporarily left the consumer group.", CONTEXT),
         ("broker", "[GroupId g] Dynamic member m has left group through explicit `LeaveGroup` request",
          "member_left"),
         ("broker", "[GroupId g] Converted the classic group to a consumer group.", "group_converted"),
