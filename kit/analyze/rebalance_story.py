@@ -20,8 +20,8 @@ def story(events: IntoDataFrame) -> list[str]:
 def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
     """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
     told = [_member_sentence(row) for row in members.iter_rows(named=True)]
-    why = " ".join(members["reason"].drop_nulls().unique())
-    told += [_generation_sentence(row, why) for row in generations.iter_rows(named=True)]
+    said = set(members["reason"].drop_nulls())
+    told += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
     return told + findings["sentence"].to_list()
 
 
@@ -46,8 +46,8 @@ def _member_sentence(row: dict[str, Any]) -> str:
     return start + ", ".join(filter(None, way)) + f".{why}"
 
 
-def _generation_sentence(row: dict[str, Any], told: str) -> str:
-    """``told``: the reasons that members gave, which their sentences have."""
+def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
+    """``said``: the reasons that members gave, which their sentences have."""
     parts = [
         f"{len(row['members'])} member(s) seen",
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
@@ -61,7 +61,7 @@ def _generation_sentence(row: dict[str, Any], told: str) -> str:
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
     what = f"{term(row['is_epoch'])} {row['generation']}{took}"
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {what}: "
-    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in told]
+    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in said]
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
 
 
