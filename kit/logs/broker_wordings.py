@@ -92,7 +92,10 @@ context|3.6+|The write event {} for the timer
 context|3.6+|The coordinator {} is already
 context|3.6+|Cannot load coordinator
 context|3.6+|Skipped the materialization
+context|3.9+|Updated committed offset of
+context|4.1+|The write event for the task
 store_failed|3.6+|Failed to complete the loading
+store_failed|4.1+|Failed to unload coordinator
 store_failed|3.9+|The state machine of the coordinator
 context|3.8+|Skip downgrading the consumer group
 downgrade_refused|3.8+|Cannot downgrade
