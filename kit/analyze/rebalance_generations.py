@@ -164,11 +164,11 @@ def _restarted(group: _Group, generation: int) -> tuple[set[str], list[MemberReb
     replaced, heirs, first = set[str](), set[str](), []
     for row in rows:
         member, instance = _id(row), group.instances.get(_id(row))
-        before = now.setdefault(instance, member) if instance else member
-        if before != member and instance:
-            replaced.add(before)
-            heirs.add(member)
-            now[instance] = member
+        if instance is not None:
+            before, now[instance] = now.get(instance, member), member
+            if before != member:
+                replaced.add(before)
+                heirs.add(member)
         if member not in heirs:
             first.append(row)
     return replaced, first

@@ -79,7 +79,8 @@ def fetch_offsets_at(
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
     found, failed = link.run(_fetch_offsets_at, link, set(partitions), timestamp_ms, Deadline.after(deadline_s))
-    for (topic, partition), error in sorted(failed.items()):
+    if failed:
+        (topic, partition), error = min(failed.items())
         raise ReadError(f"{topic}-{partition}: no offset by time: {error}")
     return {key: None if offset < 0 else offset for key, offset in found.items()}
 
