@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -25,7 +25,7 @@ from kit.migrate.offset_rules import (
 )
 from kit.migrate.offset_selection import Key, Place
 from kit.migrate.offset_steps import offset_steps
-from kit.migrate.offset_zookeeper import missing_of, parents_of
+from kit.migrate.offset_zookeeper import missing_of, parents_of, why_no_znode
 from kit.migrate.plan import STOP, Plan
 from kit.migrate.step import Step
 from kit.migrate.values import Json
@@ -142,7 +142,7 @@ class Draft:
             made_by=self.options.made_by,
             made_at=self.options.now,
             observed=observed,
-            steps=self._steps(moves, targets, observed),
+            steps=self._steps(moves, targets),
             parameters={**self.parameters, "store": self.store, **self._left()},
             risks=(*warnings(findings), *self._risks(moves)),
             overridden=overridden,
@@ -181,7 +181,7 @@ class Draft:
         wanted = set(targets)
         return store, [read for read, written in groups.items() if written in wanted]
 
-    def _steps(self, moves: Sequence[Move], targets: Iterable[str], observed: Collection[str]) -> tuple[Step, ...]:
+    def _steps(self, moves: Sequence[Move], targets: Iterable[str]) -> tuple[Step, ...]:
         missing: list[str] = []
         if self.store == ZOOKEEPER:
             created = [move.key for move in moves if move.wish.before.version is None]
@@ -192,13 +192,12 @@ class Draft:
             can_delete=self.store == ZOOKEEPER or KafkaWriter(self.cluster.link).can_delete,
             missing_parents=frozenset(missing),
             new_groups={each for each in targets if self.stores.group(KAFKA, each).state == "Dead"},
-            observed=observed,
         )
 
     def _refuse_impossible_names(self, targets: Iterable[str]) -> None:
         for group_id in targets if self.store == ZOOKEEPER else ():
-            if "/" in group_id or group_id in (".", ".."):
-                raise InputError(f"group {group_id!r} can't have offsets in ZooKeeper: its name is no name of a znode")
+            if why := why_no_znode(group_id):
+                raise InputError(f"group {group_id!r} can't have offsets in ZooKeeper: a znode's name {why}")
 
     def _risks(self, moves: Sequence[Move]) -> list[str]:
         noted = [move for move in moves if move.reason]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 
-from kit.errors import InputError, NotFound, WrongCluster
+from kit.errors import InputError, NotFound, PlanError, WrongCluster
 from kit.migrate.offset_draft import PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
 from kit.migrate.offset_moves import NOTHING, Move, Stored, Wish, clamp, item_of, parse_item, told
@@ -18,7 +19,7 @@ from kit.migrate.offset_reading import GroupInStore, Stores
 from kit.migrate.offset_resets import Reset, wanted_by
 from kit.migrate.offset_rules import backwards_finding, member_findings, source_finding, unreadable_finding
 from kit.migrate.offset_selection import Selection, select
-from kit.migrate.offset_steps import after_of, before_of, offset_steps
+from kit.migrate.offset_steps import after_of, before_of, offset_steps, remade
 from kit.migrate.offset_zookeeper import _chunks, offset_path
 from kit.model import LogOffset
 
@@ -221,25 +222,98 @@ def moves(n_groups, before=NOTHING):
 
 
 def test_a_thousand_groups_are_a_step():
-    steps = offset_steps("kafka", moves(2001), can_delete=True, missing_parents=(), new_groups=(), observed=())
+    steps = offset_steps("kafka", moves(2001), can_delete=True, missing_parents=(), new_groups=())
     assert [len(step.changes) for step in steps] == [1000, 1000, 1]
-    assert steps[-1].title == "Write 1 offsets of group 'g2000' to kafka"
+    assert steps[-1].title == "Write 1 offsets of group 'g2000' to kafka, 1 with metadata or leader epoch"
 
 
 def test_a_step_tells_what_was_and_what_shall_be_beside_the_offset():
     known = {"can_delete": True, "missing_parents": (), "new_groups": {"g0000"}}
-    observed = {"kafka offsets g0000", "kafka group g0000", "zookeeper offsets g0000"}
-    (step,) = offset_steps("kafka", moves(1, Stored(3, "old", 7)), observed=observed, **known)
-    assert step.affects == ("kafka offsets g0000", "kafka group g0000")
+    (step,) = offset_steps("kafka", moves(1, Stored(3, "old", 7)), **known)
+    beside = ("kafka offsets g0000", "kafka metadata g0000", "kafka leader epochs g0000")
+    assert step.affects == (*beside, "kafka group g0000")
     assert before_of(step) == {("g0000", "orders", 0): Stored(3, "old", 7)}
     assert after_of(step) == {("g0000", "orders", 0): Stored(5, "m")}
     assert step.undo is not None
 
 
 def test_what_had_no_offset_cannot_be_undone_where_offsets_cannot_be_deleted():
-    known = {"can_delete": False, "missing_parents": (), "new_groups": (), "observed": ()}
+    known = {"can_delete": False, "missing_parents": (), "new_groups": ()}
     assert "can't delete single offsets" in offset_steps("kafka", moves(1), **known)[0].cannot_be_undone
     assert offset_steps("kafka", moves(1, Stored(3)), **known)[0].undo is not None
+
+
+STORED = Stored(3, version=7)
+
+
+def step_of(store="zookeeper", wanted=5, before=STORED):
+    """Of two groups, one of them new; clamped, so that there is a note."""
+    keys = (("a", "orders", 0), ("a", "orders", 1), ("b/c" if store == "kafka" else "b c", "x-1", 12))
+    wishes = [Wish(key, before, wanted, "a note", metadata="m", leader_epoch=2) for key in keys]
+    made = [clamp(wish, 0, 4) for wish in wishes]
+    parents = {"/consumers/b c", "/consumers/b c/offsets", "/consumers/other"}
+    (step,) = offset_steps(store, made, can_delete=True, missing_parents=parents, new_groups={"b/c", "b c"})
+    return step
+
+
+STEPS = [
+    step_of(),
+    step_of("kafka"),
+    step_of("kafka", before=Stored(3, "old", 7)),
+    step_of("kafka", before=NOTHING),
+    step_of("kafka", wanted=None),
+    step_of(wanted=None),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_made_again_of_its_changes_and_parameters(step):
+    assert remade(step) == step
+
+
+def edits(step):
+    """Each field of a step, and each parameter, made to say something else."""
+    for name in ("step_id", "kind", "title", "precondition", "verification", "undo"):
+        yield replace(step, **{name: "another"})
+    yield replace(step, undo=None, cannot_be_undone="it can't")
+    yield replace(step, deadline_s=3600.0)
+    yield replace(step, needs_person="stop it")
+    yield replace(step, affects=(*step.affects, "kafka group victim"))
+    yield replace(step, affects=step.affects[:-1])
+    yield replace(step, changes=step.changes[:-1])
+    yield replace(step, changes=())
+    yield replace(step, changes=(replace(step.changes[0], item="victim/orders-0"), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], item="a/orders-00"), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], after=-1), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], before="3"), *step.changes[1:]))
+    stranger = {"victim/orders-0": {"metadata": "m", "wanted": 1, "reason": "none"}}
+    others = {"store": "another", "number": 2, "can_delete": 1, "new_groups": ("victim",), "new_parents": ("/victim",)}
+    for name, value in step.parameters.items():
+        other = {**value, **stranger} if name in ("kept", "written", "noted") else others[name]
+        yield replace(step, parameters={**step.parameters, name: other})
+        yield replace(step, parameters={each: it for each, it in step.parameters.items() if each != name})
+    yield replace(step, parameters={**step.parameters, "more": 1})
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_whatever_is_edited_in_a_step_shows(step):
+    for edited in edits(step):
+        with suppress(PlanError):
+            assert remade(edited) != edited, edited
+
+
+def test_a_group_that_is_a_path_is_no_step_of_zookeeper():
+    step = step_of()
+    for group_id in ("a/offsets", "..", "a\x00", "a\U0001f600"):
+        change = replace(step.changes[0], item=f"{group_id}/orders-0")
+        with pytest.raises(PlanError, match="a znode's name can't"):
+            remade(replace(step, changes=(change,)))
+
+
+@pytest.mark.parametrize("item", ["", "g", "g/t", "g/t-", "g/t-01", "g/t-+1", "g/t-٣", "g/-1", "t-1", "g/t-2147483648"])
+def test_what_is_no_item_is_refused(item):
+    with pytest.raises(InputError, match="is not a group, a slash"):
+        parse_item(item)
 
 
 def test_transactions_are_small_enough_for_a_server():
