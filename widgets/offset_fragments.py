@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from kit.migrate.offset_changes import BACKWARDS, FIRST, FORWARDS, offset_directions
+from kit.migrate.offset_changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.migrate.offset_look import Committed
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
@@ -21,8 +21,8 @@ _NUMBERS = {
     "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
 }  # fmt: skip
 _NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
-_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←"}
-_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards"}
+_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←", DELETED: "×"}
+_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
 
 
 def committed(seen: Committed) -> str:
@@ -135,13 +135,13 @@ def _change(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _directions(moved: pl.DataFrame) -> str:
     """A bar of three parts and what it says."""
-    counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS)}
+    counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS, DELETED)}
     by = (moved["after"] - moved["before"]).abs()
     parts, lines = "", []
     for name, count in counts.items():
         if count:
             records = by.filter(moved["direction"] == name).sum()
-            how_far = f", by {records:,} records in all" if name != FIRST else ""
+            how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
             lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_TOLD[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()

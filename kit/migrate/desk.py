@@ -174,6 +174,12 @@ class Desk:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
+    def backup_file(self, plan: Plan) -> Path:
+        """Where what a plan deletes is saved by default; its folder is made."""
+        file = self._file(plan.digest).with_suffix(".offsets.jsonl")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file
+
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
 

@@ -9,7 +9,7 @@ of members that would read the same partitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -20,6 +20,7 @@ from kit.migrate.actor import Actor, ClusterPerformer
 from kit.migrate.checks import raise_if_unsafe, warnings
 from kit.migrate.deploy import Deployer
 from kit.migrate.group_rules import Limits, findings, flavours_of
+from kit.migrate.movement import n_committed, seconds_between
 from kit.migrate.observation import IGNORED, MAY_GROW, Observation
 from kit.migrate.plan import STOP, Plan
 from kit.migrate.replace import KIND as REPLACE
@@ -35,6 +36,8 @@ from kit.model import KAFKA, ZOOKEEPER
 
 KIND = "group migration"
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
+COMMIT_EVERY_S = {MEZKCC: 60.0, KC: 5.0}
+"""auto.commit.interval.ms where nobody sets it: of old consumers, and so of migration-enabled ones; of Kafka's."""
 DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next one reads again."
 
 
@@ -113,7 +116,7 @@ def plan_from(
             "stable_s": wish.stable_s,
             "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
         },
-        risks=(*warnings(found), DUPLICATES, *_risks(steps)),
+        risks=(*warnings(found), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
         overridden=overridden,
         on_failure=wish.on_failure,
     )
@@ -224,3 +227,17 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
     if any(step.kind == TOGGLE for step in steps):
         risks.append("While the toggle is followed each partition stands still for a moment, mostly under a second.")
     return tuple(risks)
+
+
+def _short_soaks(steps: Sequence[Step], before: Standing, now: Standing) -> Iterator[str]:
+    """No store tells how often members commit; what was seen in the look is said."""
+    moved, lagging = n_committed(before, now)
+    for step in steps:
+        flavour, soak_s = str(step.parameters.get("flavour")), step.parameters.get("soak_s")
+        if step.kind == SOAK and isinstance(soak_s, int | float) and soak_s < COMMIT_EVERY_S[flavour]:
+            yield (
+                f"The soak of {soak_s:g} s may be shorter than the {flavour}s' commit interval"
+                f" ({COMMIT_EVERY_S[flavour]:g} s unless they set another): then it fails for want of commits."
+                f" In {seconds_between(before, now):.0f} s of looking offsets of {moved} partitions moved;"
+                f" {lagging} had records left."
+            )

@@ -17,6 +17,7 @@ from kit.migrate.offset_resets import bounds
 from kit.migrate.offset_rules import (
     NEVER_BACKWARDS,
     backwards_finding,
+    kept_finding,
     log_finding,
     member_findings,
     other_store_of,
@@ -107,6 +108,14 @@ class Draft:
         if within is not None:
             self._moves.append(clamp(wish, *within))
 
+    def delete(self, key: Key) -> None:
+        """Nothing shall be there; of an offset that can't be read it is remembered that this can't be."""
+        before = self.before(key)
+        if before.error is not None:
+            self._unreadable[key] = before.error
+        else:
+            self._moves.append(Move(Wish(key, before, None), None))
+
     def within(self, key: Key) -> tuple[int, int] | None:
         """Start and end of its log. None: there is none, so it is left out, or they are unknown, so a rule blocks."""
         place = key[1:]
@@ -167,11 +176,20 @@ class Draft:
             backwards_finding(moves),
             unreadable_finding(self._unreadable),
             log_finding(self._unknown_logs),
+            self._kept_elsewhere(moves),
         ]
         sources = self._sources(targets)
         if sources is not None:
             findings.append(source_finding({each: self.stores.group(sources[0], each) for each in sources[1]}))
         return findings
+
+    def _kept_elsewhere(self, moves: Sequence[Move]) -> Finding:
+        """What a topic that was deleted had needs no keeping."""
+        other = other_store_of(self.store)
+        deleted = {move.key: move.before or 0 for move in moves if move.after is None and move.key[1:] in self.logs}
+        held = {key: self.stores.group(other, key[0]).offsets.get(key[1:], NOTHING).offset for key in deleted}
+        lost = {key: held[key] for key, offset in deleted.items() if (held[key] or 0) < offset or held[key] is None}
+        return kept_finding(deleted, lost, other)
 
     def _sources(self, targets: Iterable[str]) -> tuple[str, list[str]] | None:
         """The groups that are read for these targets."""

@@ -25,7 +25,7 @@ from kit.migrate.offset_reading import (
 )
 from kit.migrate.offset_rules import why_busy
 from kit.migrate.offset_selection import Key
-from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, groups_of, store_of
+from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
 from kit.migrate.offset_zookeeper import ZookeeperWriter
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.plan import Plan
@@ -73,6 +73,8 @@ class OffsetsActor:
         if busy:
             named = told(f"group {group_id!r} {why}" for group_id, why in busy.items())
             return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
+        if deletes(step):
+            return Checked(True, f"{len(groups)} groups have no members")
         outside = self._outside(step)
         if outside:
             return Checked(False, f"{len(outside)} offsets are not within their logs any more: {told(outside)}")

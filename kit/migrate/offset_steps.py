@@ -41,9 +41,7 @@ _UNDO = {
         " made, if they are empty. Versions and times of the znodes are new."
     ),
 }
-_NO_DELETION = (
-    "these brokers can't delete single offsets (OffsetDelete, Kafka 2.4 or newer), and before there were none"
-)
+NO_DELETION = "these brokers can't delete single offsets (OffsetDelete, Kafka 2.4 or newer)"
 _BESIDE = {"metadata": str, "leader_epoch": int, "version": int}
 _NOTE = {"wanted": int, "reason": str}
 
@@ -170,7 +168,7 @@ def _step(changes: Sequence[Change], parameters: Mapping[str, Json]) -> Step:
         deadline_s=DEADLINE_S,
         changes=tuple(changes),
         undo=None if is_stuck else _UNDO[store],
-        cannot_be_undone=_NO_DELETION if is_stuck else None,
+        cannot_be_undone=f"{NO_DELETION}, and before there were none" if is_stuck else None,
         affects=tuple(_affects(store, groups, _texts(parameters["new_groups"]), bool(n_deleted))),
         parameters=parameters,
     )

@@ -100,6 +100,19 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Desk) -> N
     print(f"the whole path and back: longest pause {found['longest_pause_ms']} ms")
 
 
+def test_there_back_and_there_again(group: MakeGroup, desk: Desk) -> None:
+    """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
+    shared = old_group(group, 2, 6)
+    in_kafka = []
+    for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
+        in_kafka.append(sum(each.kafka is not None for each in look(desk.cluster, shared.name).positions.values()))
+        ending = move(desk, shared, stage)
+        assert not load_run(desk.runs / ending.run_id).plan.overridden
+    assert in_kafka == [0, 6, 6]
+    found = assert_nothing_lost(shared)
+    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+
+
 def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
     runs = ["--runs", str(tmp_path), "--profile-file", str(profile.file)]

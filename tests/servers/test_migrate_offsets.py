@@ -32,7 +32,7 @@ from kit.migrate import offset_performer
 from kit.migrate.approval import approve
 from kit.migrate.dry_run import dry_run
 from kit.migrate.offset_kafka import KafkaWriter
-from kit.migrate.offset_moves import Stored, item_of
+from kit.migrate.offset_moves import NOTHING, Stored, item_of
 from kit.migrate.offset_performer import OffsetsActor, OffsetsPerformer
 from kit.migrate.offset_reading import fetch_stores
 from kit.migrate.offset_zookeeper import ZookeeperWriter, offset_path
@@ -42,8 +42,10 @@ from kit.migrate.offsets import (
     export_offsets,
     offset_changes,
     plan_copy,
+    plan_delete,
     plan_import,
     plan_reset,
+    save_backup,
     select,
 )
 from kit.migrate.performer import Outcome
@@ -224,6 +226,63 @@ def test_undo_in_zookeeper_leaves_not_even_a_parent(desk, topic):
     run = desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
     run.undo().raise_unless(RunState.UNDONE)
     assert desk.offsets("zookeeper", group) == in_topic(topic, p0=5)
+
+
+@pytest.mark.parametrize("store", ["kafka", "zookeeper"])
+def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(desk, topic, tmp_path, store):
+    group, file = f"g-{topic}", tmp_path / "deleted.jsonl"
+    desk.commit(group, topic, {0: Stored(10, "seen by ann", 0), 1: Stored(20)})
+    desk.put(group, topic, {0: 10, 1: 20})
+
+    def held():
+        return {place: replace(it, version=None) for place, it in desk.stored(store, group).items()}
+
+    was = held()
+    plan = plan_delete(desk.cluster, store, select(groups=group), OPTIONS)
+    assert plan.steps[0].title == f"Delete 2 offsets of group {group!r} from {store}"
+    assert save_backup(plan, file) == 2
+    with pytest.raises(InputError, match="is not overwritten"):
+        save_backup(plan, file)
+    run = desk.act(plan)
+    assert held() == {}
+    assert {it.outcome for it in run.record.acted(plan.steps[0]).outcomes} == {Outcome.CONFIRMED}
+    run.undo().raise_unless(RunState.UNDONE)
+    assert held() == was
+    desk.act(plan_delete(desk.cluster, store, select(groups=group, topics=topic, partitions=[1]), OPTIONS))
+    assert held() == {(topic, 0): was[topic, 0]}
+    desk.act(plan_import(desk.cluster, file, store, OPTIONS))
+    assert held() == was
+
+
+def test_what_only_one_store_knows_is_not_deleted_unasked(desk, topic):
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 50, 1: 60})
+    desk.put(group, topic, {0: 40})
+    with pytest.raises(UnsafePlan, match=r"kept_elsewhere: 2 of 2 .*-0 50, in zookeeper 40, .*-1 60, .* none"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    desk.act(plan_delete(desk.cluster, "zookeeper", select(groups=group), OPTIONS))
+    assert desk.offsets("zookeeper", group) == {}
+    desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), replace(OPTIONS, overrides=("kept_elsewhere",))))
+    assert desk.offsets("kafka", group) == {}
+    with pytest.raises(NotFound, match="is not in kafka's offsets"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+
+
+def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(desk, lab, topic):
+    group = f"g-{topic}"
+    desk.put(group, topic, {0: 100, 1: 100})
+    desk.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    member = lab.start_new_consumer(group, topic)
+    wait_until(lambda: desk.everything().kafka[group].state == "Stable", "the member has joined", 30)
+    with pytest.raises(UnsafePlan, match="no_members"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    with pytest.raises(StalePlan, match="group"):
+        desk.run(plan).act()
+    answers = desk.kafka.write({(group, topic, 0): NOTHING}, {})
+    assert "the group is subscribed to this topic" in str(answers[group, topic, 0].error)
+    assert (topic, 0) in desk.offsets("kafka", group)
+    member.stop()
 
 
 def test_what_moved_on_since_is_not_taken_back(desk, topic):
