@@ -136,7 +136,7 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     with reading.step("log offsets") as done:
         rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
         done(len(rows[tables.LOG_OFFSETS]))
-    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, coordinated.errors)
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.from_rows(reading.timings)
     info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.from_rows([info])
@@ -262,6 +262,10 @@ def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable
             broken = read.filter(pc.is_valid(read["error"])).to_pylist()
             found += [_error(cluster, row) for row in broken]
     return tables.READ_ERRORS.from_rows(found)
+
+
+def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
+    return (stray for tree in trees if tree is not None for stray in tree.strays)
 
 
 def _error(cluster: str, row: dict[str, Any]) -> ReadError:

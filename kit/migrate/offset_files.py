@@ -20,11 +20,12 @@ from kit.migrate.files import write_whole
 from kit.migrate.offset_moves import Stored, item_of
 from kit.migrate.offset_selection import Key
 from kit.migrate.values import Json, canonical, digest_of, parse_json
+from kit.numbers import INT32_MAX, INT64_MAX, offset_in
 
 KIND, FORMAT = "offramp offsets", 1
 COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch")
 _REQUIRED = COLUMNS[:4]
-_LARGEST = {"partition": 2**31 - 1, "offset": 2**63 - 1, "leader_epoch": 2**31 - 1}
+_LARGEST = {"partition": INT32_MAX, "offset": INT64_MAX, "leader_epoch": INT32_MAX}
 _MARK = "# "
 
 
@@ -153,8 +154,7 @@ def _parse_csv(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _number(text: str) -> int | str:
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else text
+    return text if offset_in(text.removeprefix("-")) is None else int(text)
 
 
 def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]:

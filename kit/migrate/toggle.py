@@ -9,14 +9,16 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster, zookeeper_settings
-from kit.errors import ConnectError, OfframpError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.migrate.lock import ANSWER_S
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.standing import KC, Partition, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER
+from kit.read.access import inherited
 from kit.read.owner_history import OwnerWatch
+from kit.read.paths import group_path
 
 KIND = "toggle"
 NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
@@ -25,8 +27,8 @@ SETTLE_S = 180.0
 
 
 def mode_path(group_id: str) -> str:
-    """KIP-125, ZooKeeper State."""
-    return f"/consumers/{group_id}/migration/mode"
+    """KIP-125, ZooKeeper State. Raises InputError for a group of which ZooKeeper can hold nothing."""
+    return f"{group_path(group_id)}/migration/mode"
 
 
 def toggle_step(step_id: str, group_id: str, before: str | None, after: str, deadline_s: float = SETTLE_S) -> Step:
@@ -122,9 +124,12 @@ def write_mode(client: KazooClient, group: str, before: str | None, after: str |
         if after is None:
             client.delete_async(path, version=version).get(timeout=ANSWER_S)
         elif before is None:
-            client.create_async(path, after.encode(), makepath=True).get(timeout=ANSWER_S)
+            acl = inherited(client, path, ANSWER_S)
+            client.create_async(path, after.encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
         else:
             client.set_async(path, after.encode(), version=version).get(timeout=ANSWER_S)
+    except AuthenticationFailed as error:
+        return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
     except (BadVersionError, NodeExistsError, NoNodeError):
         return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
     except (KazooException, client.handler.timeout_exception) as error:
@@ -135,12 +140,13 @@ def write_mode(client: KazooClient, group: str, before: str | None, after: str |
 
 
 def read_mode(client: KazooClient, group: str) -> tuple[str | None, int]:
-    """The toggle's text, None without a znode, and its version.
+    """The toggle's text as the leader has it, None without a znode, and its version.
 
     Raises:
         ConnectError: ZooKeeper does not answer.
     """
     try:
+        client.sync_async(mode_path(group))
         data, stat = client.get_async(mode_path(group)).get(timeout=ANSWER_S)
     except NoNodeError:
         return None, -1
