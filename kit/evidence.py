@@ -11,8 +11,8 @@ import altair as alt
 import polars as pl
 
 from kit.errors import NotFound, RunError
-from kit.migrate.event import Event
-from kit.migrate.progress import at, in_order
+from kit.migrate.event import Event, at
+from kit.migrate.progress import in_order
 from kit.migrate.record import RunRecord, list_runs, load_run
 from kit.migrate.states import RunState
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from platform import node
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL
 
@@ -23,6 +25,8 @@ from kit.read.paths import CONSUMERS
 OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
 LOCKS = f"{OFFRAMP}/locks"
+RUNS = f"{OFFRAMP}/runs"
+"""Which run was the last that changed a group: it tells an older run that its way back is over."""
 ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
 _CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
@@ -61,11 +65,11 @@ class ZookeeperLock:
             ConnectError: ZooKeeper does not answer.
             AuthenticationFailed: nobody can tell who else may touch such a lock.
         """
-        holder = {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        holder = json.dumps(_holder_of(run_id)).encode()
         try:
             acl = self._access_list()
             for target in sorted(set(targets)):
-                self._take(target, json.dumps(holder).encode(), acl)
+                self._take(target, holder, acl)
         except OfframpError:
             self.release()
             raise
@@ -93,6 +97,41 @@ class ZookeeperLock:
             if stat is None or stat.ephemeralOwner != session:
                 raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
 
+    def mark(self, targets: Sequence[str], run_id: str) -> None:
+        """Leave the run's id under ``/offramp/runs``, for whoever comes after the lock is gone.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+            AuthenticationFailed: nobody can tell who else may touch such a mark.
+        """
+        word, paths = json.dumps(_holder_of(run_id)).encode(), [f"{RUNS}/{escaped(target)}" for target in targets]
+        try:
+            missing = self._absent({path: self._client.set_async(path, word) for path in paths})
+            if missing:
+                acl = self._access_list()
+                self._client.ensure_path_async(RUNS, acl=acl).get(timeout=ANSWER_S)
+                for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
+                    made.get(timeout=ANSWER_S)
+        except self._silences as error:
+            raise ConnectError(f"the run can't be marked under {RUNS}: ZooKeeper says {error!r}") from error
+
+    def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
+        """Of these targets those that a later run changed, and which run.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+        """
+        self._client.sync_async(RUNS)
+        asked = {target: self._client.get_async(f"{RUNS}/{escaped(target)}") for target in targets}
+        found: dict[str, str] = {}
+        try:
+            for target, answer in asked.items():
+                with suppress(NoNodeError):
+                    found[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
+        except self._silences as error:
+            raise ConnectError(f"{RUNS} can't be read: ZooKeeper says {error!r}") from error
+        return {target: other for target, other in found.items() if other != run_id}
+
     def release(self) -> None:
         """Each lock that is still this session's.
 
@@ -108,6 +147,16 @@ class ZookeeperLock:
                 self._client.delete_async(path)
             self._unclaim(path)
         self._held, self._children = {}, None
+
+    def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
+        """Those paths that are not there."""
+        absent = []
+        for path, answer in asked.items():
+            try:
+                answer.get(timeout=ANSWER_S)
+            except NoNodeError:
+                absent.append(path)
+        return absent
 
     def _take(self, target: str, holder: bytes, acl: list[ACL]) -> None:
         path = f"{LOCKS}/{escaped(target)}"
@@ -167,3 +216,15 @@ class ZookeeperLock:
             return f"run {told['run_id']} on {told['host']} since {told['since']}"
         except (ValueError, KeyError, TypeError, RecursionError):
             return f"{path} holds {data[:80]!r}, which offramp did not write"
+
+
+def _holder_of(run_id: str) -> dict[str, str]:
+    return {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _run_of(data: bytes | None) -> str:
+    """The run that a mark names; one of another shape is somebody's, and not ours."""
+    try:
+        return str(json.loads(data or b"")["run_id"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"(unreadable: {(data or b'')[:80]!r})"

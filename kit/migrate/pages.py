@@ -8,7 +8,7 @@ from html import escape
 from kit.migrate.event import Event
 from kit.migrate.plan import Plan
 from kit.migrate.record import RunRecord
-from kit.migrate.rendering import observation_rows, plan_rows, shown
+from kit.migrate.rendering import hours, observation_rows, plan_rows, shown
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.values import Json
@@ -66,10 +66,11 @@ def plan_section(plan: Plan) -> str:
     failing = "undo what was done" if plan.on_failure == "undo" else "stop there"
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
-        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}.</p>",
+        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}. Way back: without a new"
+        f" approval until {hours(plan.way_back_s)} after the run began.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),
-        _table(("step", "begins when", "verified when", "within", "undo", "by hand"), map(_terms, plan.steps)),
+        _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),
         _listed("Risks", plan.risks),
         _listed("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
         _table(("observed", "value", "may move"), observed),
@@ -105,7 +106,14 @@ def _listed(title: str, items: Iterable[str]) -> str:
 
 def _terms(step: Step) -> tuple[Json, ...]:
     undo = step.undo or f"cannot be undone: {step.cannot_be_undone}"
-    return step.step_id, step.precondition, step.verification, f"{step.deadline_s:g} s", undo, step.needs_person
+    return (
+        step.step_id,
+        step.precondition,
+        step.verification,
+        f"{step.deadline_s:g} s",
+        undo,
+        step.performed_by or step.needs_person,
+    )
 
 
 def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:

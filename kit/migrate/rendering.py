@@ -24,7 +24,7 @@ def plan_rows(plan: Plan) -> list[dict[str, Json]]:
     """One row per change, in order; a step without changes is one row whose item is None.
 
     Columns: number (of the step, from 1), step_id, kind, title, item, before, after, undo, cannot_be_undone,
-    needs_person, deadline_s.
+    needs_person, performed_by, deadline_s.
     """
     return [
         {
@@ -38,6 +38,7 @@ def plan_rows(plan: Plan) -> list[dict[str, Json]]:
             "undo": step.undo,
             "cannot_be_undone": step.cannot_be_undone,
             "needs_person": step.needs_person,
+            "performed_by": step.performed_by,
             "deadline_s": step.deadline_s,
         }
         for number, step in enumerate(plan.steps, 1)
@@ -71,6 +72,11 @@ def event_text(event: Event) -> str:
     return shown(" ".join(part for part in parts if part))
 
 
+def hours(seconds: float) -> str:
+    """A time limit in words."""
+    return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
+
+
 def tolerance(observation: Observation) -> str:
     """How far it may move, in words."""
     if observation.tolerance == WITHIN:
@@ -92,13 +98,16 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     yield from _pairs("overridden rules", plan.overridden.items())
     yield ""
     yield f"if a step fails: {'undo what was done' if plan.on_failure == 'undo' else 'stop there'}"
+    yield f"way back: without a new approval until {hours(plan.way_back_s)} after the run began"
     yield f"digest: {plan.digest}"
 
 
 def _step_lines(number: int, step: Step) -> Iterator[str]:
     yield ""
     yield f"{number}. {step.title}  [{step.kind}]"
-    if step.needs_person:
+    if step.performed_by:
+        yield f"   {'by hand' if step.needs_person else 'by'}: {step.performed_by}"
+    elif step.needs_person:
         yield f"   by hand: {step.needs_person}"
     yield f"   before:  {step.precondition}"
     rows = [(item, shown(before), shown(after)) for item, before, after in _changes(step) if item is not None]
