@@ -15,6 +15,7 @@ from kit.cli import app
 from kit.cluster import connect
 from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError, StalePlan, TargetBusy, UnsafePlan
 from kit.lab import Lab, faults
+from kit.lab.old_consumers import OldMember
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
 from kit.migrate.event import Event
@@ -111,6 +112,26 @@ def test_there_back_and_there_again(group: MakeGroup, desk: Desk) -> None:
     assert in_kafka == [0, 6, 6]
     found = assert_nothing_lost(shared)
     assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+
+
+@pytest.mark.parametrize("offsets", ["kafka", "both"])
+def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Desk, offsets: str) -> None:
+    shared = group(4)
+    topic = next(iter(shared.topics))
+    shared.add_old(1)
+    shared._joined(shared.lab.start_old_consumers([OldMember(shared.name, topic, offsets=offsets)]))
+    shared.await_agreed()
+    with connect(desk.cluster.profile) as cluster:
+        wait_until(
+            lambda: sum(each.kafka is not None for each in look(cluster, shared.name).positions.values()) == 2,
+            "offsets in Kafka",
+            30,
+        )
+        in_kafka = [number for (_, number), each in look(cluster, shared.name).positions.items() if each.kafka]
+    with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
+        desk.plan_group(wish(shared, "all MEZKCC"))
+    assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
+    assert shared.everyone[1].consumer_id in str(refused.value)
 
 
 def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
