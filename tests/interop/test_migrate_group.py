@@ -332,6 +332,14 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert "UNDONE" in offramp("undo", run_id)
     assert shared.offset(topic, 0) == before
     offramp(*reset, "yesterday", code=2)
+    backup, of_group = tmp_path / "deleted.csv", ("--store", "kafka", "-g", shared.name)
+    assert "VERIFIED" in carried_out("plan", "offsets", "delete", *of_group, "--backup", str(backup))
+    offramp("plan", "offsets", "export", str(file), *of_group, options=common[2:], code=8)
+    assert len(backup.read_text(encoding="utf-8").splitlines()) == 2 + 12
+    assert "VERIFIED" in carried_out("plan", "offsets", "import", str(backup), "--store", "kafka")
+    assert "VERIFIED" in carried_out("plan", "offsets", "delete", *of_group)
+    (by_default,) = (tmp_path / "plans").glob("*.offsets.jsonl")
+    assert len(by_default.read_text(encoding="utf-8").splitlines()) == 1 + 12
 
 
 def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Desk) -> None:
