@@ -121,7 +121,7 @@ def _not_stable() -> nw.Expr:
 
 
 def _commits_to_kafka() -> nw.Expr:
-    """What old consumers commit to Kafka is there before it is in ZooKeeper, so where that is ahead nobody does."""
+    """Where ZooKeeper's is ahead nobody commits to Kafka; or a commit to both was just between the two."""
     n_hidden = nw.col("n_equal") + nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
     is_old = (nw.col("n_ozkcc") > 0) & (nw.col("n_mezkcc") == 0)
     return sentence(

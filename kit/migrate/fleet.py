@@ -97,7 +97,7 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.lit(STAGE))
         .when(pl.col("blocker").is_not_null())
         .then(pl.lit(BLOCKER))
-        .when(age_s < stable_s)
+        .when(pl.lit(stable_s > 0) & (age_s < stable_s))
         .then(pl.lit(MEMBERS))
     )
     why_not = (
@@ -105,6 +105,8 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.format("its stage is {}", "stage"))
         .when(hindrance == BLOCKER)
         .then("blocker")
+        .when((hindrance == MEMBERS) & (age_s < 0))
+        .then(pl.format("its newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
         .when(hindrance == MEMBERS)
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )

@@ -1,9 +1,9 @@
 """What two looks at a group tell by what moved between them: where its old members commit, and who commits nothing.
 
-An old consumer commits to ZooKeeper, to Kafka, or to Kafka and then to ZooKeeper (``offsets.storage``,
-``dual.commit.enabled``), by one setting for all its partitions; a look reads ZooKeeper before Kafka. So an offset in
-Kafka that stands still while ZooKeeper's moves beside it, and isn't the same, is left over. OffsetFetch tells no
-times of commits.
+An old consumer commits to ZooKeeper, to Kafka, or to both, one right after the other (``offsets.storage``,
+``dual.commit.enabled``), by one setting for all its partitions. So an offset in Kafka that stands still while
+ZooKeeper's moves beside it is left over; it has to differ from ZooKeeper's in both looks, because one of them may cut
+through a commit to both. OffsetFetch tells no times of commits.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _moved_in_kafka(before: Position, now: Position) -> bool:
 
 def _left_over(before: Position, now: Position) -> bool:
     """One such partition tells of its member; so does one that moves in ZooKeeper and isn't in Kafka at all."""
-    if now.zookeeper is None:
+    if before.zookeeper is None or now.zookeeper is None:
         return False
-    moves_in_zookeeper = now.zookeeper != before.zookeeper and now.zookeeper != now.kafka
-    is_behind = now.kafka is not None and now.kafka < now.zookeeper
-    return moves_in_zookeeper or is_behind or now.kafka_leader_epoch is not None
+    differs = before.kafka != before.zookeeper and now.kafka != now.zookeeper
+    is_behind = all(each.kafka is not None and each.kafka < (each.zookeeper or 0) for each in (before, now))
+    return (differs and now.zookeeper != before.zookeeper) or is_behind or now.kafka_leader_epoch is not None

@@ -104,6 +104,8 @@ class Draft:
         if wish.before.error is not None:
             self._unreadable[wish.key] = wish.before.error
             return
+        if self._is_impossible(wish.key):
+            return
         within = self.within(wish.key)
         if within is not None:
             self._moves.append(clamp(wish, *within))
@@ -113,8 +115,19 @@ class Draft:
         before = self.before(key)
         if before.error is not None:
             self._unreadable[key] = before.error
-        else:
+        elif not self._is_impossible(key):
             self._moves.append(Move(Wish(key, before, None), None))
+
+    def _is_impossible(self, key: Key) -> bool:
+        """Whether this store can hold no offset of such a group: then it is left out, and the others go on."""
+        if not key[0]:
+            why: str | None = "a group without a name can't be written"
+        else:
+            found = why_no_znode(key[0]) if self.store == ZOOKEEPER else None
+            why = found and f"its group can't have offsets in ZooKeeper: a znode's name {found}"
+        if why:
+            self.leave_out(key, why)
+        return bool(why)
 
     def within(self, key: Key) -> tuple[int, int] | None:
         """Start and end of its log. None: there is none, so it is left out, or they are unknown, so a rule blocks."""
@@ -132,7 +145,7 @@ class Draft:
     def plan(self) -> Plan:
         """Raises:
         NothingToDo, UnsafePlan: see the rules.
-        InputError: a group can't have offsets in that store, or committed metadata looks like a secret.
+        InputError: committed metadata looks like a secret.
         """
         moves = self._changes()
         targets = sorted({move.key[0] for move in moves})
@@ -140,8 +153,8 @@ class Draft:
         overridden = raise_if_unsafe(findings, self.options.overridden)
         if not moves:
             left = f"; left out: {self._told_left_out()}" if self._left_out else ""
-            raise NothingToDo(f"{self.kind}: every offset is as wanted already{left}")
-        self._refuse_impossible_names(targets)
+            why = "every offset is as wanted already" if self._moves else "no offset is left to be written"
+            raise NothingToDo(f"{self.kind}: {why}{left}")
         observed = group_observations(self.stores, (self.store, targets), self._sources(targets))
         observed |= log_observations(self.logs, (move.key[1:] for move in moves))
         return Plan(
@@ -211,11 +224,6 @@ class Draft:
             missing_parents=frozenset(missing),
             new_groups={each for each in targets if self.stores.group(KAFKA, each).state == "Dead"},
         )
-
-    def _refuse_impossible_names(self, targets: Iterable[str]) -> None:
-        for group_id in targets if self.store == ZOOKEEPER else ():
-            if why := why_no_znode(group_id):
-                raise InputError(f"group {group_id!r} can't have offsets in ZooKeeper: a znode's name {why}")
 
     def _risks(self, moves: Sequence[Move]) -> list[str]:
         noted = [move for move in moves if move.reason]

@@ -91,7 +91,7 @@ def plan_copy(
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
     draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
-    draft.parameters |= {"source": source, "groups": groups}
+    draft.parameters |= {"source": source, "groups": tuple(groups.items())}
     draft.unread |= refuse_unread(selection, stores.groups(source), source)
     draft.copies(source, groups)
     carries = source == target == KAFKA

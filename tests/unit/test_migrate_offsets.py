@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
 from contextlib import suppress
 from dataclasses import replace
@@ -20,8 +22,10 @@ from kit.migrate.offset_resets import Reset, wanted_by
 from kit.migrate.offset_rules import backwards_finding, member_findings, source_finding, unreadable_finding
 from kit.migrate.offset_selection import Selection, select
 from kit.migrate.offset_steps import after_of, before_of, offset_steps, remade
-from kit.migrate.offset_zookeeper import _chunks, offset_path
+from kit.migrate.offset_zookeeper import _chunks, offset_path, why_no_znode
+from kit.migrate.step import Change, Step
 from kit.model import LogOffset
+from tests import hostile
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KEY = ("shop", "orders", 3)
@@ -358,7 +362,7 @@ ROW = '{"group_id":"shop","offset":5,"partition":0,"topic":"orders"}'
         ([ROW.replace("5", "9223372036854775808")], "offset is 9223372036854775808"),
         ([ROW.replace("5", '"5"')], "offset is '5'"),
         ([ROW.replace(',"partition":0', "")], "partition is None"),
-        ([ROW.replace('"shop"', '""')], "group_id is ''"),
+        ([ROW.replace('"orders"', '""')], "topic is ''"),
         ([ROW.replace("topic", "Topic")], "nobody knows the column 'Topic'"),
         ([ROW.replace('"topic"', '"offset":6,"topic"')], "a key stands twice"),
     ],
@@ -404,6 +408,71 @@ def test_files_that_are_none(tmp_path):
         load_offsets(tmp_path / "missing.csv", "cluster")
     with pytest.raises(InputError, match="can't be written"):
         save_offsets(tmp_path / "no folder" / "a.csv", "c", "kafka", OFFSETS, NOW)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_a_file_holds_every_hostile_name(tmp_path, suffix):
+    """A group's name and what is committed beside an offset are anybody's; a topic's name is a broker's."""
+    path, places = tmp_path / f"offsets.{suffix}", zip(hostile.GROUPS, itertools.cycle(hostile.TOPICS))
+    offsets = {(name, topic, 7): Stored(1, name or None) for name, topic in places}
+    save_offsets(path, "cluster", "kafka", offsets, NOW)
+    assert load_offsets(path, "cluster").offsets == offsets
+
+
+def test_no_cell_of_a_table_is_a_formula(tmp_path):
+    path = tmp_path / "offsets.csv"
+    offsets = {(name, "t", 0): Stored(1, name or None) for name in hostile.GROUPS}
+    save_offsets(path, "cluster", "kafka", offsets, NOW)
+    with path.open(encoding="utf-8", newline="") as file:
+        file.readline()
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert "'=1+cmd|'/C calc'!A0" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_a_table_of_the_format_before_is_taken_as_it_is(tmp_path):
+    path = tmp_path / "offsets.csv"
+    save_offsets(path, "cluster", "kafka", {("'g", "t", 0): Stored(1)}, NOW)
+    path.write_text(path.read_text().replace('"format":2', '"format":1').replace("''g", "'g"))
+    assert load_offsets(path, "cluster").offsets == {("'g", "t", 0): Stored(1)}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line", "said"),
+    [
+        ("jsonl", "[" * 100_000, "recursion"),
+        ("csv", '"g","t",0,' + "9" * 5_000 + ",,", "offset is '9+'"),
+        ("csv", '"g","t",0,1,"' + "m" * 200_000 + '",', "field larger than"),
+    ],
+)
+def test_a_line_that_no_parser_survives_is_named(tmp_path, suffix, line, said):
+    path = tmp_path / f"offsets.{suffix}"
+    save_offsets(path, "cluster", "kafka", {("g", "t", 0): Stored(1)}, NOW)
+    path.write_text("\n".join([*path.read_text().splitlines()[: 1 + (suffix == "csv")], line]) + "\n")
+    with pytest.raises(InputError, match=said):
+        load_offsets(path, "cluster", edited=True)
+
+
+def test_items_of_hostile_names_are_read_back_and_never_alike():
+    keys = [(name, topic, number) for name in hostile.GROUPS for topic in hostile.TOPICS[::7] for number in (0, 12)]
+    assert [parse_item(item_of(key)) for key in keys] == keys
+    assert len({item_of(key) for key in keys}) == len(set(keys))
+
+
+def test_steps_of_hostile_names_are_made_again_from_their_file():
+    wishes = [Wish((name, "orders", 0), Stored(3, "m"), 5, metadata="n") for name in sorted(set(hostile.GROUPS))]
+    for store in ("kafka", "zookeeper"):
+        made = [clamp(each, 0, 9) for each in wishes if store == "kafka" or hostile.may_be_znode(each.key[0])]
+        steps = offset_steps(store, made, can_delete=True, missing_parents=(), new_groups={"a/b"})
+        for step in steps:
+            read = json.loads(json.dumps(step.to_json(), default=dict))
+            again = Step(**{**read, "changes": [Change(**each) for each in read["changes"]]})
+            assert remade(again) == again == step
+
+
+@pytest.mark.parametrize("name", hostile.GROUPS)
+def test_what_may_be_a_znode(name):
+    assert (why_no_znode(name) is None) == hostile.may_be_znode(name)
 
 
 def test_an_edited_file_is_noticed(tmp_path):
