@@ -27,7 +27,7 @@ from kit.operate import plan_app, register
 from kit.profile import load_profile
 from kit.rebalances_command import rebalances
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
-from kit.terminal import ProfileFile, ProfileName, out, print_rows, print_sentences, refusals, say
+from kit.terminal import ProfileFile, ProfileName, print_rows, print_sentences, refusals, say, tell
 
 app = typer.Typer(
     name="offramp",
@@ -160,7 +160,7 @@ def report(
 
     with refusals():
         made = run_report(load_profile(profile, profile_file), output, pattern, history, say)
-        out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}")
         if made.outcome["read_errors"]:
             raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")
 
