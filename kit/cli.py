@@ -9,6 +9,7 @@ read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of da
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from kit import views
 from kit.cluster import connect
 from kit.consume import Flavour, Wish, properties_of
 from kit.consume import consume as run_consumers
+from kit.ends import exit_code
 from kit.errors import PartialRead
 from kit.lab.command import app as lab_app
 from kit.operate import plan_app, register
@@ -166,8 +168,8 @@ def report(
 
 
 def main() -> None:
-    """Entry point of the ``offramp`` command."""
-    app()
+    """The ``offramp`` command, once it is loaded."""
+    sys.exit(exit_code(lambda: app(standalone_mode=False)))
 
 
 @app.command()
