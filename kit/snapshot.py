@@ -28,6 +28,7 @@ from kit.model import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotI
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
+from kit.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +111,7 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     read_errors = collect(snapshot.read_errors)
     if not read_errors.is_empty():
         lines = [f"{row['source']}: {row['subject']}: {row['error']}" for row in read_errors.sort("subject").to_dicts()]
-        shown = "\n".join(lines[:20] + ["…"] * (len(lines) > 20))
+        shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
         raise PartialRead(f"{len(lines)} things could not be read; their values are unknown, not zero:\n{shown}")
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
 

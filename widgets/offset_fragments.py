@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import polars as pl
@@ -12,6 +11,7 @@ from kit.migrate.offset_changes import BACKWARDS, DELETED, FIRST, FORWARDS, offs
 from kit.migrate.offset_look import Committed
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets.fragments import number, table
 
 SHOWN = 30
@@ -90,11 +90,11 @@ def _groups(seen: Committed) -> str:
     who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {told}"
     rows = [
         (
-            escape(each["group_id"]),
+            html_text(each["group_id"]),
             number(each["zookeeper_members"]),
             number(each["kafka_members"]),
-            escape(each["kafka_state"] or "–"),
-            escape(each["error"] or ""),
+            html_text(each["kafka_state"] or "–"),
+            html_text(each["error"] or ""),
         )
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
@@ -112,24 +112,24 @@ def _store(offsets: pl.DataFrame, store: str) -> str:
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
     start, end = row["log_start"], row["log_end"]
     return (
-        escape(row["group_id"]),
-        escape(f"{row['topic']}-{row['partition']}"),
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
         *(number(row[name]) for name in ("zookeeper", "kafka", "log_start", "log_end")),
         log_picture(start, end, row["zookeeper"], row["kafka"]),
-        escape(row["error"] or ""),
+        html_text(row["error"] or ""),
     )
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:
     mood = ' class="bad"' if row["direction"] == BACKWARDS else ""
     return (
-        escape(row["group_id"]),
-        escape(f"{row['topic']}-{row['partition']}"),
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
         number(row["before"]),
         number(row["after"]),
         f"<span{mood}>{_MARKS[row['direction']]} {row['direction']}</span>",
         log_picture(row["log_start"], row["log_end"], row["before"], row["after"]),
-        escape(row["reason"] or ""),
+        html_text(row["reason"] or ""),
     )
 
 
@@ -160,7 +160,7 @@ def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _ways_back(plan: Plan) -> str:
     """Once each: steps of one store are taken back alike."""
     told = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
-    return "".join(f"<p><strong>Way back</strong>: {escape(each)}</p>" for each in told)
+    return "".join(f"<p><strong>Way back</strong>: {html_text(each)}</p>" for each in told)
 
 
 def _legend(hollow: str, filled: str) -> str:

@@ -9,6 +9,7 @@ import ipywidgets as ipw
 from kit.migrate.offsets import COPY, DELETE, IMPORT, RESET
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets import fragments, offset_fragments
 from widgets.offset_moves import OffsetMove
 from widgets.view import LABELS, Wizard
@@ -105,7 +106,7 @@ def _by_frame(model: OffsetMove) -> str:
     if chosen is None:
         return ""
     told = f"A cell selected {len(chosen.keys):,} rows of {', '.join(chosen.columns)}."
-    return f"<p>{told} <code>selection = None</code> there gives the fields back.</p>"
+    return f"<p>{html_text(told)} <code>selection = None</code> there gives the fields back.</p>"
 
 
 def _when(model: OffsetMove) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from kit.migrate.event import Event
 from kit.migrate.plan import Plan
@@ -12,6 +11,7 @@ from kit.migrate.rendering import hours, observation_rows, plan_rows, shown
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.values import Json
+from kit.visible import html_text
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1c2733; --soft: #5b6773; --line: #d5dce3; --head: #f2f5f8; --page: #fff;
@@ -28,6 +28,12 @@ td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 """
+
+
+class _Lines(tuple[str, ...]):
+    """Lines of one cell: those of a traceback stay lines, a name's newline makes none."""
+
+
 _GOOD = {RunState.VERIFIED, RunState.UNDONE}
 _BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.VOID}
 
@@ -126,12 +132,11 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
 def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event not in ("acted", "undone"):
-            told = "\n".join(part for part in (it.sentence, it.error, it.details) if part)
+            told = _Lines(part for part in (it.sentence, *(it.error or "").split("\n"), it.details) if part)
             yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, told, it.duration_ms
 
 
 def _text(value: Json) -> str:
-    """Escaped; the lines of a traceback stay lines."""
-    return (
-        "\n".join(escape(shown(line)) for line in value.split("\n")) if isinstance(value, str) else escape(shown(value))
-    )
+    if isinstance(value, _Lines):
+        return "\n".join(map(_text, value))
+    return html_text(shown(value))

@@ -10,14 +10,12 @@ from kit.migrate.plan import Plan
 from kit.migrate.record import RunRecord
 from kit.migrate.step import Step
 from kit.migrate.values import Json, canonical
+from kit.visible import visible
 
 
 def shown(value: Json) -> str:
-    """A value for a person: text as it is, nothing as a dash, the rest as JSON. No control characters."""
-    text = "–" if value is None else value if isinstance(value, str) else canonical(value)
-    return (
-        text if text.isprintable() else "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
-    )
+    """A value for a person: text made visible, nothing as a dash, the rest as JSON."""
+    return visible("–" if value is None else value if isinstance(value, str) else canonical(value))
 
 
 def plan_rows(plan: Plan) -> list[dict[str, Json]]:
