@@ -23,7 +23,7 @@ from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.step import Step
 from kit.migrate.toggle import SETTLE_S
 from kit.migrate.values import Json
-from kit.migrate.wave import BRAKE, WAVE, BrakeActor, WaveActor, brake_step, observe_groups, wave_step
+from kit.migrate.wave import BRAKE, WAVE, BrakeActor, WaveActor, brake_step, observe_some, wave_step
 from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 
@@ -87,7 +87,8 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
     found = views.blockers(snapshot)
     if to == ZOOKEEPER:
         found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
-    blocking = found.group_by("group_id").agg(blocker=pl.col("sentence").first())
+    found = pl.concat([unread(snapshot), found.select("group_id", "sentence")])
+    blocking = found.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
@@ -108,6 +109,17 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
     return rows.with_columns(hindrance=hindrance, why_not=why_not).drop("blocker").sort("group_id")
+
+
+def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
+    """Groups of which something could not be read: group_id, sentence. They are left out; nobody else is."""
+    errors = snapshot.read_errors.select("group_id", "topic", "error")
+    errors = errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
+    had = [frame.select("group_id", "topic") for frame in (snapshot.subscriptions, snapshot.committed_offsets)]
+    of_topics = errors.filter(pl.col("group_id").is_null()).drop("group_id").join(pl.concat(had).unique(), on="topic")
+    own = errors.filter(pl.col("group_id").is_not_null())
+    rows = pl.concat([own.select("group_id", "error"), of_topics.select("group_id", "error")])
+    return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
 
 
 def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
@@ -154,8 +166,8 @@ def performer(cluster: Cluster) -> ClusterPerformer:
 
 
 def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed of each wave, as it is now."""
-    return observed_of(observe_groups(cluster, plan.targets), plan)
+    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
+    return observed_of(observe_some(cluster, plan.targets), plan)
 
 
 def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
