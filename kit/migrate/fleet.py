@@ -113,12 +113,16 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
 
 def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
     """Groups of which something could not be read: group_id, sentence. They are left out; nobody else is."""
-    errors = snapshot.read_errors.select("group_id", "topic", "error")
-    errors = errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
-    had = [frame.select("group_id", "topic") for frame in (snapshot.subscriptions, snapshot.committed_offsets)]
-    of_topics = errors.filter(pl.col("group_id").is_null()).drop("group_id").join(pl.concat(had).unique(), on="topic")
-    own = errors.filter(pl.col("group_id").is_not_null())
-    rows = pl.concat([own.select("group_id", "error"), of_topics.select("group_id", "error")])
+    key = ["topic", "partition"]
+    own = snapshot.read_errors.filter(
+        pl.col("group_id").is_not_null() & ~pl.col("topic").fill_null("").str.contains("/", literal=True)
+    )
+    subscribed = snapshot.subscriptions.select("group_id", "topic").unique()
+    subscribed = subscribed.join(snapshot.topic_partitions.select(*key), on="topic")
+    had = [frame.select("group_id", *key) for frame in (subscribed, snapshot.ownership, snapshot.committed_offsets)]
+    logs = snapshot.log_offsets.filter(pl.col("error").is_not_null()).select(*key, "error")
+    of_logs = logs.join(pl.concat(had).unique(), on=key)
+    rows = pl.concat([own.select("group_id", "error"), of_logs.select("group_id", "error")])
     return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
 
 

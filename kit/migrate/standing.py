@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import product
 from typing import Any
 
 import narwhals as nw
@@ -176,9 +175,9 @@ class _Seen:
         self._stages = _by_group(nw.to_native(group_stages(*map(nw.from_native, known))))
         self._logs = {(row["topic"], row["partition"]): row for row in snapshot.log_offsets.rows(named=True)}
         self._counts = dict(snapshot.topic_partitions.group_by("topic").len().rows())
-        self._errors: defaultdict[tuple[str | None, str | None], list[str]] = defaultdict(list)
+        self._errors: dict[tuple[str | None, str | None], str] = {}
         for row in snapshot.read_errors.rows(named=True):
-            self._errors[row["group_id"], row["topic"]].append(row["error"])
+            self._errors.setdefault((row["group_id"], row["topic"]), row["error"])
 
     def standing(self, group_id: str) -> Standing:
         groups = self._groups.get(group_id)
@@ -213,10 +212,14 @@ class _Seen:
 
     def _refuse_unread(self, group_id: str, subscribed: Iterable[str]) -> None:
         rows = (*self._subscriptions[group_id], *self._ownership[group_id], *self._offsets[group_id])
-        topics = {None, *(row["topic"] for row in rows)}
-        for key in product((None, group_id), topics):
-            if key in self._errors:
-                raise ConnectError(f"group {group_id}: its standing can't be told: {self._errors[key][0]}")
+        keys = [(None, None), *((group_id, topic) for topic in (None, *(row["topic"] for row in rows)))]
+        pairs = {(row["topic"], row["partition"]) for row in rows if "partition" in row}
+        pairs |= {(topic, number) for topic in subscribed for number in range(self._counts.get(topic, 0))}
+        # A partition that nobody knows is a matter of those that refer to it, not of all who read its topic.
+        errors = [self._errors[key] for key in keys if key in self._errors]
+        errors += [self._logs[pair]["error"] for pair in sorted(pairs) if self._logs.get(pair, {}).get("error")]
+        if errors:
+            raise ConnectError(f"group {group_id}: its standing can't be told: {errors[0]}")
         strangers = set(subscribed) - self._counts.keys()
         if strangers:
             raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")
