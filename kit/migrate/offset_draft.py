@@ -30,8 +30,10 @@ from kit.migrate.plan import STOP, Plan
 from kit.migrate.step import Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER, LogOffset
+from kit.read.paths import is_znode_name
 
 GONE = "no broker knows this partition: its topic was deleted"
+NO_ZNODE = "its name is no name of a znode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,9 @@ class Draft:
         if wish.before.error is not None:
             self._unreadable[wish.key] = wish.before.error
             return
+        if self.store == ZOOKEEPER and not is_znode_name(wish.key[0]):
+            self.leave_out(wish.key, NO_ZNODE)
+            return
         within = self.within(wish.key)
         if within is not None:
             self._moves.append(clamp(wish, *within))
@@ -130,9 +135,9 @@ class Draft:
         findings = self._findings(moves, targets)
         overridden = raise_if_unsafe(findings, self.options.overridden)
         if not moves:
+            self._refuse_impossible_names()
             left = f"; left out: {self._told_left_out()}" if self._left_out else ""
             raise NothingToDo(f"{self.kind}: every offset is as wanted already{left}")
-        self._refuse_impossible_names(targets)
         observed = group_observations(self.stores, (self.store, targets), self._sources(targets))
         observed |= log_observations(self.logs, (move.key[1:] for move in moves))
         return Plan(
@@ -195,10 +200,10 @@ class Draft:
             observed=observed,
         )
 
-    def _refuse_impossible_names(self, targets: Iterable[str]) -> None:
-        for group_id in targets if self.store == ZOOKEEPER else ():
-            if "/" in group_id or group_id in (".", ".."):
-                raise InputError(f"group {group_id!r} can't have offsets in ZooKeeper: its name is no name of a znode")
+    def _refuse_impossible_names(self) -> None:
+        for key, reason in self._left_out.items():
+            if reason == NO_ZNODE:
+                raise InputError(f"group {key[0]!r} can't have offsets in ZooKeeper: {NO_ZNODE}")
 
     def _risks(self, moves: Sequence[Move]) -> list[str]:
         noted = [move for move in moves if move.reason]

@@ -23,6 +23,7 @@ from kit.read.multiread import OCTETS_PER_REQUEST
 from kit.snapshot import Snapshot
 from tests import hostile
 from tests.property.fake_zookeeper import FakeClient, Node
+from tests.property.nasty_znodes import NASTY, PLACES, REGISTRATION
 
 ANALYSES = (
     views.lag,
@@ -40,60 +41,6 @@ ANALYSES = (
 )
 TOPICS = ("orders", "payments")
 
-REGISTRATION = b'{"version":1,"subscription":{"orders":1},"pattern":"static","timestamp":"1"}'
-NASTY = (
-    REGISTRATION,
-    b"",
-    b"\x00",
-    b"\xff\xfe\xfd",
-    b"7",
-    b"007",
-    b" 7",
-    b"7\n",
-    b"-1",
-    b"1e5",
-    b"12.5",
-    b"NaN",
-    b"9223372036854775807",
-    b"9223372036854775808",
-    b"99999999999999999999",
-    b"9" * 5_000,
-    "²".encode(),
-    "٣".encode(),
-    b"null",
-    b"[]",
-    b'"text"',
-    b"[" * 100_000,
-    b'{"a":' * 100_000,
-    b"[" * 900 + b"1" + b"]" * 900,
-    b"x" * 1_000_000,
-    b"member-0",
-    b"-",
-    b"----",
-    b"kafka",
-    b"zookeeper",
-    b'{"version":1,"version":2,"subscription":{"orders":1,"orders":2},"pattern":"static","timestamp":"1"}',
-    b'{"version":1,"subscription":{"orders":99999999999},"pattern":"static"}',
-    b'{"version":1,"subscription":{"orders":2000000000},"pattern":"static"}',
-    b'{"version":1,"subscription":{"orders":-1},"pattern":"static"}',
-    b'{"version":1,"subscription":{"orders":1.5},"pattern":"static"}',
-    b'{"version":1,"subscription":{"orders":true},"pattern":"static"}',
-    b'{"version":1,"subscription":["orders"],"pattern":"static"}',
-    b'{"version":1,"subscription":{"\\ud800":1},"pattern":"static"}',
-    b'{"version":1,"subscription":{"a\\u0000b":1},"pattern":"\\udc00"}',
-    b'{"version":NaN,"subscription":{"orders":1},"pattern":"static","\\ud800":1e999}',
-    b'{"version":1,"subscription":{"orders":"1"},"pattern":"white_list"}',
-    b'{"version":1,"subscription":{},"pattern":"white_list"}',
-    b'{"version":1,"subscription":{"(":1},"pattern":"white_list"}',
-    b'{"version":1,"subscription":{"a{99999999999}":1},"pattern":"black_list"}',
-    b'{"version":1,"subscription":{"' + b"(" * 5_000 + b'":1},"pattern":"white_list"}',
-    b'{"version":1,"subscription":{".*":1},"pattern":"white_list"}',
-    b'{"endpoints":5,"brokerid":"1"}',
-    b'{"endpoints":["PLAINTEXT://a:1",7],"brokerid":99999999999}',
-    b'{"endpoints":["\\ud800"],"brokerid":-1}',
-    b'{"endpoints":["PLAINTEXT://a:1"],"brokerid":1}',
-)
-PLACES = ("0", "1", "7", "007", "-1", "+1", "²", "٣", "2147483647", "2147483648", "99999999999", "9" * 400, "x", "1.0")
 STATS = st.fixed_dictionaries(
     {},
     optional={
