@@ -130,11 +130,20 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
         raise AuthenticationFailed(f"{where}: the digest was refused") from None
     except (KazooException, client.handler.timeout_exception) as error:
         _stop(client)
-        raise ConnectError(f"{where}: no server answered within {timeout_s:g} s ({error})") from None
+        raise ConnectError(
+            f"{where}: no server answered within {timeout_s:g} s ({error}){_tls_hint(profile)}"
+        ) from None
     except ConnectError:
         _stop(client)
         raise
     return client
+
+
+def _tls_hint(profile: Profile) -> str:
+    """kazoo tries again after a failed handshake, and tells nobody why it failed."""
+    if not profile.security.zookeeper.uses_tls:
+        return ""
+    return "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"
 
 
 def zookeeper_settings(profile: Profile) -> dict[str, Any]:
@@ -145,7 +154,9 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
         settings["auth_data"] = [("digest", security.digest.reveal())]
     if security.uses_tls:
         files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
-        settings |= {"use_ssl": True} | {name: str(path) for name, path in files.items() if path is not None}
+        # kazoo by itself takes any server that the authority signed for, whatever its name.
+        settings |= {"use_ssl": True, "check_hostname": security.check_host_name}
+        settings |= {name: str(path) for name, path in files.items() if path is not None}
     if security.key_password is not None:
         settings["keyfile_password"] = security.key_password.reveal()
     return settings

@@ -25,6 +25,7 @@
 
     [clusters.production.security.zookeeper]
     digest = { env = "ZOOKEEPER_DIGEST" }              # "user:password"; TLS: ca_file, certificate_file, key_file
+    check_host_name = true                             # of TLS; false only where certificates don't name their servers
 
 A secret is only ever named. Relative file names are relative to ``offramp.toml``.
 """
@@ -112,6 +113,7 @@ class KafkaSecurity(_Tls):
 
 class ZookeeperSecurity(_Tls):
     digest: SecretReference | None = None
+    check_host_name: bool = True
 
     @property
     def uses_tls(self) -> bool:

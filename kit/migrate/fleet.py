@@ -23,7 +23,7 @@ from kit.migrate.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.migrate.step import Step
 from kit.migrate.toggle import SETTLE_S, Toggle
 from kit.migrate.values import Json
-from kit.migrate.wave import BRAKE, WAVE, BrakeActor, WaveActor, brake_step, observe_groups, wave_step
+from kit.migrate.wave import BRAKE, WAVE, BrakeActor, WaveActor, brake_step, observe_some, wave_step
 from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 
@@ -88,7 +88,8 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
     found = views.blockers(snapshot)
     if to == ZOOKEEPER:
         found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
-    blocking = found.group_by("group_id").agg(blocker=pl.col("sentence").first())
+    found = pl.concat([unread(snapshot), found.select("group_id", "sentence")])
+    blocking = found.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
@@ -111,6 +112,21 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
     return rows.with_columns(hindrance=hindrance, why_not=why_not).drop("blocker").sort("group_id")
+
+
+def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
+    """Groups of which something could not be read: group_id, sentence. They are left out; nobody else is."""
+    key = ["topic", "partition"]
+    own = snapshot.read_errors.filter(
+        pl.col("group_id").is_not_null() & ~pl.col("topic").fill_null("").str.contains("/", literal=True)
+    )
+    subscribed = snapshot.subscriptions.select("group_id", "topic").unique()
+    subscribed = subscribed.join(snapshot.topic_partitions.select(*key), on="topic")
+    had = [frame.select("group_id", *key) for frame in (subscribed, snapshot.ownership, snapshot.committed_offsets)]
+    logs = snapshot.log_offsets.filter(pl.col("error").is_not_null()).select(*key, "error")
+    of_logs = logs.join(pl.concat(had).unique(), on=key)
+    rows = pl.concat([own.select("group_id", "error"), of_logs.select("group_id", "error")])
+    return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
 
 
 def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
@@ -158,8 +174,8 @@ def performer(cluster: Cluster) -> ClusterPerformer:
 
 
 def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
-    """What the plan observed of each wave, as it is now."""
-    return observed_of(observe_groups(cluster, plan.targets), plan)
+    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
+    return observed_of(observe_some(cluster, plan.targets), plan)
 
 
 def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:

@@ -199,7 +199,6 @@ def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
         if wanted == counts:
             continue
         name = f"{number}-replace-{stage.lower().replace(' ', '-')}"
-        needed = _needed_mode(counts, wanted)
         leaving = next(flavour for flavour in counts if counts[flavour] > wanted.get(flavour, 0))
         coming = next(flavour for flavour in wanted if wanted[flavour] > counts.get(flavour, 0))
         instruction = deployer.instruction(wish.group_id, leaving, coming)
@@ -211,7 +210,6 @@ def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
                 wish.group_id,
                 counts,
                 wanted,
-                needed,
                 instruction,
                 deployer.needs_person,
                 whom,
@@ -241,16 +239,6 @@ def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
         return {flavours[0]: total}
     ahead = min(canary, total)
     return {flavour: count for flavour, count in zip(flavours, (total - ahead, ahead)) if count}
-
-
-def _needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str | None:
-    """While old members are in the group ZooKeeper's assignment is in force, with KCs Kafka's."""
-    flavours = {**before, **after}
-    if KC in flavours:
-        return KAFKA
-    assert OZKCC in flavours
-    assert MEZKCC in flavours
-    return ZOOKEEPER
 
 
 def _risks(steps: Sequence[Step]) -> tuple[str, ...]:

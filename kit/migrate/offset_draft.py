@@ -26,13 +26,15 @@ from kit.migrate.offset_rules import (
 )
 from kit.migrate.offset_selection import Key, Place
 from kit.migrate.offset_steps import offset_steps
-from kit.migrate.offset_zookeeper import missing_of, parents_of, why_no_znode
+from kit.migrate.offset_zookeeper import missing_of, parents_of
 from kit.migrate.plan import STOP, Plan
 from kit.migrate.step import Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER, LogOffset
+from kit.read.paths import is_znode_name
 
 GONE = "no broker knows this partition: its topic was deleted"
+NO_ZNODE = "its group can't have offsets in ZooKeeper: its name is no name of a znode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,8 @@ class Draft:
         if not key[0]:
             why: str | None = "a group without a name can't be written"
         else:
-            found = why_no_znode(key[0]) if self.store == ZOOKEEPER else None
-            why = found and f"its group can't have offsets in ZooKeeper: a znode's name {found}"
+            is_none = self.store == ZOOKEEPER and not is_znode_name(key[0])
+            why = NO_ZNODE if is_none else None
         if why:
             self.leave_out(key, why)
         return bool(why)

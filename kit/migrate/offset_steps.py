@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from kit.errors import InputError, PlanError
 from kit.migrate.offset_moves import Move, Stored, parse_item
 from kit.migrate.offset_selection import Key
-from kit.migrate.offset_zookeeper import parents_of, why_no_znode
+from kit.migrate.offset_zookeeper import parents_of
 from kit.migrate.step import Change, Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER
@@ -104,9 +104,6 @@ def _own_parameters(step: Step) -> dict[str, Json]:
     given, items = step.parameters, {change.item for change in step.changes}
     keys = [parse_item(item) for item in items]
     store, kafka_items = _as(str, given["store"]), items if given["store"] == KAFKA else set()
-    for group_id, topic, _ in keys if store == ZOOKEEPER else ():
-        if why := why_no_znode(group_id) or why_no_znode(topic):
-            raise PlanError(f"step {step.step_id!r}: group {group_id!r}, topic {topic!r}: a znode's name {why}")
     parents = {path for key in keys for path in parents_of(key)} if store == ZOOKEEPER else set()
     groups = {key[0] for key in keys} if store == KAFKA else set()
     return {

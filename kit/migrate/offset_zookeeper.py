@@ -7,7 +7,6 @@ it. Missing parents are made with the access list of the nearest parent there is
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,9 +44,6 @@ _CHANGED = {
     NodeExistsError: "somebody created this znode meanwhile",
 }
 
-_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
-"""What Java's strings hold as surrogates is forbidden too: every character above U+FFFF."""
-
 Result = TypeVar("Result")
 
 
@@ -64,16 +60,6 @@ def parents_of(key: Key) -> tuple[str, ...]:
     of_topic = offset_path(key).rpartition("/")[0]
     offsets = of_topic.rpartition("/")[0]
     return offsets.rpartition("/")[0], offsets, of_topic
-
-
-def why_no_znode(name: str) -> str | None:
-    """Why a group or topic can't be one name in a path of ZooKeeper's; None when it can (its PathUtils)."""
-    if name in ("", ".", ".."):
-        return f"can't be {name!r}"
-    if "/" in name:
-        return "can't hold a slash"
-    wrong = next((each for each in name if _FORBIDDEN.match(each)), None)
-    return None if wrong is None else f"can't hold the character U+{ord(wrong):04X}"
 
 
 def missing_of(client: KazooClient, paths: Iterable[str]) -> list[str]:

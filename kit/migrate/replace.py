@@ -39,7 +39,6 @@ def replace_step(
     group_id: str,
     before: Mapping[str, int],
     after: Mapping[str, int],
-    mode: str | None,
     instruction: str,
     by_person: bool,
     members: Sequence[str] = (),
@@ -48,8 +47,7 @@ def replace_step(
 ) -> Step:
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
 
-    ``mode`` is the effective mode that must be in force (None: any); ``instruction`` is the deployer's; ``members``
-    says whom to replace, in this order, as far as it is known.
+    ``instruction`` is the deployer's; ``members`` says whom to replace, in this order, as far as it is known.
     """
     from_flavour, to_flavour = _direction(before, after)
     count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
@@ -57,13 +55,13 @@ def replace_step(
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
-    needed = f" under {NAMES[mode]}'s assignment" if mode else ""
     whom = f"in this order: {', '.join(members)}" if members else "the oldest first"
     return Step(
         step_id=step_id,
         kind=KIND,
         title=f"Replace {count} {from_flavour}{plural} of {group_id} by {to_flavour}{plural}",
-        precondition=f"the group has {counted(before)}{needed}, and each partition is owned by one of them",
+        precondition=f"the group has {counted(before)} under {NAMES[needed_mode(before, after)]}'s assignment, and "
+        "each partition is owned by one of them",
         verification=f"the group has {counted(after)}, and each partition is owned by one of them",
         deadline_s=each_s,
         changes=tuple(items),
@@ -76,7 +74,6 @@ def replace_step(
             "group": group_id,
             "before": dict(before),
             "after": dict(after),
-            "mode": mode,
             "instruction": instruction,
             "by_person": by_person,
             "members": tuple(members),
@@ -89,8 +86,13 @@ def replace_step(
 def replace_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
     """The step that these parameters say, as :func:`replace_step` made it."""
     words: Any = parameters
-    names = ("group", "before", "after", "mode", "instruction", "by_person", "members", "each_s", "quiet_s")
+    names = ("group", "before", "after", "instruction", "by_person", "members", "each_s", "quiet_s")
     return replace_step(step_id, *(words[name] for name in names))
+
+
+def needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
+    return KAFKA if KC in {**before, **after} else ZOOKEEPER
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,15 +334,16 @@ class ReplaceActor:
 
 def _off_the_way(step: Step, found: Standing) -> str | None:
     """Why the group is not one that this step may find before one of its replacements; None: it is."""
-    before, after, mode = _counts(step, "before"), _counts(step, "after"), step.parameters["mode"]
+    before, after = _counts(step, "before"), _counts(step, "after")
+    mode = needed_mode(before, after)
     if not _is_on_the_way(found.counts, before, after):
         where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
         return f"expected {where}, found {counted(found.counts)}"
     if found.stage in ("unsafe mix", "unknown"):
         return f"the stage of group {found.group_id} is {found.stage!r}"
     effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
-    if mode is not None and effective != mode:
-        return f"{NAMES[str(mode)]}'s assignment must be in force, found {effective}"
+    if effective != mode:
+        return f"{NAMES[mode]}'s assignment must be in force, found {effective}"
     if KC in {**before, **after} and found.mode != KAFKA:
         return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None

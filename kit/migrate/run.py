@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -287,7 +287,7 @@ class Run:
 
     def _halt(self, place: Workplace, state: RunState, error: BaseException, step: Step | None) -> Ending:
         where = "before any step" if step is None else f"step {step.step_id!r}"
-        where += f", item {place.unsure!r}" if place.unsure else ""
+        where += _told_unsure(place.unsure)
         what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
         if any(secrets_in(what, "error")):
             what = f"{type(error).__name__}, whose text is withheld: it looks like a secret"
@@ -308,6 +308,12 @@ class Run:
         write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
         titles = tuple(step.title for step in steps_to_undo(record) if step.cannot_be_undone is None)
         return Ending(self.run_id, record.state, sentence, titles)
+
+
+def _told_unsure(items: Sequence[str]) -> str:
+    """Whatever a run ended by: of what nobody can tell is said first."""
+    more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+    return f", item {items[0]!r}{more}, of which nobody can tell what came of it" if items else ""
 
 
 def _done(place: Workplace) -> str:

@@ -154,6 +154,17 @@ def standings(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[S
     return [seen.standing(group_id) for group_id in groups]
 
 
+def readable(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> tuple[list[Standing], dict[str, str]]:
+    """The standings that can be told, and why the others can't: what is wrong with one group is no other's matter."""
+    seen, found, unread = _Seen(snapshot), list[Standing](), dict[str, str]()
+    for group_id in groups:
+        try:
+            found.append(seen.standing(group_id))
+        except (ConnectError, NotFound) as error:
+            unread[group_id] = str(error)
+    return found, unread
+
+
 class _Seen:
     """A snapshot's rows by group: of a thousand groups a filter per group and table would take minutes."""
 
@@ -169,7 +180,9 @@ class _Seen:
         self._stages = _by_group(nw.to_native(group_stages(*map(nw.from_native, known))))
         self._logs = {(row["topic"], row["partition"]): row for row in snapshot.log_offsets.rows(named=True)}
         self._counts = dict(snapshot.topic_partitions.group_by("topic").len().rows())
-        self._errors = snapshot.read_errors.rows(named=True)
+        self._errors: dict[tuple[str | None, str | None], str] = {}
+        for row in snapshot.read_errors.rows(named=True):
+            self._errors.setdefault((row["group_id"], row["topic"]), row["error"])
 
     def standing(self, group_id: str) -> Standing:
         groups = self._groups.get(group_id)
@@ -205,10 +218,14 @@ class _Seen:
 
     def _refuse_unread(self, group_id: str, subscribed: Iterable[str]) -> None:
         rows = (*self._subscriptions[group_id], *self._ownership[group_id], *self._offsets[group_id])
-        topics = {None, *(row["topic"] for row in rows)}
-        for error in self._errors:
-            if error["group_id"] in (None, group_id) and error["topic"] in topics:
-                raise ConnectError(f"group {group_id}: its standing can't be told: {error['error']}")
+        keys = [(None, None), *((group_id, topic) for topic in (None, *(row["topic"] for row in rows)))]
+        pairs = {(row["topic"], row["partition"]) for row in rows if "partition" in row}
+        pairs |= {(topic, number) for topic in subscribed for number in range(self._counts.get(topic, 0))}
+        # A partition that nobody knows is a matter of those that refer to it, not of all who read its topic.
+        errors = [self._errors[key] for key in keys if key in self._errors]
+        errors += [self._logs[pair]["error"] for pair in sorted(pairs) if self._logs.get(pair, {}).get("error")]
+        if errors:
+            raise ConnectError(f"group {group_id}: its standing can't be told: {errors[0]}")
         strangers = set(subscribed) - self._counts.keys()
         if strangers:
             raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")

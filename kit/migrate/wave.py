@@ -13,7 +13,7 @@ from kit.cluster import Cluster
 from kit.errors import ConnectError, RunError
 from kit.migrate.clock import Clock
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
-from kit.migrate.standing import Standing, counted, standings
+from kit.migrate.standing import Standing, counted, readable
 from kit.migrate.step import Change, Step
 from kit.migrate.toggle import (
     NAMES,
@@ -105,14 +105,19 @@ class WaveActor:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._at_first: dict[str, dict[str, Standing]] = {}
+        self._left_out: dict[str, Mapping[str, str]] = {}
 
     def check(self, step: Step) -> Checked:
-        found = self._look(step)
         is_back = step.parameters["after"] == ZOOKEEPER
+        found, unread = self._look(step)
+        if unread and not (is_back and found):
+            return Checked(False, f"{len(unread)} of {len(_groups(step))} groups can't be read: {_first(unread)}")
+        self._left_out[step.step_id] = unread
         wrong = [problem for problem in (_not_ready(each, is_back) for each in found) if problem is not None]
         if wrong:
             return Checked(False, f"{len(wrong)} of {len(found)} groups aren't ready: {wrong[0]}")
-        return Checked(True, f"{len(found)} groups {'have MEZKCCs alone' if is_back else 'are settled'}")
+        told = f"; left out, because they can't be read, are {len(unread)}: {_first(unread)}" if unread else ""
+        return Checked(True, f"{len(found)} groups {'have MEZKCCs alone' if is_back else 'are settled'}{told}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         after, groups = step.parameters["after"], _groups(step)
@@ -127,20 +132,25 @@ class WaveActor:
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         outcomes, after = [], str(step.parameters["after"])
+        left_out = self._left_out.pop(step.step_id, {})
         for group, planned in _planned(step).items():
-            outcome = set_toggle(self._cluster.zookeeper, planned, group, after, report)
+            if group in left_out:
+                outcome = _refused(group, planned.mode, left_out[group])
+            else:
+                outcome = set_toggle(self._cluster.zookeeper, planned, group, after, report)
             report([outcome])
             outcomes.append(outcome)
         return outcomes
 
     def verify(self, step: Step) -> Verified:
-        found, after = self._look(step), str(step.parameters["after"])
-        first = self._at_first.setdefault(step.step_id, {each.group_id: each for each in found})
+        (found, unread), after = self._look(step), str(step.parameters["after"])
+        first = self._at_first.setdefault(step.step_id, {})
+        for each in found:
+            first.setdefault(each.group_id, each)
         told = ((each.group_id, not_following(each, after) or not_moving(first[each.group_id], each)) for each in found)
-        wrong = {group: problem for group, problem in told if problem is not None}
+        wrong = {group: problem for group, problem in told if problem is not None} | unread
         if wrong:
-            group, problem = next(iter(wrong.items()))
-            sentence = f"{len(wrong)} of {len(found)} groups don't follow yet: {group}: {problem}"
+            sentence = f"{len(wrong)} of {len(_groups(step))} groups don't follow yet: {_first(wrong)}"
             return Verified(False, sentence, {NOT_FOLLOWING: wrong})
         return Verified(True, f"{len(found)} groups follow {NAMES[after]}'s assignment")
 
@@ -152,25 +162,22 @@ class WaveActor:
         """A group whose toggle somebody else set since is left alone; so is, until they are gone, one that has KCs."""
         groups = {mode_path(group): group for group in _groups(step)}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
-        problems, planned = self._not_back(list(ours), str(step.parameters["after"])), _planned(step)
+        after, planned = str(step.parameters["after"]), _planned(step)
+        found, problems = readable(observe_some(self._cluster, ours), ours)
+        problems |= {each.group_id: why for each in found if (why := not_ready_for_back(each, after)) is not None}
         outcomes = []
         for group, written in ours.items():
-            before = planned[group].mode
-            if problems[group] is None:
-                outcome = unset_toggle(self._cluster.zookeeper, written, group, before, report)
+            if group in problems:
+                outcome = _refused(group, after, problems[group])
             else:
-                outcome = ItemOutcome(written.item, Outcome.REFUSED, written.after, written.after, problems[group])
+                outcome = unset_toggle(self._cluster.zookeeper, written, group, planned[group].mode, report)
             report([outcome])
             outcomes.append(outcome)
         return outcomes
 
-    def _not_back(self, groups: Sequence[str], after: str) -> dict[str, str | None]:
-        """Why the toggle of a group may not go back now; None: it may."""
-        found = standings(observe_groups(self._cluster, groups), groups)
-        return {each.group_id: not_ready_for_back(each, after) for each in found}
-
-    def _look(self, step: Step) -> list[Standing]:
-        return standings(observe_groups(self._cluster, _groups(step)), _groups(step))
+    def _look(self, step: Step) -> tuple[list[Standing], dict[str, str]]:
+        """One bad znode of one group must not stop the way back of the others."""
+        return readable(observe_some(self._cluster, _groups(step)), _groups(step))
 
     def _toggle(self, group: str) -> Toggle:
         return read_toggle(self._cluster.zookeeper, group)
@@ -229,10 +236,32 @@ def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataF
     Raises:
         ConnectError: something could not be read.
     """
-    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
-    if not snapshot.read_errors.is_empty():
-        raise ConnectError(f"something could not be read: {snapshot.read_errors['error'][0]}")
+    snapshot = observe_some(cluster, groups)
+    errors = snapshot.read_errors.filter(~pl.col("topic").fill_null("").str.contains("/", literal=True))
+    if not errors.is_empty():
+        raise ConnectError(f"something could not be read: {errors['error'][0]}")
     return snapshot
+
+
+def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
+    """The same where single groups may have rows with errors.
+
+    Raises:
+        ConnectError: something could not be read that any group may hang on.
+    """
+    snapshot = observe(cluster, "|".join(re.escape(group) for group in groups))
+    errors = snapshot.read_errors.filter(pl.col("group_id").is_null() & pl.col("topic").is_null())
+    if not errors.is_empty():
+        raise ConnectError(f"something could not be read: {errors['error'][0]}")
+    return snapshot
+
+
+def _first(told: Mapping[str, str]) -> str:
+    return next(f"{group}: {why}" for group, why in told.items())
+
+
+def _refused(group: str, holds: str | None, why: str) -> ItemOutcome:
+    return ItemOutcome(mode_path(group), Outcome.REFUSED, holds, None, f"left out: {why}")
 
 
 def _not_ready(found: Standing, is_back: bool) -> str | None:

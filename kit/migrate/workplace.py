@@ -41,8 +41,8 @@ class Workplace:
     permit: Callable[[], None] = lambda: None
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
-    unsure: str | None = None
-    """The first item of which nobody can tell what came of it, after an act that broke off."""
+    unsure: list[str] = field(default_factory=list)
+    """The items of the last act of which nobody can tell what came of them."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -78,7 +78,7 @@ class Workplace:
             Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
             OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
         """
-        self.unsure = None
+        self.unsure = []
         reporter = _Reporter(self, step, event, self.record.acted(step))
         try:
             reporter([])
@@ -121,6 +121,7 @@ class Workplace:
                 entry = Entry(event, step.step_id, None, outcome, sentence=sentence, duration_ms=ms, details=details)
                 self.journal.append(entry)
             if ok:
+                self.unsure = []
                 return
             if is_over:
                 raise RunError(f"it did not hold within {step.deadline_s:g} s: {sentence}")
@@ -174,6 +175,7 @@ class _Reporter:
 
     def take(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.outcomes += outcomes
+        self.place.unsure += [it.item for it in outcomes if it.outcome == Outcome.UNKNOWN]
         self.place.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
@@ -189,8 +191,6 @@ class _Reporter:
             for it in self.step.changes
             if it.item not in reported
         ]
-        unsure = [it.item for it in rest if it.outcome == Outcome.UNKNOWN]
-        self.place.unsure = unsure[0] if unsure else None
         self.take(rest)
 
     def _left(self, item: str) -> Outcome:

@@ -190,7 +190,7 @@ def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str)
     for (group_id, topic), names in zip(topics, listing):
         path = f"{CONSUMERS}/{group_id}/{branch}/{topic}"
         if isinstance(names, KazooException):
-            leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path, _refused(names)))
+            leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path.lstrip("/"), _refused(names)))
         known = {name: partition_in(name) for name in _names(names)}
         numbers = sorted(number for number in known.values() if number is not None)
         strays = sorted(name for name, number in known.items() if number is None)
@@ -296,7 +296,9 @@ def _refused(error: KazooException) -> str:
 
 
 def _stray(path: str, expected: str, group_id: str | None = None, topic: str | None = None) -> ReadError:
-    return ReadError(ZOOKEEPER, group_id, topic, path, f"the znode's name is not {expected}; nothing is read of it")
+    return ReadError(
+        ZOOKEEPER, group_id, topic, path.lstrip("/"), f"the znode's name is not {expected}; nothing is read of it"
+    )
 
 
 def _endpoints(znode: Found) -> tuple[str, ...] | None:

@@ -100,3 +100,22 @@ def test_no_secret_in_any_output_or_log(secured, secured_lab, tmp_path, caplog):
     for secret in secured_lab.secrets.values():
         assert secret not in text
         assert secret.rpartition(":")[2] not in text
+
+
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_zookeeper_of_another_name_is_not_talked_to(secured, is_checked):
+    """127.1 is the same server, and not what its certificate says."""
+
+    def renamed(text):
+        addresses = [line for line in text.splitlines() if line.startswith("zookeeper_connect")]
+        text = text.replace(addresses[0], addresses[0].replace("127.0.0.1", "127.1"))
+        section = "[clusters.lab.security.zookeeper]\n"
+        return text if is_checked else text.replace(section, section + "check_host_name = false\n")
+
+    profile = secured(renamed, zookeeper_tls=True)
+    if is_checked:
+        with pytest.raises(ConnectError, match="that it names this very host"):
+            connect(profile, timeout_s=3)
+    else:
+        with connect(profile) as cluster:
+            assert cluster.zookeeper.exists("/brokers/ids")

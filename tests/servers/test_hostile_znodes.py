@@ -1,0 +1,123 @@
+"""The nastiest tree a real ZooKeeper takes: every group is read, and all but the ill ones go back at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit import observe, views
+from kit.cluster import Cluster, connect
+from kit.lab import Lab
+from kit.migrate.fleet import fleet
+from kit.migrate.offset_zookeeper import ZookeeperWriter
+from kit.migrate.performer import Outcome
+from kit.migrate.standing import look
+from kit.migrate.toggle import mode_path, read_mode
+from kit.migrate.wave import WaveActor, wave_step
+from kit.profile import load_profile
+from tests import hostile
+from tests.property.nasty_znodes import NASTY, PLACES, REGISTRATION
+
+TOPIC = "nasty-orders"
+
+
+@pytest.fixture(scope="module")
+def cluster(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    path: Path = tmp_path_factory.mktemp("profile") / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    lab.create_topic(TOPIC, 2)
+    with connect(load_profile(file=path)) as connected:
+        yield connected
+
+
+@pytest.fixture
+def members(cluster: Cluster) -> Iterator[list[str]]:
+    """Three groups of a migration-enabled member each under Kafka's coordination, one with a bad offset."""
+    names = ["nasty-fine-1", "nasty-ill", "nasty-fine-2"]
+    data = REGISTRATION.replace(b"orders", TOPIC.encode())
+    for name in names:
+        base = f"/consumers/{name}"
+        for path in (f"{base}/ids/{name}_me", f"{base}/migration/ids/{name}_me"):
+            cluster.zookeeper.create(path, data, makepath=True)
+        for number in range(2):
+            cluster.zookeeper.create(f"{base}/owners/{TOPIC}/{number}", f"{name}_me-0".encode(), makepath=True)
+        cluster.zookeeper.create(mode_path(name), b"kafka")
+        offset = b"9" * 20 if name == "nasty-ill" else b"0"
+        cluster.zookeeper.create(f"{base}/offsets/{TOPIC}/0", offset, makepath=True)
+        cluster.zookeeper.create(f"{base}/offsets/{TOPIC}/99999999999", b"1", makepath=True)
+    yield names
+    for name in names:
+        cluster.zookeeper.delete(f"/consumers/{name}", recursive=True)
+
+
+def test_the_nastiest_tree_is_read(cluster: Cluster) -> None:
+    client = cluster.zookeeper
+    names = [name for name in hostile.ZNODES if len(name) < 300]
+    for number, name in enumerate(names):
+        data = NASTY[number % len(NASTY)][:900_000]
+        for place in PLACES:
+            client.create(f"/consumers/{name}/offsets/{TOPIC}/{place}", data[:5_000], makepath=True)
+        client.create(f"/consumers/{name}/ids/member", data, makepath=True)
+        client.create(f"/consumers/{name}/migration/mode", data[:100_000], makepath=True)
+    client.create("/consumers/nasty-fine/offsets/" + TOPIC + "/0", b"0", makepath=True)
+    client.create("/brokers/ids/nobody", b"[" * 100_000)
+    try:
+        found = observe(cluster)
+        assert {*names, "nasty-fine"} <= set(found.groups["group_id"])
+        assert found.committed_offsets.filter(group_id="nasty-fine")["committed_offset"].to_list() == [0]
+        assert views.summary(found).height == found.groups["group_id"].n_unique()
+        assert "/brokers/ids/nobody" in str(found.read_errors["subject"].to_list())
+    finally:
+        client.delete("/brokers/ids/nobody")
+        for name in [*names, "nasty-fine"]:
+            client.delete(f"/consumers/{name}", recursive=True)
+
+
+def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, members: list[str]) -> None:
+    rows = fleet(observe(cluster, "nasty-.*"), "zookeeper", 0.0)
+    why_not = dict(rows.select("group_id", "why_not").rows())
+    assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(why_not["nasty-ill"])
+    actor = WaveActor(cluster)
+    step = wave_step(1, dict.fromkeys(members, "kafka"), "zookeeper")
+    checked = actor.check(step)
+    assert checked.ok, checked.sentence
+    assert "left out, because they can't be read, are 1: nasty-ill" in checked.sentence
+    outcomes = {outcome.item: outcome for outcome in actor.act(step, lambda outcomes: None)}
+    assert [str(outcomes[mode_path(name)].outcome) for name in members] == ["CONFIRMED", "REFUSED", "CONFIRMED"]
+    assert "not an offset" in str(outcomes[mode_path("nasty-ill")].error)
+    assert [read_mode(cluster.zookeeper, name)[0] for name in members] == ["zookeeper", "kafka", "zookeeper"]
+    assert outcomes[mode_path("nasty-ill")].outcome is Outcome.REFUSED
+
+
+def test_on_the_way_there_a_group_that_can_not_be_read_stops_its_wave(cluster: Cluster, members: list[str]) -> None:
+    checked = WaveActor(cluster).check(wave_step(1, dict.fromkeys(members, "zookeeper"), "kafka"))
+    assert not checked.ok
+    assert "1 of 3 groups can't be read: nasty-ill" in checked.sentence
+
+
+def test_what_decides_is_read_after_a_sync(
+    cluster: Cluster, members: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower may lag behind its leader; requests of one session are answered in their order."""
+    sent: list[str] = []
+    call = cluster.zookeeper._call
+
+    def spy(request, result):
+        sent.append(type(request).__name__)
+        return call(request, result)
+
+    monkeypatch.setattr(cluster.zookeeper, "_call", spy)
+    writer = ZookeeperWriter(cluster.zookeeper)
+    for read in (
+        lambda: observe(cluster, "nasty-fine-1"),
+        lambda: look(cluster, "nasty-fine-1"),
+        lambda: read_mode(cluster.zookeeper, "nasty-fine-1"),
+        lambda: writer.read([("nasty-fine-1", TOPIC, 0)]),
+        lambda: writer._registered({"nasty-fine-1"}),
+    ):
+        sent.clear()
+        read()
+        assert sent[0] == "Sync"
+        assert len(sent) > 1

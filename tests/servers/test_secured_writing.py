@@ -1,0 +1,114 @@
+"""What the kit makes in a closed ZooKeeper is closed, too; what it makes in an open one is as open as before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
+
+from kit.cluster import Cluster, connect
+from kit.consumer.znodes import GroupZnodes
+from kit.errors import AuthenticationFailed
+from kit.lab import Lab
+from kit.migrate.lock import LOCKS, ZookeeperLock
+from kit.migrate.offset_moves import Stored
+from kit.migrate.offset_zookeeper import ZookeeperWriter
+from kit.migrate.performer import Outcome
+from kit.migrate.raised_offsets import raise_zookeeper_offsets
+from kit.migrate.standing import Position
+from kit.migrate.toggle import mode_path, write_mode
+from kit.profile import load_profile
+
+
+@pytest.fixture
+def cluster(secured_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    for name, secret in secured_lab.secrets.items():
+        monkeypatch.setenv(name, secret)
+    path = tmp_path / "offramp.toml"
+    path.write_text(secured_lab.profile_toml("SASL_SSL"), encoding="utf-8")
+    with connect(load_profile(file=path)) as connected:
+        yield connected
+
+
+@contextmanager
+def client_of(lab: Lab, *auth: tuple[str, str]) -> Iterator[KazooClient]:
+    client = KazooClient(lab.zookeeper_connect, auth_data=list(auth))
+    client.start(15)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def make_all(cluster: Cluster, group: str) -> list[str]:
+    """Everything that the kit makes in ZooKeeper, for one group; the paths."""
+    assert write_mode(cluster.zookeeper, group, None, "kafka").outcome is Outcome.CONFIRMED
+    key = (group, "orders", 0)
+    answers = ZookeeperWriter(cluster.zookeeper).write({key: Stored(7)}, {key: Stored()})
+    assert answers[key].error is None
+    found = SimpleNamespace(group_id=group, positions={("orders", 1): Position(None, None, 9, 0, 9)})
+    assert raise_zookeeper_offsets(cluster, found) == ({"orders-1": (None, 9)}, [])
+    member = GroupZnodes(cluster.zookeeper, group, "me", print, print, print, True, True, 10)
+    assert member.register(b"{}")
+    assert member.claim_all({("orders", 0): "me-0"}) == frozenset()
+    assert member.write_offsets({("orders", 2): 5}, {("orders", 2): None})
+    ZookeeperLock(cluster).acquire([group], "run-1")
+    base = f"/consumers/{group}"
+    made = [f"{base}/offsets/orders/{number}" for number in range(3)] + [f"{base}/owners/orders/0", mode_path(group)]
+    made += [f"{base}/ids/me", f"{base}/migration/ids/me", base, f"{base}/offsets", f"{base}/owners/orders"]
+    return [*made, f"{LOCKS}/{group}", LOCKS]
+
+
+def test_what_is_made_below_a_closed_znode_is_closed(cluster: Cluster, secured_lab: Lab) -> None:
+    with client_of(secured_lab) as stranger:
+        for path in make_all(cluster, "made-closed"):
+            with pytest.raises(NoAuthError):
+                stranger.set(path, b"zookeeper")
+            assert cluster.zookeeper.get_acls(path)[0] == cluster.zookeeper.get_acls("/consumers")[0]
+
+
+def test_a_group_that_is_open_stays_so(cluster: Cluster, secured_lab: Lab) -> None:
+    """Its members may not log in at all: those of 0.8 can't."""
+    cluster.zookeeper.create("/consumers/made-open", b"", acl=OPEN_ACL_UNSAFE)
+    for path in make_all(cluster, "made-open"):
+        if path.startswith("/consumers"):
+            assert cluster.zookeeper.get_acls(path)[0] == OPEN_ACL_UNSAFE
+
+
+def test_in_a_cluster_without_protection_everything_is_open(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    with connect(load_profile(file=path)) as cluster:
+        for made in make_all(cluster, "made-in-the-open"):
+            assert cluster.zookeeper.get_acls(made)[0] == OPEN_ACL_UNSAFE
+
+
+HIDDEN = [make_digest_acl("bob", "secret", all=True), ACL(31 & ~16, Id("world", "anyone"))]
+"""The world may do everything but change the list: ZooKeeper then hides whose digest may."""
+
+
+@pytest.mark.parametrize("acls", [HIDDEN, [make_digest_acl("bob", "s", all=True), ACL(4, Id("world", "anyone"))]])
+def test_an_access_list_that_is_hidden_is_not_guessed(cluster: Cluster, secured_lab: Lab, acls: list[ACL]) -> None:
+    name = f"hidden-{len(acls[1])}-{acls[1].perms}"
+    cluster.zookeeper.create(f"/consumers/{name}", b"", acl=acls)
+    outcome = write_mode(cluster.zookeeper, name, None, "kafka")
+    assert outcome.outcome is Outcome.REFUSED
+    assert f"would get the access list of /consumers/{name}" in str(outcome.error)
+    assert cluster.zookeeper.exists(mode_path(name)) is None
+    key = (name, "orders", 0)
+    answers = ZookeeperWriter(cluster.zookeeper).write({key: Stored(7)}, {key: Stored()})
+    assert answers[key].error
+    found = SimpleNamespace(group_id=name, positions={("orders", 1): Position(None, None, 9, 0, 9)})
+    raised, (refused,) = raise_zookeeper_offsets(cluster, found)
+    assert raised == {}
+    assert "access list" in refused
+    member = GroupZnodes(cluster.zookeeper, name, "me", print, print, print, True, True, 10)
+    with pytest.raises(AuthenticationFailed, match="access list"):
+        member.register(b"{}")
