@@ -187,20 +187,17 @@ class Gate:
         with self._lock:
             self._unsaved = {}
 
-    def consumed(self, is_handed_out_enough: bool) -> tuple[int | None, Offsets]:
-        """The session and every partition's next offset.
-
-        A record in hand counts as consumed only if ``is_handed_out_enough``, and it is the caller's.
-        """
+    def consumed(self) -> tuple[int | None, Offsets]:
+        """The session and every partition's next offset; a record in hand doesn't count."""
         with self._lock:
-            offsets = {pair: stream.position(pair, is_handed_out_enough) for pair, stream in self._places.items()}
+            offsets = {pair: stream.position(pair) for pair, stream in self._places.items()}
             return self._session, offsets
 
     def licensed(self) -> Offsets:
         """Next offsets of the partitions that need the Kafka group's licence."""
         with self._lock:
             licensed = [pair for pair, stream in self._places.items() if stream.licence(pair) is not None]
-            return {pair: self._places[pair].position(pair, True) for pair in licensed}
+            return {pair: self._places[pair].position(pair) for pair in licensed}
 
     def consuming(self) -> Pairs:
         with self._lock:

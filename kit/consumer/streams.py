@@ -118,6 +118,11 @@ class Stream:
         """The record handed out last is done with: it counts as consumed without the next one being asked for."""
         self._in_hand = None
 
+    def taken_by_caller(self) -> None:
+        """As :meth:`taken`, if the calling thread is the one that reads this stream."""
+        if self._reader == threading.get_ident():
+            self.taken()
+
     def give_back(self) -> None:
         """The record handed out last was not taken: it is the next one here, or of the partition's next owner."""
         with self._lock:
@@ -191,15 +196,14 @@ class Stream:
     def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
         self._places[pair].licence = licence
 
-    def position(self, pair: TopicAndPartition, is_handed_out_enough: bool) -> int:
-        """The next offset; a record still in hand counts only if ``is_handed_out_enough`` and the caller has it."""
+    def position(self, pair: TopicAndPartition) -> int:
+        """The next offset; a record still in hand does not count."""
         with self._lock:
             # In this order: a record handed out in between is then counted too few, not too many.
             position = self._position(pair)
             in_hand = self._in_hand
-            if in_hand is None or (is_handed_out_enough and self._reader == threading.get_ident()):
-                return position
-            return min(position, _offset(in_hand)) if self._is_held(pair, in_hand) else position
+            is_in_hand = in_hand is not None and self._is_held(pair, in_hand)
+            return min(position, _offset(in_hand)) if is_in_hand and in_hand is not None else position
 
     def _is_held(self, pair: TopicAndPartition, message: Message) -> bool:
         """``message`` is of the partition as it is consumed now, not as it was before it came anew."""

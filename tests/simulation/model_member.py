@@ -52,7 +52,7 @@ class ModelStream:
     def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
         self.places[pair] = (self.places[pair][0], licence)
 
-    def position(self, pair: TopicAndPartition, is_handed_out_enough: bool) -> int:
+    def position(self, pair: TopicAndPartition) -> int:
         return self.places[pair][0]
 
 
@@ -250,7 +250,7 @@ class PythonMember(EffectSteps):
         while True:
             due = self.world.now + COMMIT_EVERY
             yield lambda due=due: self.world.now >= due and not self.is_leaving  # type: ignore[misc]
-            session, offsets = self.gate.consumed(is_handed_out_enough=False)
+            session, offsets = self.gate.consumed()
             if session is None or session != self.client.current or not offsets:
                 continue
             self._is_committing = True

@@ -68,18 +68,20 @@ def test_a_stopped_partition_is_not_handed_out_and_the_other_stays_in_order(gate
     assert stream.remove([("t", 1)]) == {("t", 1): 1}
     assert stream.await_finished([("t", 1)], FOREVER) == {}
     assert [(next(records).partition(), offset) for offset in (2, 3, 4)] == [(0, 2), (0, 3), (0, 4)]
-    assert stream.position(("t", 0), True) == 5
+    assert stream.position(("t", 0)) == 4  # the last one is in hand
     assert stream.n_records == 6
 
 
-def test_the_record_in_hand_counts_when_its_reader_commits_but_not_for_the_timer(gate: Gate) -> None:
+def test_the_record_in_hand_counts_when_the_next_is_asked_for_or_its_reader_says_so(gate: Gate) -> None:
     stream = filled(gate, 4)
     records = iter(stream)
     next(records)
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 0
-    assert stream.position(("t", 0), is_handed_out_enough=True) == 1
+    assert stream.position(("t", 0)) == 0
     next(records)
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 1
+    assert stream.position(("t", 0)) == 1
+    stream.taken_by_caller()
+    assert stream.position(("t", 1)) == 1
+    assert stream.position(("t", 0)) == 1
 
 
 def test_a_record_in_another_threads_hands_counts_for_nobody_until_it_is_taken(gate: Gate) -> None:
@@ -87,9 +89,15 @@ def test_a_record_in_another_threads_hands_counts_for_nobody_until_it_is_taken(g
     reader = threading.Thread(target=lambda: next(iter(stream)))
     reader.start()
     reader.join()
-    assert stream.position(("t", 0), is_handed_out_enough=True) == 0
+    stream.taken_by_caller()
+    assert stream.position(("t", 0)) == 0
     stream.taken()
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 1
+    assert stream.position(("t", 0)) == 1
+
+
+def refuse(stream: Stream) -> None:
+    for _ in stream:
+        raise ValueError("bad record")
 
 
 def test_a_loop_that_is_left_does_not_count_its_last_record(gate: Gate) -> None:
@@ -97,12 +105,11 @@ def test_a_loop_that_is_left_does_not_count_its_last_record(gate: Gate) -> None:
     stream = filled(gate, 6)
     for _ in stream:
         break
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 0
+    assert stream.position(("t", 0)) == 0
     with pytest.raises(ValueError, match="bad record"):
-        for _ in stream:
-            raise ValueError("bad record")
-    assert stream.position(("t", 1), is_handed_out_enough=False) == 0
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 1
+        refuse(stream)
+    assert stream.position(("t", 1)) == 0
+    assert stream.position(("t", 0)) == 1
     records = iter(stream)
     assert next(records).offset() == 1
     records.close()  # type: ignore[attr-defined]
@@ -115,7 +122,7 @@ def test_what_is_given_back_is_the_next_one_and_is_not_counted(gate: Gate) -> No
     stream.give_back()
     stream.give_back()
     assert stream.n_records == 0
-    assert stream.position(("t", 0), is_handed_out_enough=True) == 0
+    assert stream.position(("t", 0)) == 0
     assert next(stream) is first
     assert taken(iter(stream), 2) == [(1, 0), (0, 1)]
 
@@ -127,7 +134,7 @@ def test_what_is_given_back_after_its_partition_went_is_the_next_owners(gate: Ga
     stream.give_back()
     assert stream.await_finished([("t", 0)], FOREVER) == {}
     stream.add(("t", 0), 0, None)
-    assert stream.position(("t", 0), is_handed_out_enough=True) == 0
+    assert stream.position(("t", 0)) == 0
 
 
 def test_a_partition_that_comes_back_goes_on_after_the_record_in_hand(gate: Gate) -> None:
@@ -136,9 +143,9 @@ def test_a_partition_that_comes_back_goes_on_after_the_record_in_hand(gate: Gate
     next(stream)
     assert stream.remove([("t", 0)]) == {("t", 0): 0}
     stream.add(("t", 0), 0, None)
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 0
+    assert stream.position(("t", 0)) == 0
     stream.taken()
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 1
+    assert stream.position(("t", 0)) == 1
 
 
 def test_a_record_in_hand_of_long_ago_lowers_nothing(gate: Gate) -> None:
@@ -147,9 +154,9 @@ def test_a_record_in_hand_of_long_ago_lowers_nothing(gate: Gate) -> None:
     next(stream)
     stream.remove([("t", 0)])
     stream.add(("t", 0), 100, None)
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 100
+    assert stream.position(("t", 0)) == 100
     stream.give_back()
-    assert stream.position(("t", 0), is_handed_out_enough=False) == 100
+    assert stream.position(("t", 0)) == 100
 
 
 def test_a_release_waits_a_moment_for_the_application_and_counts_what_it_finished(gate: Gate) -> None:
