@@ -3,7 +3,7 @@
 Exit codes: 0 all was read; 2 wrong arguments; 3 profile; 4 can't connect; 5 login refused; 6 wrong cluster;
 7 can't be read; 8 no such group, plan or run; 9 history; 10 lab; 11 set-up; 12 printed, but something could not be
 read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of date; 18 to 23 a run did not end well;
-24 its evidence.
+24 its evidence; 25 to 27 records can't be handed over: the output is full, closed, its program ended badly.
 """
 
 from __future__ import annotations
@@ -212,13 +212,17 @@ def consume(
         Path | None, typer.Option(help="Append rebalances here; by default they go to standard error.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
+    wait_for_topics: Annotated[
+        float, typer.Option(help="Seconds to wait for a topic that isn't there; 0: refuse at once.", min=0)
+    ] = 0.0,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
     """Consume as a member of a group, in any of KIP-125's flavours: a canary by hand.
 
     Records go to standard output, or to a program of any language. A record is committed only after it was handed
-    over. SIGTERM or Ctrl-C: commit, leave the group, end. What is guaranteed is in docs/consumers.md.
+    over: written whole, and read by who reads the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. What is
+    guaranteed is in docs/consumers.md.
 
     
     offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
@@ -235,6 +239,7 @@ def consume(
             as_json,
             command or (),
             max_messages,
+            wait_for_topics,
             consumption_file,
             events_file,
             metrics,

@@ -7,7 +7,6 @@ import secrets
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,14 +17,16 @@ from typing import IO, Any
 
 from prometheus_client import CollectorRegistry, start_http_server
 
-from kit.cluster import connect, librdkafka_settings, zookeeper_settings
+from kit.cluster import Cluster, connect, librdkafka_settings, zookeeper_settings
 from kit.consumer.config import MIGRATION_PREFIX
 from kit.consumer.connector import ZookeeperConsumer
-from kit.consumer.console import Child, Events, HandOver, KafkaMember, ZookeeperMember, as_json, as_text
+from kit.consumer.console import Child, KafkaMember, ZookeeperMember
+from kit.consumer.hand_over import Events, HandOver, as_json, as_text, opened
 from kit.consumer.kafka_consumer import KafkaConsumer
 from kit.consumer.metrics import PrometheusCollector
-from kit.errors import InputError, ProfileError
+from kit.errors import InputError, NotFound, OutputClosed, ProfileError
 from kit.profile import Profile
+from kit.read.brokers import fetch_metadata
 
 LOOK_SECONDS = 0.2
 
@@ -40,7 +41,10 @@ class Flavour(StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be consumed and where to. ``properties`` are the consumer's own keys, and win over all others."""
+    """What is to be consumed and where to. ``properties`` are the consumer's own keys, and win over all others.
+
+    ``topic_seconds``: how long to wait for a topic that isn't there.
+    """
 
     flavour: Flavour
     group_id: str
@@ -52,6 +56,7 @@ class Wish:
     as_json: bool = False
     command: Sequence[str] = ()
     limit: int = 0
+    topic_seconds: float = 0.0
     consumption: Path | None = None
     events: Path | None = None
     metrics: str | None = None
@@ -59,55 +64,103 @@ class Wish:
 
 
 def consume(profile: Profile, wish: Wish) -> None:
-    """Consume until SIGTERM, SIGINT, the limit, or the end of the output; then leave in order.
+    """Consume until SIGTERM, SIGINT, the limit, the time-out, or the end of the output; then leave in order.
 
     Raises:
-        InputError: something wished for can't be; the output or the child took no more.
+        InputError: something wished for can't be.
+        NotFound: a topic isn't there, and did not appear in time; nothing was registered.
+        HandOverError: records can't be handed over any more; what was not is not committed.
         OfframpError: as :func:`kit.connect` and the consumers raise it.
+        SystemExit: a signal came before it was a member; 128 and its number.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    _check(wish)
-    _check_cluster(profile, wish)
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    child = Child.start(wish.command) if wish.command else None
-    output: IO[bytes] = child.process.stdin if child is not None and child.process.stdin else sys.stdout.buffer
+    signals = _Signals()
     try:
-        with ExitStack() as stack:
-            hand_over = HandOver(output, as_json if wish.as_json else as_text, wish.consumption, wish.limit)
-            events = Events(stack.enter_context(wish.events.open("a", encoding="utf-8")) if wish.events else sys.stderr)
-            _run(profile, wish, hand_over, events, stopping, child, stack)
-    finally:
-        code = child.close() if child is not None else 0
-    if hand_over.error is not None:
+        _check(wish)
+        _check_cluster(profile, wish)
+        child = Child.start(wish.command) if wish.command else None
+        try:
+            hand_over = _consume(profile, wish, child, signals)
+        finally:
+            signals.calm()
+            child_error = child.close() if child is not None else None
+    except _Interrupted as interrupted:
+        sys.stderr.write(f"offramp: {interrupted.number.name} before it was a member; nothing is left behind\n")
+        raise SystemExit(128 + interrupted.number) from None
+    is_childs_end = child is not None and isinstance(hand_over.error, OutputClosed)
+    if hand_over.error is not None and not is_childs_end:
         raise hand_over.error
-    if code:
-        raise InputError(f"{wish.command[0]} ended with exit code {code}")
+    if child_error is not None:
+        raise child_error
+    if is_childs_end:
+        sys.stderr.write(f"{wish.command[0]} wanted no more: {hand_over.error}\n")
 
 
-def _run(
-    profile: Profile,
-    wish: Wish,
-    hand_over: HandOver,
-    events: Events,
-    stopping: threading.Event,
-    child: Child | None,
-    stack: ExitStack,
-) -> None:
+def _consume(profile: Profile, wish: Wish, child: Child | None, signals: _Signals) -> HandOver:
+    """Everything until the last member has left."""
+    with ExitStack() as stack:
+        hand_over = HandOver(_output(child), as_json if wish.as_json else as_text, wish.consumption, wish.limit)
+        lines = stack.enter_context(opened(wish.events)) if wish.events else sys.stderr
+        members = _members(profile, wish, hand_over, Events(lines, hand_over.fail))
+        for member in members:
+            stack.callback(member.stop)
+        stack.callback(signals.calm)
+        for member in members:
+            if isinstance(member, ZookeeperMember):
+                member.start(wish.topics, wish.allow, wish.deny, wish.threads)
+            else:
+                member.start(wish.topics)
+        signals.calm()
+        while not hand_over.ended.wait(LOOK_SECONDS):
+            if signals.is_asked:
+                hand_over.end()
+            elif child is not None and child.has_ended:
+                hand_over.fail(OutputClosed(f"{child.name} ended by itself"))
+    return hand_over
+
+
+def _output(child: Child | None) -> IO[bytes]:
+    if child is not None:
+        assert child.process.stdin is not None
+        return child.process.stdin
+    if sys.stdout is None:
+        raise InputError("standard output is closed: there is nobody to hand records to")
+    return sys.stdout.buffer
+
+
+def _members(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) -> list[ZookeeperMember | KafkaMember]:
     if wish.flavour is Flavour.KC:
-        members: list[Any] = [_kafka_member(profile, wish, hand_over, events) for _ in range(wish.threads)]
-    else:
-        members = [_zookeeper_member(profile, wish, hand_over, events)]
-    for member in members:
-        stack.callback(member.stop)
-        if isinstance(member, ZookeeperMember):
-            member.start(wish.topics, wish.allow, wish.deny, wish.threads)
-        else:
-            member.start(wish.topics)
-    while not stopping.wait(LOOK_SECONDS) and not hand_over.ended.is_set():
-        if child is not None and child.process.poll() is not None:
-            hand_over.fail(InputError(f"{wish.command[0]} ended with exit code {child.process.poll()}"))
+        return [_kafka_member(profile, wish, hand_over, events) for _ in range(wish.threads)]
+    return [_zookeeper_member(profile, wish, hand_over, events)]
+
+
+class _Interrupted(BaseException):
+    """A signal came before there was anything to leave in order. No Exception: no client may swallow it."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Signals:
+    """SIGTERM and SIGINT: at first they end everything where it stands, after :meth:`calm` they are only noted."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+        self._is_calm = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._received)
+
+    def calm(self) -> None:
+        """There is something to be left in order from now on."""
+        self._is_calm = True
+
+    def _received(self, number: int, frame: object) -> None:
+        """No lock is taken here: the main thread may have it."""
+        self.is_asked = True
+        if not self._is_calm:
+            self._is_calm = True
+            raise _Interrupted(signal.Signals(number))
 
 
 def _check(wish: Wish) -> None:
@@ -120,10 +173,28 @@ def _check(wish: Wish) -> None:
 
 
 def _check_cluster(profile: Profile, wish: Wish) -> None:
-    """The right cluster, before anything is registered."""
+    """The right cluster, and the topics there, before anything is registered."""
     if wish.flavour is not Flavour.KC and not profile.zookeeper_connect:
         raise ProfileError(f"cluster {profile.name!r} has no zookeeper_connect: {wish.flavour.value} needs ZooKeeper")
-    connect(profile).close()
+    with connect(profile) as cluster:
+        until = time.monotonic() + wish.topic_seconds
+        while missing := _missing_topics(cluster, wish):
+            if time.monotonic() >= until:
+                waited = f" after {wish.topic_seconds:g} s" if wish.topic_seconds else ""
+                raise NotFound(
+                    f"cluster {profile.name!r} has no topic {', '.join(map(repr, missing))}{waited}; nothing was "
+                    "registered. Mend the name, or wait for it with --wait-for-topics SECONDS"
+                )
+            time.sleep(LOOK_SECONDS)
+
+
+def _missing_topics(cluster: Cluster, wish: Wish) -> list[str]:
+    """Of those that are named, not of patterns."""
+    named = [topic for topic in wish.topics if wish.flavour is not Flavour.KC or not topic.startswith("^")]
+    if not named:
+        return []
+    there = {each.topic for each in fetch_metadata(cluster.link).topic_partitions}
+    return sorted(set(named) - there)
 
 
 def _zookeeper_member(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) -> ZookeeperMember:

@@ -23,7 +23,10 @@
     │   ├── LockLost        21   the lock of the run was lost, so it stopped: look who has it, then resume or undo
     │   ├── Stopped         22   it was asked to stop, and did: resume it or undo it
     │   └── IllegalMove     23   a run in that state can't do that; the message says what it can
-    └── EvidenceError       24   a run's evidence can't be written or read, or was edited
+    ├── EvidenceError       24   a run's evidence can't be written or read, or was edited
+    └── HandOverError       25   records can't be handed over, or noted, any more: what was not is not committed
+        ├── OutputClosed    26   the reader of its output closed it before it was told to end
+        └── ChildEnded      27   the program that it hands records to ended badly; the message has its exit code
 
 The numbers are the exit codes of the command line. Messages say which cluster, group or topic-partition, what was
 expected, what was found and what to do; they never hold a secret.
@@ -128,3 +131,15 @@ class IllegalMove(RunError):
 
 class EvidenceError(OfframpError):
     exit_code = 24
+
+
+class HandOverError(OfframpError):
+    exit_code = 25
+
+
+class OutputClosed(HandOverError):
+    exit_code = 26
+
+
+class ChildEnded(HandOverError):
+    exit_code = 27

@@ -37,11 +37,11 @@ class Commits:
     def run(self, stopping: threading.Event, interval_seconds: float) -> None:
         """Until ``stopping``."""
         while not stopping.wait(interval_seconds):
-            self.commit(is_handed_out_enough=False)
+            self.commit()
 
-    def commit(self, is_handed_out_enough: bool) -> dict[TopicAndPartition, str]:
+    def commit(self) -> dict[TopicAndPartition, str]:
         """The partitions that could not be committed and are still this member's, with the reason."""
-        session, offsets = self._gate.consumed(is_handed_out_enough)
+        session, offsets = self._gate.consumed()
         if session is None or session != self._session.current:
             return dict.fromkeys(offsets, "the ZooKeeper session is over")
         try:

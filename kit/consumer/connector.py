@@ -52,8 +52,8 @@ class ZookeeperConsumer:
     ``coordination.migration.enabled`` it takes part in Kafka's coordination too and follows ``migration/mode``.
     ``zookeeper_settings`` go to kazoo (digest, TLS). What is guaranteed, and what isn't: ``docs/consumers.md``.
 
-    A record counts as consumed when the next one is asked for; a rebalance and :meth:`commit_offsets` also count the
-    one that was handed out last.
+    A record counts as consumed when the next one is asked for, or the stream is told that it is taken: until then
+    neither a commit nor a rebalance nor :meth:`shutdown` counts it, and its partition's next owner gets it again.
 
     Raises:
         InputError: a key or a value can't be used; nothing was registered.
@@ -137,7 +137,9 @@ class ZookeeperConsumer:
         return [self._streams["", thread] for thread in threads]
 
     def commit_offsets(self) -> dict[TopicAndPartition, str]:
-        """Commit what was handed out; the partitions that could not be committed, with the reason.
+        """Commit what is dealt with; the partitions that could not be committed, with the reason.
+
+        A record that the calling thread has in hand is dealt with by this; another thread's is not.
 
         Raises:
             InputError: the consumer is shut down, or has no streams yet.
@@ -146,7 +148,9 @@ class ZookeeperConsumer:
             raise InputError(
                 f"{self.consumer_id} can't commit: " + ("it is shut down" if self._commits else "no streams")
             )
-        return self._commits.commit(is_handed_out_enough=True)
+        for stream in self._streams.values():
+            stream.taken_by_caller()
+        return self._commits.commit()
 
     def shutdown(self) -> None:
         """Stop, commit, leave both coordinations, end the streams. Can be called twice."""

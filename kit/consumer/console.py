@@ -1,127 +1,34 @@
 """Consumers of any flavour as one process: records to standard output or into a child, one thread per stream.
 
-A record counts as consumed only after it was handed over: written and flushed. When the child ends, or the output is
-closed, consuming ends too, without the record that could not be handed over.
+A record counts as consumed only after it was handed over (see :mod:`kit.consumer.hand_over`). However a member ends –
+limit, signal, time-out, an output that takes no more, an error – it leaves its group at once and commits no more than
+that: a member that holds partitions and reads nothing would be worse than none.
 """
 
 from __future__ import annotations
 
-import base64
-import json
+import logging
+import signal
 import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any
 
 from confluent_kafka import KafkaException, Message
 
 from kit.consumer.connector import ZookeeperConsumer
+from kit.consumer.hand_over import Events, HandOver
 from kit.consumer.kafka_consumer import KafkaConsumer
+from kit.consumer.streams import ConsumerTimeout, Stream
 from kit.consumer.view import RebalanceConsumer
-from kit.errors import InputError, OfframpError
+from kit.errors import ChildEnded, InputError, OfframpError
+
+log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.2
-TEXT, JSON = "text", "json"
-
-
-def as_text(message: Message) -> bytes:
-    """The value and a newline, as the console consumers write it."""
-    return (message.value() or b"") + b"\n"
-
-
-def as_json(message: Message) -> bytes:
-    """One object per line; a key or value that is no UTF-8 goes as ``{"base64": …}``."""
-    fields = {
-        "topic": message.topic(),
-        "partition": message.partition(),
-        "offset": message.offset(),
-        "timestamp_ms": message.timestamp()[1],
-        "key": _readable(message.key()),
-        "value": _readable(message.value()),
-    }
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _readable(data: bytes | str | None) -> Any:
-    if not isinstance(data, bytes):
-        return data
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-
-
-class HandOver:
-    """Writes records out, from any thread; ``consumption`` gets a line per record that was handed over."""
-
-    def __init__(
-        self,
-        output: IO[bytes],
-        formatted: Callable[[Message], bytes],
-        consumption: Path | None,
-        limit: int = 0,
-    ) -> None:
-        self._output = output
-        self._formatted = formatted
-        self._lines: TextIO | None = consumption.open("a", encoding="utf-8", buffering=1) if consumption else None
-        self._left = limit or None
-        self._lock = threading.Lock()
-        self.ended = threading.Event()
-        self.error: OfframpError | None = None
-
-    def take(self, message: Message, consumer: str) -> bool:
-        """Hand one record over. False: it was not, and nothing is taken any more."""
-        with self._lock:
-            if self.ended.is_set():
-                return False
-            try:
-                self._output.write(self._formatted(message))
-                self._output.flush()
-            except OSError as error:
-                self.fail(InputError(f"the output takes no more records: {error.strerror}"))
-                return False
-            self._note(message, consumer)
-            return self._count()
-
-    def fail(self, error: OfframpError) -> None:
-        self.error = self.error or error
-        self.ended.set()
-
-    def _note(self, message: Message, consumer: str) -> None:
-        if self._lines is not None:
-            fields = {
-                "at_ms": time.time_ns() // 1_000_000,
-                "consumer": consumer,
-                "topic": message.topic(),
-                "partition": message.partition(),
-                "offset": message.offset(),
-            }
-            self._lines.write(json.dumps(fields) + "\n")
-
-    def _count(self) -> bool:
-        if self._left is not None:
-            self._left -= 1
-            if self._left <= 0:
-                self.ended.set()
-        return True
-
-
-class Events:
-    """What happens to a consumer, a line each: ``epoch-ms consumer EVENT details``."""
-
-    def __init__(self, output: TextIO) -> None:
-        self._output = output
-        self._lock = threading.Lock()
-
-    def say(self, consumer: str, event: str, details: object = None) -> None:
-        text = "" if details is None else f" {json.dumps(details) if not isinstance(details, str) else details}"
-        with self._lock:
-            self._output.write(f"{time.time_ns() // 1_000_000} {consumer} {event}{text}\n")
-            self._output.flush()
+END_SECONDS = 10.0
 
 
 class _ToldOfRebalances:
@@ -156,16 +63,35 @@ class ZookeeperMember:
         self.events.say(self.consumer.consumer_id, "REG", str(len(streams)))
         self.threads = [_started(self._pump, stream) for stream in streams]
 
-    def _pump(self, stream: Iterable[Message]) -> None:
+    def _pump(self, stream: Stream) -> None:
+        with _telling(self.consumer.consumer_id, self.hand_over):
+            while not self._is_done(stream):
+                pass
+
+    def _is_done(self, stream: Stream) -> bool:
+        """Hand over until the end; False when this stream alone had nothing for ``consumer.timeout.ms``."""
         try:
             for message in stream:
                 if not self.hand_over.take(message, self.consumer.consumer_id):
-                    return
-        except (OfframpError, KafkaException) as error:
-            self.hand_over.fail(error if isinstance(error, OfframpError) else OfframpError(str(error)))
+                    stream.give_back()
+                    return True
+                stream.taken()
+                if self.hand_over.ended.is_set():
+                    return True
+        except ConsumerTimeout as timeout:
+            if self.hand_over.seconds_idle >= self.consumer.config.seconds("consumer.timeout.ms"):
+                self.events.say(self.consumer.consumer_id, "TIMEOUT", str(timeout))
+                self.hand_over.end()
+                return True
+            return False
+        return True
 
     def stop(self) -> None:
+        self.hand_over.end()
+        self.hand_over.settle()
         self.consumer.shutdown()
+        for thread in self.threads:
+            thread.join(END_SECONDS)
         self.events.say(self.consumer.consumer_id, "STOP")
 
 
@@ -178,7 +104,6 @@ class KafkaMember:
     hand_over: HandOver
     events: Events
     thread: threading.Thread | None = None
-    stopping: threading.Event = field(default_factory=threading.Event)
     assigned: set[tuple[str, int]] = field(default_factory=set)
 
     def start(self, topics: Sequence[str]) -> None:
@@ -203,19 +128,27 @@ class KafkaMember:
         self.events.say(self.client_id, event, by_topic)
 
     def _pump(self) -> None:
-        try:
-            while not self.stopping.is_set():
+        with _telling(self.client_id, self.hand_over), self.consumer:
+            while not self.hand_over.ended.is_set():
                 message = self.consumer.poll(POLL_SECONDS)
-                if message is not None and message.error() is None and not self.hand_over.take(message, self.client_id):
-                    return
-            self.consumer.close()
-        except (OfframpError, KafkaException) as error:
-            self.hand_over.fail(error if isinstance(error, OfframpError) else OfframpError(str(error)))
+                if message is not None and not self._take(message):
+                    self.consumer.close(handed_over=False)
+
+    def _take(self, message: Message) -> bool:
+        if (error := message.error()) is None:
+            return self.hand_over.take(message, self.client_id)
+        if error.fatal():
+            raise KafkaException(error)
+        log.warning("%s: %s", self.client_id, error.str())
+        return True
 
     def stop(self) -> None:
-        self.stopping.set()
-        assert self.thread is not None
-        self.thread.join()
+        self.hand_over.end()
+        self.hand_over.settle()
+        if self.thread is None:
+            self.consumer.close()
+        else:
+            self.thread.join()
         self.events.say(self.client_id, "STOP")
 
 
@@ -230,22 +163,44 @@ class Child:
     def start(cls, command: Sequence[str]) -> Child:
         """Raises InputError when it can't be started."""
         try:
-            return cls(command[0], subprocess.Popen(list(command), stdin=subprocess.PIPE, start_new_session=True))
+            process = subprocess.Popen(list(command), bufsize=0, stdin=subprocess.PIPE, start_new_session=True)
         except OSError as error:
             raise InputError(f"{command[0]} can't be started: {error.strerror}") from None
+        return cls(command[0], process)
 
-    def close(self, seconds: float = 30.0) -> int:
-        """End its input, wait, and end it if it doesn't; its exit code."""
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def close(self, seconds: float = 30.0) -> ChildEnded | None:
+        """End its input, wait, and end it if it doesn't end by itself; what was wrong with its end."""
         assert self.process.stdin is not None
+        self.process.stdin.close()
         try:
-            self.process.stdin.close()
-        except OSError:
-            sys.stderr.write(f"{self.name} (process {self.process.pid}) was gone before its input ended\n")
-        try:
-            return self.process.wait(seconds)
+            code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            return self.process.wait()
+            self.process.wait()
+            return ChildEnded(f"{self.name} did not end within {seconds:g} s of its input's end; it was killed")
+        return ChildEnded(f"{self.name} {_ended(code)}; what it had not read is not committed") if code else None
+
+
+def _ended(code: int) -> str:
+    return f"ended with exit code {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+
+
+@contextmanager
+def _telling(name: str, hand_over: HandOver) -> Iterator[None]:
+    """Whatever ends a thread that reads ends the whole: nobody else would read its partitions."""
+    try:
+        yield
+    except OfframpError as error:
+        hand_over.fail(error)
+    except KafkaException as error:
+        hand_over.fail(OfframpError(f"{name}: {error.args[0].str()}"))
+    except Exception as error:
+        log.exception("%s: it failed in a way that nobody had foreseen", name)
+        hand_over.fail(OfframpError(f"{name}: {error!r}"))
 
 
 def _started(target: Callable[..., None], *arguments: Any) -> threading.Thread:

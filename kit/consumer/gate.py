@@ -86,18 +86,18 @@ class Gate:
         with self._lock:
             self._licence = None
             stopped = self._remove([pair for pair, stream in self._places.items() if stream.licence(pair) is not None])
-            unsaved = self._noted(stopped)
         self._await_finished(stopped)
-        return unsaved
+        with self._lock:
+            return dict(self._unsaved)
 
     def stop_all(self) -> Offsets:
         """As :meth:`end_licence`, for everything; until :meth:`begin_round` nothing is started or kept."""
         with self._lock:
             self._is_round_refused = True
             stopped = self._remove(list(self._places))
-            unsaved = self._noted(stopped)
         self._await_finished(stopped)
-        return unsaved
+        with self._lock:
+            return dict(self._unsaved)
 
     def begin_round(self) -> None:
         """What is decided from now on is decided in the light of what stopped everything."""
@@ -120,22 +120,33 @@ class Gate:
             if not self._is_open(licence):
                 return frozenset()
             kept = {pair: thread for pair, thread in threads.items() if pair in self._places}
-            for pair, thread in kept.items():
-                self._move(pair, thread, licence)
-            return frozenset(kept)
+            moved = [pair for pair, thread in kept.items() if self._places[pair] is not self._stream(pair, thread)]
+            stopped = self._remove(moved)
+        self._await_finished(stopped)
+        with self._lock:
+            if not self._is_open(licence):
+                return frozenset()
+            for pair in moved:
+                if pair in self._last:
+                    self._unsaved.pop(pair, None)
+                    self._place(pair, kept[pair], self._last.pop(pair), licence)
+            still = frozenset(pair for pair in kept if pair in self._places)
+            for pair in still:
+                self._places[pair].set_licence(pair, licence)
+            return still
 
     def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
-        """Nothing of ``partitions`` is handed out after this; their next offsets, what was handed out counted.
+        """Nothing of ``partitions`` is handed out after this; their next offsets, without a record that the application
+        still has in hand after ``FINISH_SECONDS``.
 
         Those of partitions stopped before are told again, until :meth:`released`.
         """
         pairs = list(partitions)
         with self._lock:
             stopped = self._remove([pair for pair in pairs if pair in self._places])
-            self._noted(stopped)
-            offsets = {pair: self._last[pair] for pair in pairs if pair in self._last}
         self._await_finished(stopped)
-        return offsets
+        with self._lock:
+            return {pair: self._last[pair] for pair in pairs if pair in self._last}
 
     def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
         """As :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this member's."""
@@ -176,20 +187,17 @@ class Gate:
         with self._lock:
             self._unsaved = {}
 
-    def consumed(self, is_handed_out_enough: bool) -> tuple[int | None, Offsets]:
-        """The session and every partition's next offset.
-
-        A record in the application's hands counts as consumed only if ``is_handed_out_enough``.
-        """
+    def consumed(self) -> tuple[int | None, Offsets]:
+        """The session and every partition's next offset; a record in hand doesn't count."""
         with self._lock:
-            offsets = {pair: stream.position(pair, is_handed_out_enough) for pair, stream in self._places.items()}
+            offsets = {pair: stream.position(pair) for pair, stream in self._places.items()}
             return self._session, offsets
 
     def licensed(self) -> Offsets:
         """Next offsets of the partitions that need the Kafka group's licence."""
         with self._lock:
             licensed = [pair for pair, stream in self._places.items() if stream.licence(pair) is not None]
-            return {pair: self._places[pair].position(pair, True) for pair in licensed}
+            return {pair: self._places[pair].position(pair) for pair in licensed}
 
     def consuming(self) -> Pairs:
         with self._lock:
@@ -225,22 +233,20 @@ class Gate:
         stream.add(pair, offset, licence)
         self._places[pair] = stream
 
-    def _move(self, pair: TopicAndPartition, thread: str, licence: int | None) -> None:
-        stream = self._stream(pair, thread)
-        if self._places[pair] is stream:
-            stream.set_licence(pair, licence)
-        else:
-            self._place(pair, thread, self._places[pair].remove([pair])[pair], licence)
-
     def _stream(self, pair: TopicAndPartition, thread: str) -> Stream:
         return self._streams.get((pair[0], thread)) or self._streams["", thread]
 
     def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[Stream, dict[TopicAndPartition, int]]:
+        """Off their streams, and noted where each was stopped."""
         by_stream: dict[Stream, list[TopicAndPartition]] = {}
         for pair in partitions:
             self._was_licensed[pair] = self._places[pair].licence(pair) is not None
             by_stream.setdefault(self._places.pop(pair), []).append(pair)
-        return {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
+        stopped = {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
+        for offsets in stopped.values():
+            self._unsaved |= offsets
+            self._last |= offsets
+        return stopped
 
     def _drop(self, partitions: Sequence[TopicAndPartition]) -> None:
         self._remove([pair for pair in partitions if pair in self._places])
@@ -251,13 +257,11 @@ class Gate:
             self._unsaved.pop(pair, None)
             self._last.pop(pair, None)
 
-    def _noted(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> Offsets:
-        offsets = {pair: offset for each in stopped.values() for pair, offset in each.items()}
-        self._unsaved |= offsets
-        self._last |= offsets
-        return dict(self._unsaved)
-
     def _await_finished(self, stopped: Mapping[Stream, Mapping[TopicAndPartition, int]]) -> None:
+        """A record in hand counts if the application is done with it soon, and nobody went on from it meanwhile."""
         deadline = self.clock() + FINISH_SECONDS
         for stream, offsets in stopped.items():
-            stream.await_finished(offsets, deadline)
+            finished = stream.await_finished(offsets, deadline)
+            with self._lock:
+                for noted in (self._unsaved, self._last):
+                    noted |= {pair: after for pair, after in finished.items() if noted.get(pair) == offsets[pair]}

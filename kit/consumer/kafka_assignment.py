@@ -7,7 +7,7 @@ was taken away, and has no position before the first record. Here is what makes 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from confluent_kafka import (
@@ -44,6 +44,10 @@ class Assignment:
         self._paused: set[Key] = set()
         self._positions: dict[Key, Message | TopicPartition] = {}
         self._unstored: set[Key] = set()
+        # Where each partition's records of the last hand-out begin.
+        self._began: dict[Key, TopicPartition] = {}
+        # Told of a partition that goes on elsewhere.
+        self.moved: Callable[[TopicPartition], None] = lambda partition: None
 
     # --- a rebalance ---
 
@@ -83,11 +87,17 @@ class Assignment:
 
     def hand_out(self, messages: Iterable[Message]) -> None:
         """These are the application's now."""
+        self._began = {}
         for message in messages:
             if message.error() is None:
                 key = str(message.topic()), int(message.partition() or 0)
+                self._began.setdefault(key, TopicPartition(*key, int(message.offset() or 0)))
                 self._positions[key] = message
                 self._unstored.add(key)
+
+    def take_back(self) -> None:
+        """What was handed out last was not dealt with: no commit includes it."""
+        self._positions |= {key: start for key, start in self._began.items() if key in self._unstored}
 
     def store(self) -> None:
         """Let automatic commits take what was handed out: called when the application has come back for more."""
@@ -179,6 +189,7 @@ class Assignment:
             self._adding[key] = target
         else:
             self._seek_when_started(target)
+            self.moved(target)
         self._positions[key] = target
         self._unstored.add(key)
 

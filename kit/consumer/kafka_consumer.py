@@ -59,7 +59,10 @@ class KafkaConsumer:
         self._assignment = Assignment(self._raw, self._settings, self._queries, self._commits)
         self._rebalances = Rebalances(self, self._assignment, self._commits)
         self._rebalances.taken = self._drop
+        self._assignment.moved = lambda partition: self._drop([partition])
+        # Not handed out yet; held back are those of partitions that a callback paused in the same call.
         self._in_hand: list[Message] = []
+        self._held_back: list[Message] = []
         self._topics: tuple[str, ...] = ()
         self._closed = False
 
@@ -113,8 +116,10 @@ class KafkaConsumer:
         self._open()
         return set(self._topics)
 
-    def close(self) -> None:
+    def close(self, handed_over: bool = True) -> None:
         """Leave the group: partitions are revoked, automatic commits made, and commits under way get their answer.
+
+        What the last ``poll`` or ``consume`` gave counts as consumed unless ``handed_over`` is false.
 
         Raises what a callback raised, after the end. Does nothing the second time.
         """
@@ -122,6 +127,8 @@ class KafkaConsumer:
             return
         self._outside_of_callbacks("close")
         self._rebalances.begin_poll()
+        if not handed_over:
+            self._assignment.take_back()
         self._assignment.store()
         self._commits.closing = True
         try:
@@ -135,8 +142,9 @@ class KafkaConsumer:
     def __enter__(self) -> KafkaConsumer:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an exception what was handed out last was not dealt with: it is not counted."""
+        self.close(handed_over=kind is None)
 
     # --- records ---
 
@@ -186,9 +194,9 @@ class KafkaConsumer:
             self._in_hand.append(message)
 
     def _drop(self, partitions: list[TopicPartition]) -> None:
-        """Records not handed out yet, of partitions that go: neither their position nor a commit includes them."""
-        gone = {(each.topic, each.partition) for each in partitions}
-        self._in_hand = [each for each in self._in_hand if (each.topic(), each.partition()) not in gone]
+        """Records not handed out yet, of partitions that go or go on elsewhere: no position or commit includes them."""
+        _, self._in_hand = _split(self._in_hand, partitions)
+        _, self._held_back = _split(self._held_back, partitions)
 
     def _settle_with_empty_hands(self) -> None:
         """An exception must not take records with it."""
@@ -273,12 +281,18 @@ class KafkaConsumer:
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch nothing of them until ``resume`` or until they are revoked. Raises IllegalStateException."""
         self._open()
-        self._assignment.pause(partitions)
+        chosen = list(partitions)
+        self._assignment.pause(chosen)
+        held_back, self._in_hand = _split(self._in_hand, chosen)
+        self._held_back += held_back
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch them again. Raises IllegalStateException when one is not assigned."""
         self._open()
-        self._assignment.resume(partitions)
+        chosen = list(partitions)
+        self._assignment.resume(chosen)
+        given_back, self._held_back = _split(self._held_back, chosen)
+        self._in_hand = given_back + self._in_hand
 
     def paused(self) -> set[TopicPartition]:
         """What ``pause`` holds."""
@@ -360,6 +374,13 @@ class KafkaConsumer:
         self._open()
         if self._rebalances.under_way:
             raise IllegalStateException(f"{name}() can't be called in a rebalance callback")
+
+
+def _split(messages: list[Message], partitions: Iterable[TopicPartition]) -> tuple[list[Message], list[Message]]:
+    """Those of the partitions, and the others."""
+    keys = {(each.topic, each.partition) for each in partitions}
+    chosen = [each for each in messages if (each.topic(), each.partition()) in keys]
+    return chosen, [each for each in messages if (each.topic(), each.partition()) not in keys] if chosen else messages
 
 
 def _seconds(timeout: float | None) -> float:

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import TYPE_CHECKING
@@ -42,15 +42,19 @@ class ConsumerTimeout(Exception):
 class _Place:
     """One partition on this stream, from its start to its stop; another start is another place.
 
-    ``offset`` is the one after the last record that was fetched and not taken back.
+    ``offset`` is the one after the last record that was fetched and not taken back, ``first`` the one it began at.
     """
 
     offset: int
     licence: int | None
+    first: int
 
 
 class Stream:
     """Records of one thread's partitions, in each partition's order. To be iterated by one thread at a time.
+
+    The record handed out last is *in hand*: it counts as consumed when the next one is asked for, or :meth:`taken` is
+    called; a loop that is left by ``break`` or an exception leaves it in hand. :meth:`give_back` takes it back.
 
     Iterating ends with the consumer's shutdown. It raises :class:`ConsumerTimeout` when nothing came for
     ``timeout_seconds``, and the error that ended the consumer, if one did.
@@ -72,6 +76,8 @@ class Stream:
         self._pending: deque[Message] = deque()
         # The record handed out last; the application has it in hand until it asks for the next one.
         self._in_hand: Message | None = None
+        # What was in hand, and not done with, when its partition was taken off.
+        self._parted: dict[TopicAndPartition, Message] = {}
         self._reader: int | None = None
         self._n_fetched = 0
         self._lock = threading.Lock()
@@ -86,25 +92,48 @@ class Stream:
         self._error: OfframpError | None = None
 
     def __iter__(self) -> Iterator[Message]:
-        clock, gate, take = self._gate.clock, self._gate, self._pending.popleft
+        clock, gate, pending = self._gate.clock, self._gate, self._pending
         self._reader = threading.get_ident()
         while True:
             message = None
             if clock() < gate.until:
                 try:
-                    message = take()
+                    # In hand before it is out of the queue: whoever finds it in neither would count it as consumed.
+                    self._in_hand = message = pending[0]
+                    pending.popleft()
                 except IndexError:
                     message = None
             if message is None:
                 message = self._wait()
                 if message is None:
                     return
-            self._in_hand = message
+                pending = self._pending
             yield message
 
     def __next__(self) -> Message:
         """One record; for a loop over many, iterate."""
         return next(iter(self))
+
+    def taken(self) -> None:
+        """The record handed out last is done with: it counts as consumed without the next one being asked for."""
+        self._in_hand = None
+
+    def taken_by_caller(self) -> None:
+        """As :meth:`taken`, if the calling thread is the one that reads this stream."""
+        if self._reader == threading.get_ident():
+            self.taken()
+
+    def give_back(self) -> None:
+        """The record handed out last was not taken: it is the next one here, or of the partition's next owner."""
+        with self._lock:
+            message = self._in_hand
+            if message is None:
+                return
+            pair = _pair(message)
+            self._parted.pop(pair, None)
+            if self._is_held(pair, message) and self._position(pair) > _offset(message):
+                self._pending.appendleft(message)
+            self._in_hand = None
 
     @property
     def n_records(self) -> int:
@@ -112,31 +141,54 @@ class Stream:
         return self._n_fetched - len(self._pending)
 
     def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
-        """Consume ``pair`` from ``offset`` on."""
+        """Consume ``pair`` from ``offset`` on; without the record there that this application has, or had, already."""
         with self._lock:
-            self._places[pair] = _Place(offset, licence)
+            parted = self._parted.pop(pair, None)
+            is_had = parted is not None and _offset(parted) == offset
+            self._places[pair] = _Place(offset + 1 if is_had else offset, licence, offset)
             self._changed.notify_all()
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
-        """Take partitions off; their next offsets, with what was handed out counted as consumed."""
+        """Take partitions off; their next offsets. A record in hand is not counted: see :meth:`await_finished`."""
         with self._lock:
-            removed = {pair: self._places.pop(pair) for pair in pairs if pair in self._places}
+            places = {pair: self._places[pair] for pair in pairs if pair in self._places}
             waiting = self._emptied()
-            kept = [message for message in waiting if _pair(message) not in removed]
             for message in reversed(waiting):
-                if (place := removed.get(_pair(message))) is not None:
+                if (place := places.get(_pair(message))) is not None:
                     place.offset = _offset(message)
+            self._part(places)
+            for pair in places:
+                del self._places[pair]
+            kept = deque(message for message in waiting if _pair(message) not in places)
             self._n_fetched -= len(waiting) - len(kept)
-            self._pending.extend(kept)
-            return {pair: place.offset for pair, place in removed.items()}
+            # Another queue: who has just looked at the first record of the old one finds that empty, not another first.
+            self._pending = kept
+            return {pair: place.offset for pair, place in places.items()}
 
-    def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> None:
-        """Wait, until ``deadline`` at most, while the application has a record of ``pairs`` in hand."""
+    def _part(self, places: Mapping[TopicAndPartition, _Place]) -> None:
+        """The record in hand, if it is one of these partitions', goes with its partition."""
         message = self._in_hand
-        if message is None or _pair(message) not in set(pairs) or self._reader == threading.get_ident():
+        if (
+            message is None
+            or (place := places.get(_pair(message))) is None
+            or not self._is_held(_pair(message), message)
+        ):
             return
-        while self._in_hand is message and self._gate.clock() < deadline:
+        if _offset(message) < place.offset:
+            place.offset = _offset(message)
+            self._parted[_pair(message)] = message
+
+    def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]:
+        """Wait, until ``deadline`` at most, for the application to be done with a record of ``pairs``, taken off, that
+        it has in hand; then the partition's next offset."""
+        pair, message = next(((pair, self._parted[pair]) for pair in pairs if pair in self._parted), (None, None))
+        if pair is None or message is None or self._reader == threading.get_ident():
+            return {}
+        while self._in_hand is message:
+            if self._gate.clock() >= deadline:
+                return {}
             time.sleep(FINISH_LOOK_SECONDS)
+        return {pair: _offset(message) + 1} if self._parted.get(pair) is message else {}
 
     def licence(self, pair: TopicAndPartition) -> int | None:
         return self._places[pair].licence
@@ -144,15 +196,19 @@ class Stream:
     def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
         self._places[pair].licence = licence
 
-    def position(self, pair: TopicAndPartition, is_handed_out_enough: bool) -> int:
-        """The next offset; a record still in the application's hands counts only if ``is_handed_out_enough``."""
+    def position(self, pair: TopicAndPartition) -> int:
+        """The next offset; a record still in hand does not count."""
         with self._lock:
             # In this order: a record handed out in between is then counted too few, not too many.
-            in_hand = self._in_hand
             position = self._position(pair)
-            if not is_handed_out_enough and in_hand is not None and _pair(in_hand) == pair:
-                return _offset(in_hand)
-            return position
+            in_hand = self._in_hand
+            is_in_hand = in_hand is not None and self._is_held(pair, in_hand)
+            return min(position, _offset(in_hand)) if is_in_hand and in_hand is not None else position
+
+    def _is_held(self, pair: TopicAndPartition, message: Message) -> bool:
+        """``message`` is of the partition as it is consumed now, not as it was before it came anew."""
+        place = self._places.get(pair)
+        return place is not None and _pair(message) == pair and _offset(message) >= place.first
 
     def _position(self, pair: TopicAndPartition) -> int:
         waiting = (_offset(each) for each in self._pending.copy() if _pair(each) == pair)
@@ -195,14 +251,18 @@ class Stream:
                 if self._error is not None:
                     raise self._error
                 return None
-            if self._gate.clock() < self._gate.until and self._pending:
-                try:
-                    return self._pending.popleft()
-                except IndexError:
-                    continue
+            if self._gate.clock() < self._gate.until and (message := self._next()) is not None:
+                return message
             if deadline is not None and self._gate.clock() >= deadline:
                 raise ConsumerTimeout(f"{self.thread_id}: no record for {self._timeout:g} s")
             self._fetch()
+
+    def _next(self) -> Message | None:
+        with self._lock:
+            if not self._pending:
+                return None
+            self._in_hand = self._pending[0]
+            return self._pending.popleft()
 
     def _fetch(self) -> None:
         """Bring the handle in line with the partitions, and get more records."""
@@ -275,7 +335,7 @@ class Stream:
         offset = self._reset(pair, error.str())
         with self._lock:
             if self._is_current(pair):
-                self._places[pair] = _Place(offset, self._places[pair].licence)
+                self._places[pair] = _Place(offset, self._places[pair].licence, offset)
 
 
 def _pair(message: Message) -> TopicAndPartition:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kit.consumer.connector import ZookeeperConsumer
-from kit.consumer.console import Events, HandOver, KafkaMember, ZookeeperMember, as_text
+from kit.consumer.console import KafkaMember, ZookeeperMember
+from kit.consumer.hand_over import Events, HandOver, as_text
 from kit.consumer.kafka_consumer import KafkaConsumer
 from kit.errors import OfframpError
 
@@ -82,12 +83,13 @@ def main() -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    events = Events(sys.stdout)
+    failures: list[OfframpError] = []
+    events = Events(sys.stdout, failures.append)
     members = [start(spec, events) for spec in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))]
     old = [member for member in members if isinstance(member, ZookeeperMember)]
     threading.Thread(target=_say_metrics, args=(old, events, stopping), daemon=True).start()
     threading.Thread(target=_obey, args=(old, events), daemon=True).start()
-    while not stopping.wait(0.2) and not any(member.hand_over.ended.is_set() for member in members):
+    while not (stopping.wait(0.2) or failures or any(member.hand_over.ended.is_set() for member in members)):
         pass
     for member in members:
         if member.hand_over.error is not None:

@@ -1,0 +1,245 @@
+"""Hands records over to whoever reads the output, and knows which of them were taken.
+
+A record is taken once it was written whole; when the output is a pipe, once its reader has read it. What still lies in
+a pipe dies with its reader: a record that counted by then would be lost.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import fcntl
+import json
+import os
+import select
+import stat
+import termios
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from confluent_kafka import Message
+
+from kit.errors import HandOverError, InputError, OfframpError, OutputClosed
+
+PIPE_BYTES = 4096
+"""One page: such a pipe is ready for more exactly when its reader has read everything, so nothing has to be polled."""
+LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.1, 0.001
+GRACE_SECONDS = 2.0
+"""What the end gives a reader for the record that it was given last."""
+
+
+def as_text(message: Message) -> bytes:
+    """The value and a newline, as the console consumers write it."""
+    return (message.value() or b"") + b"\n"
+
+
+def as_json(message: Message) -> bytes:
+    """One object per line; a key or value that is no UTF-8 goes as ``{"base64": …}``."""
+    fields = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp_ms": message.timestamp()[1],
+        "key": _readable(message.key()),
+        "value": _readable(message.value()),
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _readable(data: bytes | str | None) -> Any:
+    if not isinstance(data, bytes):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+class _Output:
+    """Where records go. Written by its descriptor: what a buffer keeps was not handed over."""
+
+    def __init__(self, output: IO[bytes]) -> None:
+        self._kept_open = output
+        self._fd = output.fileno()
+        self._is_pipe = stat.S_ISFIFO(os.fstat(self._fd).st_mode)
+        self._ready = select.poll()
+        if self._is_pipe:
+            self._ready.register(self._fd, select.POLLOUT)
+            self._narrow()
+
+    def put(self, data: bytes, is_over: Callable[[], bool]) -> bool:
+        """False: ``is_over`` became true before it was taken. Raises OSError when nothing can be put any more."""
+        if not self._is_pipe:
+            while data:
+                data = data[os.write(self._fd, data) :]
+            return True
+        if self._n_unread() and not self._await_read(is_over):
+            return False
+        for start in range(0, len(data), PIPE_BYTES):
+            os.write(self._fd, data[start : start + PIPE_BYTES])
+            if not self._await_read(is_over):
+                return False
+        return True
+
+    def _narrow(self) -> None:
+        """Where it can't be, as there is more in it or the system knows no such thing, it is looked at now and then."""
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            try:
+                fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            except OSError:
+                return
+
+    def _await_read(self, is_over: Callable[[], bool]) -> bool:
+        while True:
+            events = self._ready.poll(LOOK_SECONDS * 1000)
+            if not self._n_unread():
+                return True
+            if any(event & select.POLLERR for _, event in events):
+                raise BrokenPipeError("its reader closed it")
+            if is_over():
+                return False
+            if events:
+                time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _n_unread(self) -> int:
+        found = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, found)
+        return found[0]
+
+
+class HandOver:
+    """Writes records out, from any thread; ``consumption`` gets a line per record that was taken.
+
+    ``ended`` is set by the limit, by :meth:`end` and by :meth:`fail`; nothing is taken after it. ``n_taken`` counts.
+
+    Raises:
+        InputError: ``consumption`` can't be opened.
+    """
+
+    def __init__(
+        self,
+        output: IO[bytes],
+        formatted: Callable[[Message], bytes],
+        consumption: Path | None,
+        limit: int = 0,
+    ) -> None:
+        self._output = _Output(output)
+        self._formatted = formatted
+        self._consumption = consumption
+        self._lines: IO[bytes] | None = opened(consumption) if consumption else None
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._last = time.monotonic()
+        self._ends_at: float | None = None
+        self.n_taken = 0
+        self.ended = threading.Event()
+        self.error: OfframpError | None = None
+
+    def take(self, message: Message, consumer: str) -> bool:
+        """Hand one record over. False: it was not taken, and must not be counted; nothing is taken any more."""
+        with self._lock:
+            if self.ended.is_set():
+                return False
+            try:
+                if not self._output.put(self._formatted(message), self._is_over):
+                    return False
+            except BrokenPipeError:
+                self.fail(OutputClosed(f"the reader of the output closed it ({self._told()})"))
+                return False
+            except OSError as error:
+                self.fail(HandOverError(f"the output takes no more records: {error.strerror} ({self._told()})"))
+                return False
+            return self._note(message, consumer) and self._count()
+
+    def end(self) -> None:
+        """Nothing more is taken; the record that is being handed over has ``GRACE_SECONDS`` left."""
+        self._ends_at = time.monotonic() + GRACE_SECONDS
+        self.ended.set()
+
+    def fail(self, error: OfframpError) -> None:
+        """As :meth:`end`, at once; the first error is kept."""
+        self.error = self.error or error
+        self.ended.set()
+
+    def settle(self) -> None:
+        """Wait, after the end, for the record that is being handed over."""
+        if self._lock.acquire(timeout=2 * GRACE_SECONDS):
+            self._lock.release()
+
+    @property
+    def seconds_idle(self) -> float:
+        """Since the last record was taken, or since the beginning."""
+        return time.monotonic() - self._last
+
+    def _is_over(self) -> bool:
+        return self.error is not None or (self._ends_at is not None and time.monotonic() > self._ends_at)
+
+    def _told(self) -> str:
+        return f"{self.n_taken} were handed over; those after them are not committed"
+
+    def _note(self, message: Message, consumer: str) -> bool:
+        """A record that can't be noted counts as not taken: it comes again, rather than being in no account."""
+        if self._lines is None:
+            return True
+        fields = {
+            "at_ms": time.time_ns() // 1_000_000,
+            "consumer": consumer,
+            "topic": message.topic(),
+            "partition": message.partition(),
+            "offset": message.offset(),
+        }
+        try:
+            _append(self._lines, json.dumps(fields).encode() + b"\n")
+        except OSError as error:
+            self.fail(HandOverError(f"{self._consumption} can't be written: {error.strerror} ({self._told()})"))
+            return False
+        return True
+
+    def _count(self) -> bool:
+        self.n_taken += 1
+        self._last = time.monotonic()
+        if self.n_taken == self._limit:
+            self.end()
+        return True
+
+
+class Events:
+    """What happens to a consumer, a line each: ``epoch-ms consumer EVENT details``.
+
+    ``failed`` is told once when that can't be written; a listener that raised would keep its partitions and read none.
+    """
+
+    def __init__(self, output: IO[Any], failed: Callable[[OfframpError], None]) -> None:
+        self._output = output
+        self._failed: Callable[[OfframpError], None] | None = failed
+        self._lock = threading.Lock()
+
+    def say(self, consumer: str, event: str, details: object = None) -> None:
+        text = "" if details is None else f" {json.dumps(details) if not isinstance(details, str) else details}"
+        with self._lock:
+            if self._failed is None:
+                return
+            try:
+                os.write(self._output.fileno(), f"{time.time_ns() // 1_000_000} {consumer} {event}{text}\n".encode())
+            except OSError as error:
+                failed, self._failed = self._failed, None
+                failed(HandOverError(f"{self._output.name} takes no more events: {error.strerror}"))
+
+
+def opened(file: Path) -> IO[bytes]:
+    """To append to, without a buffer. Raises InputError when it can't be."""
+    try:
+        return file.open("ab", buffering=0)
+    except OSError as error:
+        raise InputError(f"{file} can't be written: {error.strerror}") from None
+
+
+def _append(lines: IO[bytes], line: bytes) -> None:
+    """The whole line or nothing of it. Raises OSError."""
+    written = lines.write(line)
+    if written < len(line):
+        os.ftruncate(lines.fileno(), os.fstat(lines.fileno()).st_size - written)
+        raise OSError(28, "No space left on device")
