@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from kit.migrate import fleet
 from kit.migrate.approval import CLOCK_SKEW, Approval
 from kit.migrate.performer import Outcome
 from kit.migrate.plan import Plan
@@ -133,7 +134,7 @@ class Judge:
 
     def _may_write(self, process: Process, group: str, what: str) -> None:
         facts = self.runs[process.run_id]
-        if facts.is_forged:
+        if facts.is_forged or process.is_of_edited:
             self.wrong("forged", f"{process}: {what}, by a plan whose steps say something else")
         if group not in facts.plan.targets:
             self.wrong("other group", f"{process}: {what}; its plan is for {facts.plan.targets}")
@@ -216,7 +217,7 @@ class Judge:
             self._verified(process)
 
     def _outcomes(self, process: Process, record: RunRecord) -> None:
-        """What was written or ordered is told as CONFIRMED or UNKNOWN, never as nothing and never as 'not attempted'."""
+        """What was written or ordered is told as CONFIRMED or UNKNOWN, not as nothing and not as 'not attempted'."""
         for event, step_id in {(each.event, each.step_id) for each in process.did}:
             told = {each.outcome for each in record.events if (each.event, each.step_id) == (event, step_id)}
             if told.isdisjoint({"CONFIRMED", "UNKNOWN", "REFUSED"}):
@@ -239,6 +240,13 @@ class Judge:
                 left = self.left_in_place(process.run_id, group)
                 if left:
                     self.wrong("not undone", f"{process} is UNDONE, and {left}")
+
+    def at_rest(self, process: Process, told: str) -> None:
+        """A way back may halt because of what it found; not because of what isn't there."""
+        facts = self.runs[process.run_id]
+        left = [self.left_in_place(process.run_id, group) for group in facts.plan.targets]
+        if facts.plan.kind == fleet.KIND and not any(left) and load_run(process.folder).state == RunState.UNDO_HALTED:
+            self.wrong("halts for ever", f"{process} has nothing left to take back and says: {told}")
 
     def left_in_place(self, run_id: str, group: str) -> str | None:
         """What this run did to a group and is still so."""

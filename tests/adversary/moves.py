@@ -7,8 +7,12 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
+from kit.migrate.approval import save_approval
+from kit.migrate.journal import APPROVAL, PLAN
+from kit.migrate.plan import save_plan
 from kit.migrate.standing import FLAVOURS
 from kit.model import KAFKA, ZOOKEEPER
+from tests.adversary import plans
 from tests.adversary.process import Killed, Process
 from tests.adversary.world import World
 from tests.adversary.znodes import LOST, TIMEOUT
@@ -102,6 +106,16 @@ def carries_out(world: World, process: Process, rng: random.Random) -> None:
         world.finish_late(rng.choice(world.open_orders))
 
 
+def edits_the_plan(world: World, process: Process, rng: random.Random) -> None:
+    """Of a run that was begun, with a digest and an approval that are its own."""
+    plan = world.judge.runs[process.run_id].plan
+    other = plans.forged(plan, [name for name in world.groups if name not in plan.targets] or list(plan.targets), rng)
+    save_plan(other, process.folder / PLAN)
+    save_approval(world.approve(other), process.folder / APPROVAL)
+    world.edited.add(process.run_id)
+    world.say(f"somebody edits the plan of {world.short(process.run_id)}, and its approval")
+
+
 def waits(world: World, process: Process, rng: random.Random) -> None:
     world.time.seconds += 3600.0
     world.say("an hour passes")
@@ -123,6 +137,7 @@ ANY: tuple[Move, ...] = (
     ends_session,
     blinds,
     carries_out,
+    edits_the_plan,
     waits,
 )
 LIKELY: tuple[Move, ...] = (kills, loses_answer, expires, carries_out, toggles, replaces)

@@ -78,6 +78,7 @@ class Process:
         self.did: list[Did] = []
         self.silent: set[str] = set()
         self.is_dead = False
+        self.is_of_edited = self.run_id in world.edited
         self.stopped = False
         self.run: Run | None = None
         self.foreign: Counter[str] = Counter()
@@ -111,7 +112,7 @@ class Process:
         return found
 
     def _begun(self, verb: str, approval: Approval | None) -> Ending:
-        plan = load_run(self.folder).plan
+        plan = self.world.judge.runs[self.run_id].plan
         performer = self._group() if plan.kind == group.KIND else self._fleet()
         lock, clock = ZookeeperLock(self.cluster), self.world.time.clock
         self.run = Run(self.folder, performer, lock, clock=clock, poll_s=RUN_POLL_S, tell=self._tell)

@@ -28,14 +28,19 @@ def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[World]:
     root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
     world = World(root, groups)
     world.settle()
+    failed: AssertionError | None = None
     try:
         with seams():
             yield world
-            world.judge.raise_if_wrong()
-    except Wrong as wrong:
-        raise Wrong(wrong.what, f"{wrong}\n" + "\n".join(world.story)) from None
+    except AssertionError as error:
+        failed = error
     finally:
         shutil.rmtree(root)
+    story = "\n".join(world.story)
+    for wrong in world.judge.wrongs:
+        raise Wrong(wrong.what, f"{wrong}\n{story}") from failed
+    if failed is not None:
+        raise AssertionError(f"{failed}\n{story}") from failed
 
 
 def move_plan(world: World, name: str, to_stage: str, **changed: object) -> Plan:

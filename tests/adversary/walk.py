@@ -13,7 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from kit.errors import OfframpError
-from kit.migrate import group
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import Plan
@@ -209,17 +208,8 @@ class Walk:
             found = process.work(verb, self._approval(process))
             told = found.sentence if isinstance(found, Ending) else str(found)
             self.world.settle()
-        targets = self.world.judge.runs[process.run_id].plan.targets
-        if self._state(process) == RunState.UNDO_HALTED and not any(
-            self.world.judge.left_in_place(process.run_id, name) for name in targets
-        ):
-            self._judge_halted(process, told)
-
-    def _judge_halted(self, process: Process, told: str) -> None:
-        """It may halt because of what it found; not because of what isn't there."""
-        plan = self.world.judge.runs[process.run_id].plan
-        if plan.kind != group.KIND:
-            self.world.judge.wrong("halts for ever", f"{process} has nothing left to undo and says: {told}")
+        if self._state(process) is not None:
+            self.world.judge.at_rest(process, told)
 
     def _state(self, process: Process) -> RunState | None:
         try:

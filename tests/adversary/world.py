@@ -55,7 +55,7 @@ class Time:
 
 
 class World:
-    """``root`` holds the runs; ``manners`` are those in which orders are carried out; ``strike`` is asked at each point."""
+    """``root`` holds the runs; ``manners`` are those of who carries orders out; ``strike`` is asked at each point."""
 
     def __init__(self, root: Path, groups: Iterable[tuple[str, tuple[str, ...], str | None]], seed: int = 0) -> None:
         self.root, self.rng = root, random.Random(seed)
@@ -64,6 +64,7 @@ class World:
         self.orders: list[Order] = []
         self.ends: list[tuple[str, str]] = []
         self.foreign: Counter[str] = Counter()
+        self.edited: set[str] = set()
         self.others_wrote: list[tuple[int, str]] = []
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None
