@@ -114,13 +114,18 @@ def carry_out(world: World, order: Order) -> None:
 
 
 def finish(world: World, order: Order) -> None:
-    """A late one does it now."""
-    order.is_pending = False
+    """A late one does it now, or half of it; who was told not to any more doesn't go on."""
     if order.is_countermanded:
+        order.is_pending = False
         return
-    world.say(f"late: {order}")
     world.foreign[order.swap.group] += 1
-    _stop(world, order)
+    if order.swap.member and order.stopped is None:
+        _stop(world, order)
+        if world.rng.random() < 0.3:
+            world.say(f"late, the first half: {order}")
+            return
+    order.is_pending = False
+    world.say(f"late: {order}")
     _start(world, order)
 
 

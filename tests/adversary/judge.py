@@ -34,7 +34,7 @@ FRESH_S = 5.0
 WAY_BACK = timedelta(days=7)
 """Where a plan doesn't say how long its way back is open."""
 WRITTEN = {Outcome.CONFIRMED, Outcome.UNKNOWN}
-ENDED_BADLY = {RunState.FAILED, RunState.UNDO_HALTED}
+HALTED = {RunState.FAILED, RunState.STOPPED, RunState.UNDO_HALTED}
 
 
 class Wrong(AssertionError):
@@ -209,8 +209,7 @@ class Judge:
         if withheld:
             self.wrong("withheld", f"{process}: {withheld[0].withheld} of {withheld[0].item or withheld[0].event}")
         self._outcomes(process, record)
-        if record.state in ENDED_BADLY and not told.strip():
-            self.wrong("untold", f"{process} ended {record.state} and says nothing")
+        self._unknowns(process, record, told)
         if record.state == RunState.UNDONE:
             self._undone(process)
         if record.state == RunState.VERIFIED and process.state == RunState.VERIFIED:
@@ -226,6 +225,18 @@ class Judge:
             told = {each.outcome for each in record.events if each.item == item and each.outcome}
             if told <= {"NOT_ATTEMPTED", "UNCHANGED"}:
                 self.wrong("untold", f"{process}: nobody knows what became of {item}, and it is told as {told}")
+
+    def _unknowns(self, process: Process, record: RunRecord, told: str) -> None:
+        """Where a run halts, its last sentence names what nobody can tell of what it just wrote."""
+        last: dict[tuple[str | None, str | None], str | None] = {}
+        for event in record.events:
+            if event.event == "opened":
+                last = {}
+            elif event.event in ("acted", "undone"):
+                last[event.step_id, event.item] = event.outcome
+        unsure = {str(item) for (_, item), outcome in last.items() if outcome == Outcome.UNKNOWN}
+        if record.state in HALTED and unsure and not any(item in told for item in unsure):
+            self.wrong("untold ending", f"{process} is {record.state}, unsure of {unsure}, and says: {told}")
 
     def _undone(self, process: Process) -> None:
         facts = self.runs[process.run_id]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -51,6 +50,7 @@ class Killed(BaseException):
 class Seen:
     mix: Mix
     at: float
+    foreign: int
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ class Process:
         self.is_of_edited = self.run_id in world.edited
         self.stopped = False
         self.run: Run | None = None
-        self.foreign: Counter[str] = Counter()
 
     def __str__(self) -> str:
         return f"{self.verb} of {self.world.short(self.run_id)}"
@@ -92,7 +91,7 @@ class Process:
 
     def work(self, verb: str, approval: Approval | None = None) -> Ending | OfframpError | None:
         """The ending, the refusal, or None where the process died or was interrupted."""
-        self.verb, self.foreign = verb, Counter(self.world.foreign)
+        self.verb = verb
         if approval is not None:
             self.world.judge.runs[self.run_id].approvals.append(approval)
         self.world.say(f"{self}{' with a new approval' if approval else ''}")
@@ -156,7 +155,7 @@ class Process:
     def _died(self) -> None:
         self.is_dead = True
         self.client.loses = None
-        self.world.tree.end_session(self.client.client_id[0])
+        self.world.zombies.append(self.client.client_id[0])
         self.world.say(f"  {self} died")
 
     # What it sees

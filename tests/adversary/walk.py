@@ -192,8 +192,8 @@ class Walk:
         """Nobody strikes any more: each run comes to an end or says why not, and a new plan is carried out."""
         self.world.say("calm")
         self.world.strike, self.world.manners, self.world.time.ahead = None, (Manner.PROMPT,), timedelta(0)
-        for order in list(self.world.open_orders):
-            self.world.finish_late(order)
+        while self.world.open_orders:
+            self.world.finish_late(self.world.open_orders[0])
         self.world.settle()
         for process in reversed(self.processes):
             self._bring_to_an_end(process)

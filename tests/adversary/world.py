@@ -65,6 +65,8 @@ class World:
         self.ends: list[tuple[str, str]] = []
         self.foreign: Counter[str] = Counter()
         self.edited: set[str] = set()
+        self.zombies: list[int] = []
+        """Sessions of processes that are dead, and not yet known to be."""
         self.others_wrote: list[tuple[int, str]] = []
         self.manners: tuple[Manner, ...] = (Manner.PROMPT,)
         self.strike: Strike | None = None
@@ -120,7 +122,7 @@ class World:
         found = self.groups[name]
         found.hand_out(self.now())
         if process is not None:
-            process.seen[name] = Seen(found.mix, self.time.seconds)
+            process.seen[name] = Seen(found.mix, self.time.seconds, self.foreign[name])
         return found.standing(self.now())
 
     def follow(self, write: Write) -> None:
@@ -131,6 +133,8 @@ class World:
 
     def settle(self, seconds: float = 60.0) -> None:
         self.time.sleep(seconds)
+        while self.zombies:
+            self.tree.end_session(self.zombies.pop())
         for found in self.groups.values():
             found.hand_out(self.now())
 
@@ -196,8 +200,9 @@ class World:
         self.say(f"another hand {what} in {name}")
 
     def was_quiet(self, process: Process, name: str) -> bool:
-        """Nobody else touched the group while the process worked."""
-        return self.foreign[name] == process.foreign[name]
+        """Nobody else touched the group since this process last looked at it."""
+        seen = process.seen.get(name)
+        return seen is not None and self.foreign[name] == seen.foreign
 
     @property
     def open_orders(self) -> list[Order]:
