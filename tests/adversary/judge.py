@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.adversary.process import Process
     from tests.adversary.world import World
 
-GRACE = 8
+GRACE = 16
 """Requests between the engine's look at an approval, a lock or a button and the write it allows."""
 FRESH_S = 5.0
 """How old the look may be that an order rests on."""
@@ -118,7 +118,7 @@ class Judge:
         swap, facts = order.swap, self.runs[process.run_id]
         self._may_write(process, swap.group, str(order))
         seen = process.seen.get(swap.group)
-        if seen is None or self._world.time.seconds - seen.at > FRESH_S:
+        if seen is None or self._world.time.slept - seen.at > FRESH_S:
             self.wrong("stale look", f"{process} orders {order} and has not looked since {seen and seen.at}")
             return
         step = facts.step(order.step_id)
@@ -186,33 +186,38 @@ class Judge:
             self.wrong("undo of another's", f"{process} orders {order}, which another hand started")
 
     def _is_mine(self, process: Process, order: Order) -> bool:
-        """Of an order of which nobody heard, the run can't tell who came by it."""
+        """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
         members = self._world.groups[order.swap.group].members
-        one = next((each for each in members if each.member_id == order.swap.member), None)
-        if one is None or one.started_for == process.run_id:
-            return True
+        mine = [
+            each for each in members if (each.started_for, each.flavour) == (process.run_id, order.swap.from_flavour)
+        ]
+        seen = process.seen[order.swap.group].mix.flavours
+        known = {each.member_id for each in mine} & seen.keys()
+        return order.swap.member in known or not known or self._has_unheard(process, order)
+
+    def _has_unheard(self, process: Process, order: Order) -> bool:
+        """Of an order of which nobody heard, the run can't tell who came by it."""
         forward = [each for each in self._orders_of(process.run_id, order.swap.group) if not each.is_back]
         events = load_run(process.folder).events
-        confirmed = [
-            it for it in events if (it.event, it.outcome) == ("acted", "CONFIRMED") and "member" in (it.item or "")
-        ]
-        return len(confirmed) < len(forward)
+        told = [it for it in events if (it.event, it.outcome) == ("acted", "CONFIRMED") and "member" in (it.item or "")]
+        return len(told) < len(forward)
 
     def _orders_of(self, run_id: str, group: str) -> list[Order]:
         return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]
 
     # How it ends
 
-    def ended(self, process: Process, record: RunRecord, told: str) -> None:
-        """One process on a run is over, and not by a crash."""
+    def ended(self, process: Process, record: RunRecord, told: str | None) -> None:
+        """One process on a run is over, and not by a crash; ``told`` None: it was refused before it began."""
         withheld = [event for event in record.events if event.withheld]
         if withheld:
             self.wrong("withheld", f"{process}: {withheld[0].withheld} of {withheld[0].item or withheld[0].event}")
         self._outcomes(process, record)
-        self._unknowns(process, record, told)
+        if told is not None:
+            self._unknowns(process, record, told)
         if record.state == RunState.UNDONE:
             self._undone(process)
-        if record.state == RunState.VERIFIED and process.state == RunState.VERIFIED:
+        if record.state == RunState.VERIFIED and process.verb != "undo":
             self._verified(process)
 
     def _outcomes(self, process: Process, record: RunRecord) -> None:

@@ -61,8 +61,10 @@ def fleet_rows(sight: Sight, to: str, stable_s: float) -> pl.DataFrame:
     names = sight.found.items()
     why_not = [None if found.stage == fleet.READY[to] else f"its stage is {found.stage}" for _, found in names]
     modes = [found.mode for _, found in names]
-    columns = {"group_id": list(sight.found), "mode": modes, "why_not": why_not}
-    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String)).sort("group_id")
+    versions = [found.mode_version for _, found in names]
+    columns = {"group_id": list(sight.found), "mode": modes, "mode_version": versions, "why_not": why_not}
+    types = {**dict.fromkeys(columns, pl.String), "mode_version": pl.Int32}
+    return pl.DataFrame(columns, types).sort("group_id")
 
 
 def _looks(world: World, name: str) -> list[Any]:
@@ -140,7 +142,7 @@ def _rows(found: Group, now: datetime) -> dict[str, list[Any]]:
             old = (it.zookeeper, None, None, None, it.zookeeper_version, 1)
             rows["committed_offsets"].append(CommittedOffset(name, ZOOKEEPER, *pair, *old))
         if it.kafka is not None:
-            rows["committed_offsets"].append(CommittedOffset(name, KAFKA, *pair, it.kafka, 0, "", None, None, None))
+            rows["committed_offsets"].append(CommittedOffset(name, KAFKA, *pair, it.kafka, None, "", None, None, None))
     rows["migration_states"] = [MigrationState(name, at.mode, at.mode_version, 1)] if at.mode else []
     return rows
 

@@ -107,7 +107,7 @@ class Process:
             return None
         name = found.state if isinstance(found, Ending) else type(found).__name__
         self.world.say(f"  {self} → {name}: {told[:300]}")
-        self._judge(told)
+        self._judge(told if isinstance(found, Ending) else None)
         return found
 
     def _begun(self, verb: str, approval: Approval | None) -> Ending:
@@ -118,7 +118,7 @@ class Process:
         ending: Ending = getattr(self.run, verb)(approval)
         return ending
 
-    def _judge(self, told: str) -> None:
+    def _judge(self, told: str | None) -> None:
         try:
             record = load_run(self.folder)
         except OfframpError:

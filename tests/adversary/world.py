@@ -35,7 +35,7 @@ class Time:
     """A clock that moves by being slept on; ``ahead`` is how wrong the operator's date is."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self.seconds = self.slept = 0.0
         self.ahead = timedelta(0)
         self.clock = Clock(self.now, self._tick, self.sleep)
 
@@ -52,6 +52,7 @@ class Time:
 
     def sleep(self, seconds: float) -> None:
         self.seconds += max(seconds, 0.001)
+        self.slept += seconds
 
 
 class World:
@@ -122,7 +123,7 @@ class World:
         found = self.groups[name]
         found.hand_out(self.now())
         if process is not None:
-            process.seen[name] = Seen(found.mix, self.time.seconds, self.foreign[name])
+            process.seen[name] = Seen(found.mix, self.time.slept, self.foreign[name])
         return found.standing(self.now())
 
     def follow(self, write: Write) -> None:

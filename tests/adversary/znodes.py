@@ -182,9 +182,8 @@ class Client:
         makepath: bool = False,
         include_data: bool = False,
     ) -> Answer:
-        owner = self.client_id[0] if ephemeral else 0
-
         def do() -> Any:
+            owner = self.client_id[0] if ephemeral else 0
             self._tree.create(path, value, owner, makepath)
             return (path, self._tree.stat(path)) if include_data else path
 

@@ -44,5 +44,5 @@ def test_a_fleet_of_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed, to):
     world = World(tmp_path, [(name, *each) for name, each in zip("abc", beginnings)], seed)
     world.settle()
     told = fleet_rows(Sight({name: world.look(name) for name in "abc"}), to, 0)
-    found = fleet(snapshot_of(list(world.groups.values()), world.now()), to, 0).select("group_id", "mode", "why_not")
+    found = fleet(snapshot_of(list(world.groups.values()), world.now()), to, 0).select(told.columns)
     assert found.rows() == told.rows()
