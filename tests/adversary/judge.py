@@ -118,8 +118,8 @@ class Judge:
         swap, facts = order.swap, self.runs[process.run_id]
         self._may_write(process, swap.group, str(order))
         seen = process.seen.get(swap.group)
-        if seen is None or self._world.time.slept - seen.at > FRESH_S:
-            self.wrong("stale look", f"{process} orders {order} and has not looked since {seen and seen.at}")
+        if seen is None or process.slept - seen.at > FRESH_S:
+            self.wrong("stale look", f"{process} orders {order} and has slept since it looked")
             return
         step = facts.step(order.step_id)
         problem = None if step is None else _off_the_way(step, seen.mix.counts)
@@ -177,8 +177,10 @@ class Judge:
     def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
         run, swap = process.run_id, order.swap
         if not swap.member:
+            # Whether one that it had stopped went by its order or by another hand, nobody can tell.
             mine = self._orders_of(run, swap.group)
-            if sum(each.stopped is not None for each in mine) <= sum(each.started for each in mine):
+            gone = [each for each in mine if each.swap.member and each.swap.member not in flavours]
+            if len(gone) <= sum(each.started for each in mine):
                 self.wrong("no victim", f"{process} has one started and stopped nobody: {order}")
         elif flavours.get(swap.member) != swap.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")

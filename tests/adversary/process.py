@@ -16,6 +16,7 @@ from kit.errors import ConnectError, OfframpError
 from kit.migrate import fleet, group, replace, soak, toggle, wave
 from kit.migrate.actor import ClusterPerformer
 from kit.migrate.approval import Approval
+from kit.migrate.clock import Clock
 from kit.migrate.event import Event
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.performer import ActedRecord, ItemOutcome, Report
@@ -71,6 +72,8 @@ class Process:
         self.deployer = Deployer(world, self)
         self.verb = "?"
         self.calls = self.blind = 0
+        self.slept = 0.0
+        self.clock = Clock(world.time.now, world.time.tick, self._sleep)
         self.step_id: str | None = None
         self.state: str | None = None
         self.seen: dict[str, Seen] = {}
@@ -103,6 +106,7 @@ class Process:
         except Killed:
             return self._died()
         except KeyboardInterrupt:
+            self.client.expire()  # Ctrl-C ends a terminal's process, and that its session.
             self.world.say(f"  {self} was interrupted")
             return None
         name = found.state if isinstance(found, Ending) else type(found).__name__
@@ -113,8 +117,8 @@ class Process:
     def _begun(self, verb: str, approval: Approval | None) -> Ending:
         plan = self.world.judge.runs[self.run_id].plan
         performer = self._group() if plan.kind == group.KIND else self._fleet()
-        lock, clock = ZookeeperLock(self.cluster), self.world.time.clock
-        self.run = Run(self.folder, performer, lock, clock=clock, poll_s=RUN_POLL_S, tell=self._tell)
+        lock = ZookeeperLock(self.cluster)
+        self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
         ending: Ending = getattr(self.run, verb)(approval)
         return ending
 
@@ -127,16 +131,16 @@ class Process:
         self.world.judge.ended(self, record, told)
 
     def _group(self) -> ClusterPerformer:
-        actor = ReplaceActor(self.cluster, self.deployer, self.world.hear, self.world.time.clock, REPLACE_POLL_S)
+        actor = ReplaceActor(self.cluster, self.deployer, self.world.hear, self.clock, REPLACE_POLL_S)
         actors = {
             group.REPLACE: actor,
             group.TOGGLE: ToggleActor(self.cluster),
-            group.SOAK: SoakActor(self.cluster, self.world.time.clock),
+            group.SOAK: SoakActor(self.cluster, self.clock),
         }
         return Hand(self, actors, lambda plan: group.observe(self.cluster, plan))
 
     def _fleet(self) -> ClusterPerformer:
-        actors = {wave.WAVE: WaveActor(self.cluster), wave.BRAKE: BrakeActor(self.cluster, self.world.time.clock)}
+        actors = {wave.WAVE: WaveActor(self.cluster), wave.BRAKE: BrakeActor(self.cluster, self.clock)}
         return Hand(self, actors, lambda plan: fleet.observe_plan(self.cluster, plan))
 
     def _tell(self, event: Event) -> None:
@@ -151,6 +155,10 @@ class Process:
 
     def ordered(self, order: Order) -> None:
         self.did.append(Did("undone" if order.is_back else "acted", order.step_id))
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.world.time.sleep(seconds)
 
     def _died(self) -> None:
         self.is_dead = True

@@ -200,16 +200,15 @@ class Walk:
         self._begin_anew()
 
     def _bring_to_an_end(self, process: Process) -> None:
-        told = "?"
+        found: Ending | OfframpError | None = None
         for verb in ("resume", "undo", "undo"):
             if self._state(process) in {*OVER, RunState.VERIFIED, RunState.APPROVED, None}:
                 return
             process = self.world.again(process)
             found = process.work(verb, self._approval(process))
-            told = found.sentence if isinstance(found, Ending) else str(found)
             self.world.settle()
-        if self._state(process) is not None:
-            self.world.judge.at_rest(process, told)
+        if isinstance(found, Ending):
+            self.world.judge.at_rest(process, found.sentence)
 
     def _state(self, process: Process) -> RunState | None:
         try:
@@ -227,7 +226,7 @@ class Walk:
             found.start(OZKCC, f"host{number}", self.world.now())
         self.world.set_toggle(name, None)
         self.world.settle()
-        plan = plan_group(self.world, Wish(name, "all KC", soak_s=0, stable_s=0, each_s=60))
+        plan = plan_group(self.world, Wish(name, "canary MEZKCC", soak_s=0, stable_s=0, each_s=60))
         process = None if plan is None else self.world.start(plan, "anew")
         ending = None if process is None else process.work("act")
         if not isinstance(ending, Ending) or ending.state != RunState.VERIFIED:

@@ -35,9 +35,9 @@ class Time:
     """A clock that moves by being slept on; ``ahead`` is how wrong the operator's date is."""
 
     def __init__(self) -> None:
-        self.seconds = self.slept = 0.0
+        self.seconds = 0.0
         self.ahead = timedelta(0)
-        self.clock = Clock(self.now, self._tick, self.sleep)
+        self.clock = Clock(self.now, self.tick, self.sleep)
 
     def now(self) -> datetime:
         return self.true + self.ahead
@@ -46,13 +46,12 @@ class Time:
     def true(self) -> datetime:
         return START + timedelta(seconds=self.seconds)
 
-    def _tick(self) -> float:
+    def tick(self) -> float:
         self.seconds += 0.001
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
         self.seconds += max(seconds, 0.001)
-        self.slept += seconds
 
 
 class World:
@@ -123,7 +122,7 @@ class World:
         found = self.groups[name]
         found.hand_out(self.now())
         if process is not None:
-            process.seen[name] = Seen(found.mix, self.time.slept, self.foreign[name])
+            process.seen[name] = Seen(found.mix, process.slept, self.foreign[name])
         return found.standing(self.now())
 
     def follow(self, write: Write) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -82,6 +83,17 @@ def test_a_plan_whose_parameters_say_something_else_writes_nothing(seed: int) ->
             plan = forged(plan, ["other"], world.rng)
         except OfframpError:
             return  # It can't even be made.
+        process = world.start(plan, is_forged=True)
+        if process is not None:
+            process.work("act")
+
+
+def test_a_step_that_acts_on_another_group_writes_nothing() -> None:
+    """A3: it says ``orders``; its parameters say ``other``."""
+    with scene(("orders", OLD, None), ("other", OLD, None)) as world:
+        plan = move_plan(world, "orders", "canary MEZKCC")
+        step = plan.steps[0]
+        plan = replace(plan, steps=(replace(step, parameters={**step.parameters, "group": "other"}), *plan.steps[1:]))
         process = world.start(plan, is_forged=True)
         if process is not None:
             process.work("act")
@@ -183,6 +195,8 @@ def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
         world.settle()
         if record(process).state in (RunState.VOID, RunState.APPROVED):
             return
-        found = world.again(process).work("undo", world.approve(record(process).plan))
+        again = world.again(process)
+        found = again.work("undo", world.approve(record(process).plan))
         assert isinstance(found, Ending)
+        world.judge.at_rest(again, found.sentence)
         assert found.state == RunState.UNDONE, world.story
