@@ -18,6 +18,8 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
+from kit.visible import cell, visible
+
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
 MAX_TOPICS = 40
@@ -36,6 +38,9 @@ _VERDICT_COLOURS = {
 _SOURCE_TITLES = {"zookeeper": "ZooKeeper", "kafka": "Kafka"}
 
 
+_TAG = re.compile(r"""<[a-zA-Z](?:[^<>"']|"[^"]*"|'[^']*')*>""")
+_ID = re.compile(r'(\bid="|="url\(#)([^")]+)(\)?")')
+_OWN_ID = re.compile(r'(\bid="|="url\(#)@-')
 _TEXT = {"labelColor": _QUIET, "titleColor": _INK, "labelFontSize": 11, "titleFontSize": 11}
 _CONFIG: Any = {
     "background": "white",
@@ -184,16 +189,30 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
 
 
 def with_own_ids(text: str) -> str:
-    """Vega numbers its ids by the process: here they are numbered by the chart and carry its digest."""
-    names = list(dict.fromkeys(re.findall(r'\bid="([^"]+)"', text)))
-    for number, name in enumerate(names):
-        text = text.replace(f'id="{name}"', f'id="@-{number}"').replace(f"url(#{name})", f"url(#@-{number})")
+    """Vega numbers its ids by the process: here they are numbered by the chart and carry its digest.
+
+    In tags alone: what is drawn as text may say anything.
+    """
+    numbers: dict[str, int] = {}
+
+    def numbered(found: re.Match[str]) -> str:
+        return f"{found[1]}@-{numbers.setdefault(found[2], len(numbers))}{found[3]}"
+
+    text = _TAG.sub(lambda tag: _ID.sub(numbered, tag[0]), text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return re.sub(r'(id="|url\(#)@-', rf"\g<1>c{digest}-", text)
+    return _TAG.sub(lambda tag: _OWN_ID.sub(rf"\g<1>c{digest}-", tag[0]), text)
 
 
 def frame_of(frame: IntoDataFrame) -> pl.DataFrame:
-    return nw.from_native(frame, eager_only=True).to_polars()
+    """The rows to draw, their texts made visible: SVG can't hold control characters at all."""
+    rows = nw.from_native(frame, eager_only=True).to_polars()
+    return rows.with_columns(_visible(rows[name]) for name, kind in rows.schema.items() if kind == pl.String)
+
+
+def _visible(texts: pl.Series) -> pl.Series:
+    spelled = {text: cell(text) for text in texts.unique().drop_nulls()}
+    changed = {text: told for text, told in spelled.items() if text != told}
+    return texts.replace(changed) if changed else texts
 
 
 def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
@@ -203,7 +222,7 @@ def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
 
 
 def titled(title: str, notes: Sequence[str]) -> alt.TitleParams:
-    return alt.TitleParams(title, subtitle=[note for note in notes if note])
+    return alt.TitleParams(cell(title), subtitle=[visible(note) for note in notes if note])
 
 
 def shortened(n_drawn: int, n_all: int, what: str) -> str:

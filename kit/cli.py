@@ -9,6 +9,7 @@ read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of da
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +22,14 @@ from kit import views
 from kit.cluster import connect
 from kit.consume import Flavour, Wish, properties_of
 from kit.consume import consume as run_consumers
+from kit.ends import exit_code
 from kit.errors import PartialRead
 from kit.lab.command import app as lab_app
 from kit.operate import plan_app, register
 from kit.profile import load_profile
 from kit.rebalances_command import rebalances
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
-from kit.terminal import ProfileFile, ProfileName, out, print_rows, print_sentences, refusals, say
+from kit.terminal import ProfileFile, ProfileName, print_rows, print_sentences, refusals, say, tell
 
 app = typer.Typer(
     name="offramp",
@@ -160,14 +162,14 @@ def report(
 
     with refusals():
         made = run_report(load_profile(profile, profile_file), output, pattern, history, say)
-        out.print(f"notebook  {made.notebook}\nreport    {made.html}", soft_wrap=True)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}")
         if made.outcome["read_errors"]:
             raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")
 
 
 def main() -> None:
-    """Entry point of the ``offramp`` command."""
-    app()
+    """The ``offramp`` command, once it is loaded."""
+    sys.exit(exit_code(lambda: app(standalone_mode=False)))
 
 
 @app.command()

@@ -1,4 +1,7 @@
-"""How tables and charts look in a notebook and in a report: drawn offline, no types, unknown as a dash."""
+"""How tables and charts look in a notebook and in a report: drawn offline, no types, unknown as a dash.
+
+Beside a kernel that holds credentials: whatever is no number becomes text here, visible and escaped, whatever its type.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import pandas as pd
 import polars as pl
 
 from kit.analyze.worded_times import with_worded_times
+from kit.visible import cell, visible
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -27,13 +31,16 @@ def prepare() -> None:
 def table(frame: pl.DataFrame) -> Styler:
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; at most ``MAX_ROWS`` rows.
 
-    Only sentences wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row.
+    Only sentences wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no
+    name is markup, a link, or mathematics to JupyterLab.
     """
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
-    worded = with_worded_times(frame)
-    shown = worded.head(MAX_ROWS).to_pandas(types_mapper=pd.ArrowDtype)
+    worded = _in_words(with_worded_times(frame.head(MAX_ROWS)))
+    shown = worded.to_pandas(types_mapper=pd.ArrowDtype)
     styler = shown.style.hide(axis="index").format(na_rep="–", thousands="\u2009", precision=2, escape="html")
+    styler = styler.format_index(visible, escape="html", axis="columns")
+    styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
     numbers = [name for name, kind in worded.schema.items() if kind.is_numeric()]
     words = [name for name in worded.columns if name not in numbers]
     styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(worded, numbers)])
@@ -41,6 +48,13 @@ def table(frame: pl.DataFrame) -> Styler:
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     styler = styler.set_properties(subset=[name for name in words if name not in _PROSE], **{"white-space": "nowrap"})
     return styler if len(frame) <= MAX_ROWS else styler.set_caption(f"the first {MAX_ROWS:,} of {len(frame):,} rows")
+
+
+def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
+    """Every column that holds no numbers as text: pandas escapes text alone, not what is in a list."""
+    named = {name: frame[name] for name, kind in frame.schema.items() if not kind.is_numeric()}
+    words = [[None if value is None else cell(value) for value in column.to_list()] for column in named.values()]
+    return frame.with_columns(pl.Series(name, each, pl.String) for name, each in zip(named, words))
 
 
 def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:

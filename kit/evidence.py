@@ -10,11 +10,13 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from kit.charts import frame_of, titled
 from kit.errors import NotFound, RunError
-from kit.migrate.event import Event
-from kit.migrate.progress import at, in_order
+from kit.migrate.event import Event, at
+from kit.migrate.progress import in_order
 from kit.migrate.record import RunRecord, list_runs, load_run
 from kit.migrate.states import RunState
+from kit.visible import cell
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
 _PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
@@ -64,8 +66,8 @@ def phases(record: RunRecord) -> pl.DataFrame:
 
 def timeline(record: RunRecord) -> alt.Chart:
     """A bar per stretch of work, a line per step in the plan's order; times are UTC."""
-    found = phases(record)
-    order = [f"{number}. {step.title}" for number, step in enumerate(record.plan.steps, 1)]
+    found = frame_of(phases(record))
+    order = [cell(f"{number}. {step.title}") for number, step in enumerate(record.plan.steps, 1)]
     present = [phase for phase in _COLOURS if phase in set(found["phase"])]
     colours = alt.Scale(domain=present, range=[_COLOURS[phase] for phase in present])
     # A bar of some milliseconds would not be seen.
@@ -76,7 +78,7 @@ def timeline(record: RunRecord) -> alt.Chart:
         y=alt.Y("step:N", title=None, sort=order, axis=alt.Axis(labelLimit=360)),
         color=alt.Color("phase:N", title=None, scale=colours, sort=present),
         tooltip=["step:N", "phase:N", alt.Tooltip("seconds:Q", format=".2f")],
-    ).properties(width=560, height=alt.Step(26), title=f"Run {record.run_id}")
+    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", ()))
     return encoded
 
 

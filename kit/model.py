@@ -159,7 +159,8 @@ class MigrationState:
 class ReadError:
     """One thing that could not be read: what it was (``cluster/group/topic-partition``) and why.
 
-    ``group_id`` and ``topic`` are None where it is not about one.
+    ``group_id`` and ``topic`` are None where it is not about one. A ``topic`` with a slash is a stray znode's: it
+    stands where one of another kind is expected, and nothing else is unknown by it.
     """
 
     source: str

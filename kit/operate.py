@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,7 @@ from kit.errors import OfframpError, RunError
 from kit.migrate.desk import VALID_FOR, operator, runs_beside
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
+from kit.migrate.kept import PlanRow, list_plans, run_folder
 from kit.migrate.plan import STOP, UNDO
 from kit.migrate.record import list_runs, load_run
 from kit.migrate.rendering import record_text
@@ -25,7 +27,7 @@ from kit.migrate.toggle import SETTLE_S
 from kit.operate_desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
 from kit.operate_offsets import offsets_app
 from kit.profile import load_profile
-from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say
+from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say, tell
 
 plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
 plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset or import committed offsets.")
@@ -108,6 +110,16 @@ def show(
         say(f"it {'could' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
 
 
+@plan_app.command("list")
+def list_plans_(
+    runs: RunsFolder = None, as_json: AsJson = False, profile: ProfileName = None, profile_file: ProfileFile = None
+) -> None:
+    """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
+    with refusals():
+        rows = list_plans(_folder(runs, profile, profile_file))
+        _print(rows, [field.name for field in fields(PlanRow)], as_json)
+
+
 def approve(
     plan: Named,
     typed_subject: Annotated[
@@ -158,8 +170,8 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
 def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
     with refusals():
-        record = load_run(_folder(runs, profile, profile_file) / run)
-        typer.echo(record_text(record))
+        record = load_run(run_folder(_folder(runs, profile, profile_file), run))
+        tell(*record_text(record).split("\n"))
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
             raise RunError(f"run {run} is {record.state}: {record.sentence}")
 
@@ -175,10 +187,14 @@ def list_(
     with refusals():
         folder = _folder(runs, profile, profile_file)
         if run is not None:
-            typer.echo(record_text(load_run(folder / run)))
+            tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
             return
-        rows = [{name: getattr(row, name) for name in _COLUMNS} for row in list_runs(folder)]
-        print_rows(pl.DataFrame(rows, schema=dict.fromkeys(_COLUMNS, pl.String)), as_json)
+        _print(list_runs(folder), _COLUMNS, as_json)
+
+
+def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> None:
+    found = [{name: getattr(row, name) for name in columns} for row in rows]
+    print_rows(pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String)), as_json)
 
 
 def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:

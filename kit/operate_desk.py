@@ -13,9 +13,8 @@ from kit.cluster import connect
 from kit.migrate.desk import Desk
 from kit.migrate.plan import Plan
 from kit.migrate.rendering import event_text, plan_text
-from kit.migrate.values import readable
 from kit.profile import load_profile
-from kit.terminal import refusals, say
+from kit.terminal import print_json, refusals, say, tell
 
 RunsFolder = Annotated[
     Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
@@ -39,7 +38,7 @@ def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None)
 def show_plan(plan: Plan, as_json: bool) -> None:
     """A plan for people, and how to approve it; or as JSON."""
     if as_json:
-        typer.echo(readable(plan.to_json()))
+        print_json(plan.to_json())
         return
-    typer.echo(plan_text(plan))
+    tell(*plan_text(plan).split("\n"))
     say(f"approve it: offramp approve {plan.digest[:8]}")

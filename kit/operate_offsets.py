@@ -1,4 +1,4 @@
-"""``offramp plan offsets copy | reset | import`` and ``offramp plan offsets export``."""
+"""``offramp plan offsets copy | reset | import | delete`` and ``offramp plan offsets export``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from kit.migrate.offsets import (
     offset_changes,
     parse_reset,
     plan_copy,
+    plan_delete,
     plan_import,
     plan_reset,
+    save_backup,
     select,
 )
 from kit.migrate.plan import STOP, UNDO, Plan
@@ -113,6 +115,32 @@ def import_(
         selection = _selection(groups, topics, None) if groups or topics else None
         made = plan_import(desk.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited)
         _show(desk.keep(made), as_json)
+
+
+@offsets_app.command("delete")
+def delete(
+    store: Store,
+    groups: Groups = None,
+    topics: Topics = None,
+    partitions: Partitions = None,
+    backup: Annotated[
+        Path | None, typer.Option(help="File of what is deleted: .jsonl or .csv; by default beside the plan.")
+    ] = None,
+    override: Overrides = None,
+    undo_on_failure: UndoOnFailure = False,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Delete offsets from a store: what is left over of a migration. A backup is saved with the plan."""
+    with open_desk(profile, profile_file, runs) as desk:
+        options = _options(False, False, False, override, undo_on_failure)
+        plan = plan_delete(desk.cluster, store, _selection(groups, topics, partitions), options)
+        file = backup or desk.backup_file(plan)
+        count = save_backup(plan, file)
+        _show(desk.keep(plan), as_json)
+        say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
 
 
 @offsets_app.command("export")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
 
 from kit.errors import InputError
 from kit.profile import load_profile
-from kit.terminal import ProfileFile, ProfileName, as_text, out, print_rows, print_sentences, refusals, say
+from kit.terminal import ProfileFile, ProfileName, print_json, print_rows, print_sentences, refusals, say, tell
 
 if TYPE_CHECKING:
     from kit.rebalances import Rebalances
@@ -55,10 +54,10 @@ def rebalances(
         if timeline is not None:
             draw(found, timeline)
         if as_json:
-            print_json(found)
+            print_json(_data(found))
         else:
             print_story(found)
-        say(found.verify())
+        say(*found.verify().split("\n"))
 
 
 def draw(found: Rebalances, path: Path) -> None:
@@ -81,11 +80,11 @@ def print_story(found: Rebalances) -> None:
     unknown = found.unknown_wordings()
     if not unknown.is_empty():
         print_rows(unknown, False)
-    out.print()
+    tell("")
     print_sentences(pl.DataFrame({"sentence": found.told()}), at_most=1_000)
 
 
-def print_json(found: Rebalances) -> None:
+def _data(found: Rebalances) -> dict[str, Any]:
     frames = {
         "generations": found.generations,
         "stored": found.stored,
@@ -93,5 +92,4 @@ def print_json(found: Rebalances) -> None:
         "findings": found.findings,
         "unknown": found.unknown_wordings(),
     }
-    rows = {name: frame.to_dicts() for name, frame in frames.items()}
-    typer.echo(json.dumps({**rows, "sentences": found.told()}, default=as_text, indent=1))
+    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": found.told()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from kit import charts, errors
 from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
 from kit.profile import Profile
+from kit.visible import html_text
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 OUTCOME = "application/vnd.offramp.outcome+json"
@@ -108,7 +108,7 @@ def render_html(notebook: Any, title: str) -> str:
             cell["outputs"] = [_inline(output) for output in cell["outputs"] if output.get("name") != "stderr"]
     exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
     body, _ = exporter.from_notebook_node(notebook)
-    return _PAGE.format(title=html.escape(title), body=body)
+    return _PAGE.format(title=html_text(title), body=body)
 
 
 def _inline(output: Any) -> Any:

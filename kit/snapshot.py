@@ -28,6 +28,7 @@ from kit.model import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotI
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
+from kit.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +111,7 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     read_errors = collect(snapshot.read_errors)
     if not read_errors.is_empty():
         lines = [f"{row['source']}: {row['subject']}: {row['error']}" for row in read_errors.sort("subject").to_dicts()]
-        shown = "\n".join(lines[:20] + ["…"] * (len(lines) > 20))
+        shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
         raise PartialRead(f"{len(lines)} things could not be read; their values are unknown, not zero:\n{shown}")
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
 
@@ -136,7 +137,7 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     with reading.step("log offsets") as done:
         rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
         done(len(rows[tables.LOG_OFFSETS]))
-    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, coordinated.errors)
+    rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
     rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.from_rows(reading.timings)
     info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
     rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.from_rows([info])
@@ -262,6 +263,10 @@ def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable
             broken = read.filter(pc.is_valid(read["error"])).to_pylist()
             found += [_error(cluster, row) for row in broken]
     return tables.READ_ERRORS.from_rows(found)
+
+
+def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
+    return (stray for tree in trees if tree is not None for stray in tree.strays)
 
 
 def _error(cluster: str, row: dict[str, Any]) -> ReadError:

@@ -1,11 +1,15 @@
-"""How the command line speaks: options that verbs share, tables, and errors as one line with an exit code."""
+"""How the command line speaks: options that verbs share, tables, and errors as one line with an exit code.
+
+Whatever is told goes through here as :class:`rich.text.Text`, made visible: no name is markup, none moves the cursor,
+none begins a line. JSON is exact, in ASCII.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,9 +19,11 @@ import polars as pl
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from kit.analyze.worded_times import with_worded_times
-from kit.errors import OfframpError
+from kit.errors import OfframpError, PartialRead
+from kit.visible import cell, visible
 
 ProfileName = Annotated[
     str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
@@ -25,17 +31,26 @@ ProfileName = Annotated[
 ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
 
 # A pipe has no width of its own; a file of 80 columns would fold every table.
-out = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200)
-err = Console(stderr=True)
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+
+
+class _Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Nobody reads on: ``kit.cli.main`` ends quietly."""
+        raise
+
+
+_out, _err = _Screen(width=_WIDTH), _Screen(stderr=True)
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """The project's own errors as one line and their exit code."""
+    """The project's own errors as one line and their exit code; what could not be read, line by line."""
     try:
         yield
     except OfframpError as error:
-        err.print(f"offramp: {error}", style="bold red", highlight=False, markup=False, soft_wrap=True)
+        lines = str(error).split("\n") if isinstance(error, PartialRead) else [str(error)]
+        _err.print(_text("offramp: ", *lines, style="bold red"), soft_wrap=True)
         raise typer.Exit(error.exit_code) from None
 
 
@@ -45,36 +60,52 @@ def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
     if not as_json and "error" in rows.columns and rows["error"].null_count() == len(rows):
         rows = rows.drop("error")
     if as_json:
-        json.dump(rows.to_dicts(), sys.stdout, default=as_text, indent=1)
-        sys.stdout.write("\n")
+        print_json(rows.fill_nan(None).to_dicts())
         return
     rows = with_worded_times(rows)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, kind in rows.schema.items():
         is_prose = name in {"sentence", "example", "error", "next_step"}
-        table.add_column(name, justify="right" if kind.is_numeric() else "left", overflow="fold", no_wrap=not is_prose)
+        justify: Any = "right" if kind.is_numeric() else "left"
+        table.add_column(Text(visible(name)), justify=justify, overflow="fold", no_wrap=not is_prose)
     for row in rows.iter_rows():
-        table.add_row(*(_cell(value) for value in row))
-    out.print(table)
+        table.add_row(*(Text(_cell(value)) for value in row))
+    _out.print(table)
 
 
 def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
     """The ``sentence`` of each row; what is left out is counted."""
     for sentence in rows["sentence"].head(at_most):
-        out.print(f"• {sentence}", markup=False, highlight=False)
+        _out.print(_text("• ", sentence))
     if len(rows) > at_most:
-        out.print(f"… and {len(rows) - at_most} more")
+        tell(f"… and {len(rows) - at_most} more")
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+def print_json(value: Any) -> None:
+    """Exact data in ASCII: what would be a control character is an escape of JSON's."""
+    text = json.dumps(value, default=_plain, indent=1)
+    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
 
 
-def as_text(value: Any) -> str:
+def tell(*lines: str) -> None:
+    """Lines on standard output."""
+    _out.print(_text("", *lines), soft_wrap=True)
+
+
+def say(*lines: str) -> None:
+    """Lines on standard error: how it goes, what to do."""
+    _err.print(_text("", *lines), soft_wrap=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def say(text: str) -> None:
-    err.print(text, highlight=False, markup=False, soft_wrap=True)
+def _text(begin: str, *lines: str, style: str = "") -> Text:
+    return Text(begin + "\n".join(map(visible, lines)), style=style)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else cell(value)

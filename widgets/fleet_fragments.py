@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from html import escape
 
 import polars as pl
 
@@ -19,6 +18,7 @@ from kit.migrate.step import Step
 from kit.migrate.toggle import NAMES
 from kit.migrate.wave import WAVE
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets.fleet_toggle import Scan
 from widgets.fragments import PHASE_MARKS, alert, bar, number, table
 
@@ -47,7 +47,7 @@ def where(seen: Scan, to: str) -> str:
     )
     heads = ("stage", "groups", "ready", "blocked", "members too new")
     lines = [
-        (f"{_swatch(row[0])}{escape(row[0])}", *(number(count) if count else "–" for count in row[1:]))
+        (f"{_swatch(row[0])}{html_text(row[0])}", *(number(count) if count else "–" for count in row[1:]))
         for row in found.rows()
     ]
     unread = f"{n_unread:,} things could not be read: those groups are not toggled." if n_unread else ""
@@ -66,7 +66,7 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
     if len(found) > MOST_ROWS:
         told = f"The first {MOST_ROWS} of {len(found):,} groups; choose fewer to see the others."
     lines = [
-        (escape(group), escape(at), escape(mode or "–"), number(members), _ready(why_not))
+        (html_text(group), html_text(at), html_text(mode or "–"), number(members), _ready(why_not))
         for group, at, mode, members, why_not in found.head(MOST_ROWS).select(*_SHOWN).rows()
     ]
     heads = ("group", "stage", "toggle", "ZooKeeper members", "ready")
@@ -88,7 +88,7 @@ def wanted(found: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
 def changes(plan: Plan) -> str:
     """A row per wave and per pause; a wave's groups below it, to be opened."""
     lines = [
-        (str(at), escape(shown(step.title)), *(_wave(step) if step.kind == WAVE else _pause(step)))
+        (str(at), html_text(shown(step.title)), *(_wave(step) if step.kind == WAVE else _pause(step)))
         for at, step in enumerate(plan.steps, 1)
     ]
     return table(("step", "what", "groups", "before", "after", "way back"), lines)
@@ -104,11 +104,11 @@ def progress(record: RunRecord | None) -> str:
     lines = [
         (
             str(it.number),
-            escape(it.title),
+            html_text(it.title),
             f"{PHASE_MARKS.get(it.phase, '…')} {it.phase}",
             bar(it.n_done, it.n_items) if it.n_items else "–",
             "–" if it.seconds is None else f"{it.seconds:.1f} s",
-            _failed(failed.filter(step=it.step_id)) or escape(it.sentence),
+            _failed(failed.filter(step=it.step_id)) or html_text(it.sentence),
         )
         for it in steps
     ]
@@ -129,25 +129,25 @@ _SHOWN = ("group_id", "stage", "mode", "n_members", "why_not")
 
 
 def _ready(why_not: str | None) -> str:
-    return '<span class="good">✓ ready</span>' if why_not is None else f"· {escape(why_not)}"
+    return '<span class="good">✓ ready</span>' if why_not is None else f"· {html_text(why_not)}"
 
 
 def _wave(step: Step) -> tuple[str, ...]:
     before = Counter(shown(change.before) for change in step.changes)
     told = "; ".join(f"{value} ({count})" if len(before) > 1 else value for value, count in before.items())
     names = [str(name) for name in step.parameters["groups"]]  # type: ignore[union-attr]
-    return _named(names), escape(told), escape(shown(step.changes[0].after)), escape(shown(step.undo))
+    return _named(names), html_text(told), html_text(shown(step.changes[0].after)), html_text(shown(step.undo))
 
 
 def _pause(step: Step) -> tuple[str, ...]:
-    return f"goes on if {escape(step.verification)}", "", "", escape(shown(step.undo))
+    return f"goes on if {html_text(step.verification)}", "", "", html_text(shown(step.undo))
 
 
 def _named(names: Sequence[str]) -> str:
     if len(names) <= _FIRST:
-        return escape(", ".join(names))
+        return html_text(", ".join(names))
     told = f"{len(names):,} groups, {names[0]} to {names[-1]}"
-    return f"<details><summary>{escape(told)}</summary>{escape(', '.join(names))}</details>"
+    return f"<details><summary>{html_text(told)}</summary>{html_text(', '.join(names))}</details>"
 
 
 def _failed(found: pl.DataFrame) -> str:
@@ -155,8 +155,10 @@ def _failed(found: pl.DataFrame) -> str:
         return ""
     names = found["group_id"].to_list()
     told = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST} more" if len(names) > _FIRST else "")
-    lines = "".join(f"<li>{escape(group)}: {escape(why)}</li>" for group, why in found.select("group_id", "why").rows())
-    return f'<details><summary class="bad">✗ {escape(told)}</summary><ul>{lines}</ul></details>'
+    lines = "".join(
+        f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in found.select("group_id", "why").rows()
+    )
+    return f'<details><summary class="bad">✗ {html_text(told)}</summary><ul>{lines}</ul></details>'
 
 
 def _stack(parts: Iterable[tuple[str, int]]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from html import escape
 
 from kit.frames import member_lag
 from kit.migrate.checks import Finding
@@ -18,6 +17,7 @@ from kit.migrate.rendering import event_text, plan_rows, shown
 from kit.migrate.standing import Standing
 from kit.migrate.states import RunState
 from kit.migrate.toggle import NAMES
+from kit.visible import html_source, html_text
 
 Cell = str | int | float | None
 LAST_EVENTS = 60
@@ -38,8 +38,8 @@ def stages(stage: str, wanted: str, advice: str) -> str:
     """The path as a row of boxes, the one where the group stands marked, and what comes next."""
     here = PATH.index(stage) if stage in PATH else -1
     items = "".join(_stage(number, name, here, wanted) for number, name in enumerate(PATH))
-    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path: its stage is {escape(stage)}.</p>'
-    return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {escape(advice)}</p>'
+    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path: its stage is {html_text(stage)}.</p>'
+    return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
 
 
 def members(standing: Standing) -> str:
@@ -47,9 +47,9 @@ def members(standing: Standing) -> str:
     n_all = len(standing.partitions)
     rows = [
         (
-            escape(member.member_id),
-            escape(member.flavour),
-            escape(member.host or "–"),
+            html_text(member.member_id),
+            html_text(member.flavour),
+            html_text(member.host or "–"),
             bar(len(member.partitions), n_all),
             number(member_lag(standing, member)),
         )
@@ -59,7 +59,7 @@ def members(standing: Standing) -> str:
     mode = NAMES.get(standing.effective_mode or "", "not known")
     toggle = f"the toggle holds {standing.mode!r}" if standing.mode is not None else "there is no toggle znode"
     heads = ("member", "flavour", "host", "partitions", "lag")
-    in_force = f"<p>{told} Assignment in force: <strong>{escape(mode)}</strong>; {escape(toggle)}.</p>"
+    in_force = f"<p>{told} Assignment in force: <strong>{html_text(mode)}</strong>; {html_text(toggle)}.</p>"
     return in_force + table(heads, rows, numbers={4})
 
 
@@ -94,8 +94,9 @@ def checks(found: Iterable[Finding]) -> str:
     for each in found:
         mood, word = _check_word(each)
         lines.append(
-            f'<li><b class="{mood}">{word}</b><div>{escape(_capital(each.rule.sentence.removesuffix(".")))}. '
-            f'<span class="soft">{escape(each.sentence)} (rule <code>{escape(each.rule.name)}</code>)</span></div></li>'
+            f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.rule.sentence.removesuffix(".")))}. '
+            f'<span class="soft">{html_text(each.sentence)} (rule <code>{html_text(each.rule.name)}</code>)</span>'
+            "</div></li>"
         )
     return f'<ul class="checks" aria-label="Checks">{"".join(lines)}</ul>'
 
@@ -110,8 +111,8 @@ def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
     if plan is None:
         return '<p class="soft">There is no plan yet. Making one reads the cluster and writes nothing to it.</p>'
     parts = [
-        f"<p>{escape(_capital(plan.kind))} of <strong>{escape(plan.subject)}</strong>, made by "
-        f"{escape(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
+        f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
+        f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
         f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}.</p>",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
@@ -132,7 +133,7 @@ def rehearsal(dry: DryRun | None) -> str:
         return _list("✗ The plan does not hold any more", [*told, *([f"and {more:,} more"] if more else [])])
     first = dry.steps[0]
     mood, word = ("good", "✓ It could begin now") if first.can_begin else ("bad", "✗ It could not begin now")
-    return f'<p><strong class="{mood}">{word}</strong>: {escape(first.sentence)}.</p>'
+    return f'<p><strong class="{mood}">{word}</strong>: {html_text(first.sentence)}.</p>'
 
 
 def progress(record: RunRecord | None) -> str:
@@ -142,11 +143,11 @@ def progress(record: RunRecord | None) -> str:
     rows = [
         (
             str(it.number),
-            escape(it.title),
+            html_text(it.title),
             f"{PHASE_MARKS.get(it.phase, '…')} {it.phase}",
             f"{it.n_done} of {it.n_items}" if it.n_items else "–",
             "–" if it.seconds is None else f"{it.seconds:.1f} s",
-            escape(it.sentence),
+            html_text(it.sentence),
         )
         for it in step_progress(record)
     ]
@@ -161,10 +162,10 @@ def verdict(record: RunRecord | None, is_here: bool = False) -> str:
     pause = longest_unowned_ms(record)
     told = "It is being carried out from here." if is_here else record.sentence
     parts = [
-        f'<p><strong class="{mood}">{mark} {record.state}</strong> {escape(told)}</p>',
-        f'<p class="soft">Run <code>{escape(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
-        f"approved by {escape(', '.join(it.approved_by for it in record.approvals))}.</p>",
-        *(f'<p class="open">{escape(note)}</p>' for note in record.notes),
+        f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(told)}</p>',
+        f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
+        f"approved by {html_text(', '.join(it.approved_by for it in record.approvals))}.</p>",
+        *(f'<p class="open">{html_text(note)}</p>' for note in record.notes),
         "" if pause is None else f"<p>Longest time in which a partition had no owner: {pause:,} ms.</p>",
     ]
     return "".join(parts)
@@ -177,14 +178,15 @@ def proof(record: RunRecord | None) -> str:
         return ""
     size = path.stat().st_size
     if size > LARGEST_PAGE:
-        return f"<p>Evidence: <code>{escape(str(path))}</code> ({size / 1e6:.0f} MB: open it there)</p>"
+        return f"<p>Evidence: <code>{html_text(str(path))}</code> ({size / 1e6:.0f} MB: open it there)</p>"
     page = path.read_text(encoding="utf-8")
     data = base64.b64encode(page.encode()).decode()
     return (
-        f"<p>Evidence: <code>{escape(str(path))}</code> · "
-        f'<a download="{escape(record.run_id)}.html" href="data:text/html;base64,{data}">download it</a></p>'
+        f"<p>Evidence: <code>{html_text(str(path))}</code> · "
+        f'<a download="{html_text(record.run_id)}.html" href="data:text/html;base64,{data}">download it</a></p>'
         f"<details><summary>Read it here</summary>"
-        f'<iframe sandbox title="Evidence of run {escape(record.run_id)}" srcdoc="{escape(page)}"></iframe></details>'
+        f'<iframe sandbox title="Evidence of run {html_text(record.run_id)}" srcdoc="{html_source(page)}"></iframe>'
+        "</details>"
     )
 
 
@@ -192,7 +194,9 @@ def log(record: RunRecord | None) -> str:
     """The last events, the newest first."""
     if record is None:
         return ""
-    lines = "".join(f"<div><code>{escape(event_text(event))}</code></div>" for event in record.events[:-LAST_EVENTS:-1])
+    lines = "".join(
+        f"<div><code>{html_text(event_text(event))}</code></div>" for event in record.events[:-LAST_EVENTS:-1]
+    )
     return f'<p>The last of {len(record.events)} events, the newest first.</p><div class="log">{lines}</div>'
 
 
@@ -200,21 +204,21 @@ def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
     """What the undo of the run shown would take back, and what to type for it."""
     if record is None or not titles:
         return '<p class="soft">No run has anything to take back.</p>'
-    name = f"<code>{escape(record.plan.subject)}</code>"
-    return f'<p class="soft">To take back: {escape("; ".join(titles))}. Its name is {name}.</p>'
+    name = f"<code>{html_text(record.plan.subject)}</code>"
+    return f'<p class="soft">To take back: {html_text("; ".join(titles))}. Its name is {name}.</p>'
 
 
 def stage_before(stage: str) -> str:
     told = f"One stage back is {stage}." if stage else "There is no stage before this one."
-    return f'<p class="soft">{escape(told)}</p>'
+    return f'<p class="soft">{html_text(told)}</p>'
 
 
 def alert(text: str) -> str:
-    return f'<div class="alert"><strong class="bad">✗ </strong>{escape(text)}</div>' if text else ""
+    return f'<div class="alert"><strong class="bad">✗ </strong>{html_text(text)}</div>' if text else ""
 
 
 def todo(text: str) -> str:
-    return f'<div class="todo">By hand, now: {escape(text)}</div>' if text else ""
+    return f'<div class="todo">By hand, now: {html_text(text)}</div>' if text else ""
 
 
 def _stage(number: int, name: str, here: int, wanted: str) -> str:
@@ -224,7 +228,7 @@ def _stage(number: int, name: str, here: int, wanted: str) -> str:
         kind, word, current = "wanted", "chosen next", ""
     else:
         kind, word, current = ("past", "✓ passed", "") if 0 <= number < here else ("ahead", "ahead", "")
-    return f'<li class="{kind}"{current}>{number + 1}. {escape(name)}<small>{word}</small></li>'
+    return f'<li class="{kind}"{current}>{number + 1}. {html_text(name)}<small>{word}</small></li>'
 
 
 def _check_word(found: Finding) -> tuple[str, str]:
@@ -241,7 +245,7 @@ def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:
         back = row["undo"] or f"Cannot be undone: {row['cannot_be_undone']}"
         first = (str(row["number"]), shown(row["title"])) if is_new else ("", "")
         cells = (*first, *(shown(row[name]) for name in ("item", "before", "after")), shown(back) if is_new else "")
-        rows.append(tuple(escape(cell) for cell in cells))
+        rows.append(tuple(html_text(cell) for cell in cells))
         last = row["step_id"]
     return rows
 
@@ -250,7 +254,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable
     """Of cells that are escaped already."""
     right = set(numbers)
     kinds = [' class="number"' if number in right else "" for number in range(len(heads))]
-    head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, heads))
+    head = "".join(f'<th scope="col"{kind}>{html_text(name)}</th>' for kind, name in zip(kinds, heads))
     body = "".join(
         "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row)) + "</tr>" for row in rows
     )
@@ -258,8 +262,8 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable
 
 
 def _list(title: str, items: Iterable[str]) -> str:
-    lines = "".join(f"<li>{escape(item)}</li>" for item in items)
-    return f"<p><strong>{escape(title)}</strong></p><ul>{lines}</ul>" if lines else ""
+    lines = "".join(f"<li>{html_text(item)}</li>" for item in items)
+    return f"<p><strong>{html_text(title)}</strong></p><ul>{lines}</ul>" if lines else ""
 
 
 def bar(count: int, total: int) -> str:

@@ -11,7 +11,7 @@ from kit.analyze.stages import NEXT_STEPS
 from kit.errors import IllegalMove, InputError
 from kit.migrate.checks import Finding
 from kit.migrate.group import KIND, PATH, Wish
-from kit.migrate.group_rules import LAG, STABLE, Limits, findings
+from kit.migrate.group_rules import COMMITS, LAG, STABLE, Limits, findings
 from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.standing import Standing
 from widgets.procedure import OpenDesk, Procedure
@@ -211,7 +211,7 @@ def judged(looks: Sequence[Standing], to_stage: str, limits: Limits) -> tuple[Fi
     if len(looks) > 1:
         return tuple(found)
     unknown = "It is not known after one look."
-    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE) else each for each in found)
+    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in found)
 
 
 def lag_of(standing: Standing) -> int | None:

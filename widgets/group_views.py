@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 import ipywidgets as ipw
@@ -13,6 +12,7 @@ from kit.errors import OfframpError
 from kit.migrate.group import PATH
 from kit.migrate.toggle import NAMES
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets import fragments
 from widgets.group_migration import GroupMigration
 from widgets.view import LABELS, Wizard
@@ -133,8 +133,10 @@ def _earlier(stage: str) -> list[str]:
 
 def _toggle(model: GroupMigration) -> str:
     mode, standing = model.standing.mode, model.standing
-    says = f"says <strong>{escape(NAMES.get(mode, mode))}</strong>" if mode else "is not there, which means ZooKeeper"
-    follows = escape(NAMES.get(standing.effective_mode, standing.effective_mode))
+    says = (
+        f"says <strong>{html_text(NAMES.get(mode, mode))}</strong>" if mode else "is not there, which means ZooKeeper"
+    )
+    follows = html_text(NAMES.get(standing.effective_mode, standing.effective_mode))
     return f"<p>The toggle {says}; the group follows <strong>{follows}</strong>'s assignment.</p>"
 
 

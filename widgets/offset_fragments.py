@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import polars as pl
 
-from kit.migrate.offset_changes import BACKWARDS, FIRST, FORWARDS, offset_directions
+from kit.migrate.offset_changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.migrate.offset_look import Committed
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets.fragments import number, table
 
 SHOWN = 30
@@ -21,8 +21,8 @@ _NUMBERS = {
     "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
 }  # fmt: skip
 _NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
-_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←"}
-_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards"}
+_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←", DELETED: "×"}
+_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
 
 
 def committed(seen: Committed) -> str:
@@ -90,11 +90,11 @@ def _groups(seen: Committed) -> str:
     who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {told}"
     rows = [
         (
-            escape(each["group_id"]),
+            html_text(each["group_id"]),
             number(each["zookeeper_members"]),
             number(each["kafka_members"]),
-            escape(each["kafka_state"] or "–"),
-            escape(each["error"] or ""),
+            html_text(each["kafka_state"] or "–"),
+            html_text(each["error"] or ""),
         )
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
@@ -112,36 +112,36 @@ def _store(offsets: pl.DataFrame, store: str) -> str:
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
     start, end = row["log_start"], row["log_end"]
     return (
-        escape(row["group_id"]),
-        escape(f"{row['topic']}-{row['partition']}"),
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
         *(number(row[name]) for name in ("zookeeper", "kafka", "log_start", "log_end")),
         log_picture(start, end, row["zookeeper"], row["kafka"]),
-        escape(row["error"] or ""),
+        html_text(row["error"] or ""),
     )
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:
     mood = ' class="bad"' if row["direction"] == BACKWARDS else ""
     return (
-        escape(row["group_id"]),
-        escape(f"{row['topic']}-{row['partition']}"),
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
         number(row["before"]),
         number(row["after"]),
         f"<span{mood}>{_MARKS[row['direction']]} {row['direction']}</span>",
         log_picture(row["log_start"], row["log_end"], row["before"], row["after"]),
-        escape(row["reason"] or ""),
+        html_text(row["reason"] or ""),
     )
 
 
 def _directions(moved: pl.DataFrame) -> str:
     """A bar of three parts and what it says."""
-    counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS)}
+    counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS, DELETED)}
     by = (moved["after"] - moved["before"]).abs()
     parts, lines = "", []
     for name, count in counts.items():
         if count:
             records = by.filter(moved["direction"] == name).sum()
-            how_far = f", by {records:,} records in all" if name != FIRST else ""
+            how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
             lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_TOLD[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()
@@ -160,7 +160,7 @@ def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _ways_back(plan: Plan) -> str:
     """Once each: steps of one store are taken back alike."""
     told = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
-    return "".join(f"<p><strong>Way back</strong>: {escape(each)}</p>" for each in told)
+    return "".join(f"<p><strong>Way back</strong>: {html_text(each)}</p>" for each in told)
 
 
 def _legend(hollow: str, filled: str) -> str:

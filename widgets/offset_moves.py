@@ -12,7 +12,7 @@ import traitlets as t
 from kit.errors import InputError
 from kit.migrate.offset_files import load_offsets
 from kit.migrate.offset_look import NEVER_SEEN, Committed, member_rules
-from kit.migrate.offsets import COPY, IMPORT, Selection, export_offsets, moves_offsets, select
+from kit.migrate.offsets import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
 from kit.migrate.plan import Plan
 from widgets.offset_wish import WISH, OffsetWish
 from widgets.procedure import OpenDesk, Procedure
@@ -83,7 +83,13 @@ class OffsetMove(Procedure, OffsetWish):
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         plan = self.planner()
-        return f"planning to {self.what} offsets", lambda: self.desk.keep(plan(self.desk.cluster))
+        return f"planning to {self.what} offsets", lambda: self._kept(plan(self.desk.cluster))
+
+    def _kept(self, plan: Plan) -> Plan:
+        """What is deleted is saved beside the plan first."""
+        if plan.kind.startswith(DELETE):
+            save_backup(plan, self.desk.backup_file(plan))
+        return self.desk.keep(plan)
 
     def _save(self, file: Path, store: str, selection: Selection) -> None:
         count = export_offsets(self.desk.cluster, file, store, selection, datetime.now(UTC))

@@ -17,12 +17,14 @@ from kit.migrate.desk import operator
 from kit.migrate.offset_reading import STORES
 from kit.migrate.offsets import (
     COPY,
+    DELETE,
     IMPORT,
     RESET,
     PlanOptions,
     Selection,
     parse_reset,
     plan_copy,
+    plan_delete,
     plan_import,
     plan_reset,
     select,
@@ -39,7 +41,7 @@ WISH = (
 class OffsetWish(t.HasTraits):
     """What can't be wished so is refused by ``InputError``, when it is set or when it is planned."""
 
-    what = t.Unicode(COPY, help="copy, reset or import.")
+    what = t.Unicode(COPY, help="copy, reset, import or delete.")
     source = t.Unicode(ZOOKEEPER, help="The store that is copied from: kafka or zookeeper.")
     target = t.Unicode(KAFKA, help="The store that is written: kafka or zookeeper.")
     groups = t.Unicode(help="Groups, with commas between.")
@@ -110,7 +112,7 @@ class OffsetWish(t.HasTraits):
         Raises:
             InputError: it can't be wished so.
         """
-        make = {COPY: self._copy, RESET: self._reset, IMPORT: self._import}[self.what]()
+        make = {COPY: self._copy, RESET: self._reset, IMPORT: self._import, DELETE: self._delete}[self.what]()
         options = partial(
             PlanOptions,
             allow_backwards=self.allow_backwards,
@@ -138,9 +140,13 @@ class OffsetWish(t.HasTraits):
             cluster, path, store, options, selection, other_cluster=other, edited=edited
         )
 
+    def _delete(self) -> Callable[[Cluster, PlanOptions], Plan]:
+        store, selection = self.target, self.wanted_selection()
+        return lambda cluster, options: plan_delete(cluster, store, selection, options)
+
     @t.validate("what")
     def _known_what(self, proposal: Mapping[str, Any]) -> str:
-        return _one_of(proposal["value"], (COPY, RESET, IMPORT), "what is done with offsets is not")
+        return _one_of(proposal["value"], (COPY, RESET, IMPORT, DELETE), "what is done with offsets is not")
 
     @t.validate("source", "target")
     def _known_store(self, proposal: Mapping[str, Any]) -> str:

@@ -6,15 +6,17 @@ from typing import Any
 
 import ipywidgets as ipw
 
-from kit.migrate.offsets import COPY, IMPORT, RESET
+from kit.migrate.offsets import COPY, DELETE, IMPORT, RESET
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, ZOOKEEPER
+from kit.visible import html_text
 from widgets import fragments, offset_fragments
 from widgets.offset_moves import OffsetMove
 from widgets.view import LABELS, Wizard
 
 STORES = [("ZooKeeper", ZOOKEEPER), ("Kafka", KAFKA)]
-WHATS = [("Copy", COPY), ("Reset", RESET), ("Import from a file", IMPORT)]
+WRITES = (COPY, RESET, IMPORT)
+WHATS = [("Copy", COPY), ("Reset", RESET), ("Import from a file", IMPORT), ("Delete", DELETE)]
 
 
 class OffsetsWizard(Wizard):
@@ -61,8 +63,8 @@ class OffsetsWizard(Wizard):
             self._only(self.text("file", "File to import"), IMPORT),
             self._only(self._box("other_cluster", "It may be another cluster's"), IMPORT),
             self._only(self._box("edited", "It may have been edited"), IMPORT),
-            self._box("allow_backwards", "Offsets may go backwards: records are handed out again"),
-            self._box("skip_backwards", "Leave out what would go backwards"),
+            self._only(self._box("allow_backwards", "Offsets may go backwards: records are handed out again"), *WRITES),
+            self._only(self._box("skip_backwards", "Leave out what would go backwards"), *WRITES),
             self._only(self._box("new_groups", "Groups that neither store knows may be written"), RESET, IMPORT),
             self.failing(),
             self.text("overrides", "Override rules"),
@@ -104,7 +106,7 @@ def _by_frame(model: OffsetMove) -> str:
     if chosen is None:
         return ""
     told = f"A cell selected {len(chosen.keys):,} rows of {', '.join(chosen.columns)}."
-    return f"<p>{told} <code>selection = None</code> there gives the fields back.</p>"
+    return f"<p>{html_text(told)} <code>selection = None</code> there gives the fields back.</p>"
 
 
 def _when(model: OffsetMove) -> str:

@@ -26,6 +26,7 @@ from kit.migrate.record import REPORT, RunRecord, RunRow, list_runs, load_run
 from kit.migrate.states import RunState
 
 OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.VOID})
+_OF_ITEMS = frozenset({"attempted", "acted", "undone"})
 ITEMS_S = 0.2
 """Between two pictures of a run that is at its items."""
 
@@ -132,7 +133,7 @@ class ShownRun(t.HasTraits):
             self._untold = ()
         if event.seq == len(record.events) + len(self._untold) + 1:
             self._untold = (*self._untold, event)
-            if event.event not in ("acted", "undone") or time.monotonic() - self._told_at >= ITEMS_S:
+            if event.event not in _OF_ITEMS or time.monotonic() - self._told_at >= ITEMS_S:
                 self._told_at, told, self._untold = time.monotonic(), self._untold, ()
                 self.record = replace(record, events=(*record.events, *told))
 

@@ -44,7 +44,7 @@ STYLE = """<style>
 .offramp svg.within .hollow { fill: none; stroke: var(--jp-ui-font-color1, #1c2733); stroke-width: 1.5; }
 .offramp svg.within .filled, .offramp i.forwards { fill: var(--jp-brand-color1, #1976d2);
   background: var(--jp-brand-color1, #1976d2); } .offramp i.first { background: var(--jp-success-color1, #388e3c); }
-.offramp i.backwards { background: var(--jp-error-color1, #d32f2f); }
+.offramp i.deleted, .offramp i.backwards { background: var(--jp-error-color1, #d32f2f); }
 .offramp div.directions { display: flex; width: 30rem; max-width: 100%; height: .8em; }
 .offramp ul.directions { list-style: none; margin: .2em 0; padding: 0; }
 .offramp ul.directions i { display: inline-block; width: .7em; height: .7em; margin-right: .4em; }

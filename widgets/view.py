@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from html import escape
 from typing import Any
 
 import ipywidgets as ipw
@@ -16,6 +15,7 @@ import traitlets as t
 from kit.errors import OfframpError
 from kit.migrate.plan import STOP, UNDO, Plan
 from kit.migrate.record import RunRecord
+from kit.visible import html_text
 from widgets import fragments
 from widgets.procedure import Procedure
 from widgets.style import STYLE
@@ -67,7 +67,7 @@ class Wizard(ipw.VBox):
 
     def _head(self) -> str:
         about = f"Cluster {self.model.cluster_id} · plans and evidence in {self.model.runs}"
-        return f'<h2>{self.title} {escape(self.model.about)}</h2><p class="soft">{escape(about)}</p>'
+        return f'<h2>{self.title} {html_text(self.model.about)}</h2><p class="soft">{html_text(about)}</p>'
 
     def _safety(self) -> ipw.Box:
         """What is going on, Stop and the ways back: in view whatever is shown below."""
@@ -173,7 +173,7 @@ class Wizard(ipw.VBox):
 
 def _status(model: Procedure) -> str:
     told = f"… {model.busy}" if model.busy else model.sentence or "Nothing is going on."
-    return f'<p role="status"><strong>{escape(told)}</strong></p>'
+    return f'<p role="status"><strong>{html_text(told)}</strong></p>'
 
 
 def _approved(model: Procedure) -> str:
@@ -183,10 +183,10 @@ def _approved(model: Procedure) -> str:
         command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
         return (
             '<p class="open">… Not approved yet. Somebody else can do it in a terminal: '
-            f"<code>{escape(command)}</code></p>"
+            f"<code>{html_text(command)}</code></p>"
         )
     approval = model.approval
     return (
-        f'<p class="good">✓ Approved by {escape(approval.approved_by)} until '
+        f'<p class="good">✓ Approved by {html_text(approval.approved_by)} until '
         f"{approval.expires_at:%Y-%m-%d %H:%M} UTC.</p>"
     )

@@ -29,11 +29,11 @@ def blockers(
 
     ``unsafe_mix``: plain Kafka consumers beside consumers under ZooKeeper's assignment; ``unreadable_group``,
     ``unreadable_mode``, ``unreadable_registration``: a read failed; ``group_not_stable``: the Kafka group is
-    rebalancing; ``commits_to_kafka``: old consumers, and offsets in Kafka (KIP-125, Migration Plan, step 1: their
-    commits are dropped in silence as soon as the Kafka group has members); ``kafka_ahead``: Kafka's offsets are beyond
-    ZooKeeper's in a group with ZooKeeper members, so a way back would read again; ``not_migration_enabled``:
-    migration/mode is kafka, but an old member keeps the group under ZooKeeper; ``inexact_mode``: the znode holds
-    neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
+    rebalancing; ``commits_to_kafka``: old consumers, and offsets in Kafka that aren't behind ZooKeeper's (KIP-125,
+    Migration Plan, step 1: their commits are dropped in silence as soon as the Kafka group has members);
+    ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back would
+    read again; ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper;
+    ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
     """
     stages = group_stages(groups, members, migration_states)
     parity: FrameT = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
@@ -121,15 +121,16 @@ def _not_stable() -> nw.Expr:
 
 
 def _commits_to_kafka() -> nw.Expr:
-    n_in_kafka = nw.col("n_partitions") - nw.col("n_missing_in_kafka") - nw.col("n_unread")
+    """Where ZooKeeper's is ahead nobody commits to Kafka; or a commit to both was just between the two."""
+    n_hidden = nw.col("n_equal") + nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
     is_old = (nw.col("n_ozkcc") > 0) & (nw.col("n_mezkcc") == 0)
     return sentence(
-        is_old & (n_in_kafka > 0),
+        is_old & (n_hidden > 0),
         "Kafka holds offsets of ",
-        n_in_kafka,
-        " partition(s) of a group of old consumers. If they commit there, set offsets.storage=zookeeper and"
-        " dual.commit.enabled=false in all of them first; if those offsets stand still, they are left over:"
-        " delete them.",
+        n_hidden,
+        " partition(s) of a group of old consumers, not behind ZooKeeper's. One look can't tell whether they are"
+        " committed there or left over; `offramp plan group` looks twice and tells by what moves. Old consumers that"
+        " commit there need offsets.storage=zookeeper and dual.commit.enabled=false first.",
     )
 
 

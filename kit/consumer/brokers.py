@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from kit.consumer.effects import KafkaGroup, Offsets
 from kit.consumer.log_offsets import list_offsets
 from kit.errors import ConnectError
 from kit.read.multiread import Znode, fetch_children, fetch_data
+from kit.read.values import json_in
 
 # Dead connections would otherwise be told on standard error, some 20 lines a second.
 QUIET = {"log_level": 0}
@@ -38,10 +38,15 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
     (ids,) = fetch_children(zookeeper, ["/brokers/ids"])
     names = ids if isinstance(ids, list) else []
     znodes = fetch_data(zookeeper, [f"/brokers/ids/{name}" for name in sorted(names)])
-    brokers = [json.loads(znode.data) for znode in znodes if isinstance(znode, Znode)]
-    plain = [f"{each['host']}:{each['port']}" for each in brokers if each.get("host") and each.get("port", -1) > 0]
+    found = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
+    brokers = [each for each in found if isinstance(each, dict)]
+    plain = [
+        f"{each['host']}:{each['port']}"
+        for each in brokers
+        if each.get("host") and type(each.get("port")) is int and each["port"] > 0
+    ]
     if not plain:
-        endpoints = sorted({endpoint for each in brokers for endpoint in each.get("endpoints", ())})
+        endpoints = sorted({str(each.get("endpoints", "no endpoint")) for each in brokers})
         raise ConnectError(
             f"no broker in /brokers/ids has a PLAINTEXT listener ({', '.join(endpoints) or 'none is registered'}): an "
             "old consumer speaks neither TLS nor SASL. A migration-enabled one can, with "

@@ -18,6 +18,8 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 from kit.consumer.assignors import TopicAndPartition
 from kit.consumer.effects import Offsets
 from kit.consumer.znodes import GroupZnodes
+from kit.numbers import offset_in
+from kit.read.values import shown
 
 log = logging.getLogger("offramp.consumer")
 
@@ -108,10 +110,11 @@ class ZookeeperOffsets:
     def _look(self, partitions: Sequence[TopicAndPartition]) -> dict[TopicAndPartition, str]:
         errors = {}
         for pair, znode in self._znodes.read_offsets(partitions).items() if partitions else ():
-            text = znode.data.decode("utf-8", "replace").strip() if znode is not None else ""
-            if znode is not None and not text.isdecimal():
-                errors[pair] = f"{self._znodes.offset_path(pair)} holds {text!r}, which is no offset"
-            self._known[pair] = (int(text) if text.isdecimal() else None, znode.version if znode is not None else None)
+            text = znode.data.decode("utf-8", "replace") if znode is not None else ""
+            offset = offset_in(text)
+            if znode is not None and offset is None:
+                errors[pair] = f"{self._znodes.offset_path(pair)} holds {shown(text)}, which is no offset"
+            self._known[pair] = (offset, znode.version if znode is not None else None)
         return errors
 
     def _write(self, offsets: Offsets, errors: dict[TopicAndPartition, str]) -> bool:

@@ -15,11 +15,15 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent
+from kazoo.security import ACL
 
 from kit.consumer.assignors import Assignment, TopicAndPartition
 from kit.consumer.effects import FENCE_SUFFIX, GroupView, Pairs
 from kit.errors import ConnectError, NotFound, ReadError
+from kit.numbers import partition_in
+from kit.read.access import inherited
 from kit.read.multiread import Znode, fetch_children, fetch_data
+from kit.read.paths import group_path
 from kit.read.registration import Registration, parse_registration
 
 Changed = Callable[[str], None]
@@ -70,7 +74,7 @@ class GroupZnodes:
         timeout_seconds: float,
     ) -> None:
         self._client = client
-        self._base = f"/consumers/{group_id}"
+        self._base = group_path(group_id)
         self._consumer_id = consumer_id
         self._changed = changed
         self._owner_gone = owner_gone
@@ -81,6 +85,7 @@ class GroupZnodes:
         self._serial = itertools.count(1)
         self._watched: dict[TopicAndPartition, int] = {}
         self._parents: set[str] = set()
+        self._access: dict[str, list[ACL]] = {}
 
     # Where things are
 
@@ -116,12 +121,12 @@ class GroupZnodes:
         still there; its end comes as a change."""
         parents = ["ids", "owners", "offsets"] + (["migration/ids"] if self._is_migration_enabled else [])
         for parent in parents:
-            self._client.ensure_path(f"{self._base}/{parent}")
+            self._make_path(f"{self._base}/{parent}")
         paths = [f"{self._base}/{parent}/{self._consumer_id}" for parent in parents if parent.endswith("ids")]
         session = self.session
         transaction = self._client.transaction()
         for path in reversed(paths):
-            transaction.create(path, payload, ephemeral=True)
+            transaction.create(path, payload, acl=self._access_of(path), ephemeral=True)
         errors = [result for result in self._commit(transaction) if isinstance(result, Exception)]
         if not errors:
             return True
@@ -171,9 +176,10 @@ class GroupZnodes:
         names = topics if isinstance(topics, list) else []
         children = fetch_children(self._client, [f"{base}/{topic}" for topic in names])
         pairs = [
-            (topic, int(partition))
-            for topic, partitions in zip(names, children)
-            for partition in (partitions if isinstance(partitions, list) else ())
+            (topic, partition)
+            for topic, found in zip(names, children)
+            for partition in map(partition_in, found if isinstance(found, list) else ())
+            if partition is not None
         ]
         znodes = fetch_data(self._client, [self.owner_path(pair) for pair in pairs])
         return {pair: znode for pair, znode in zip(pairs, znodes) if isinstance(znode, Znode)}
@@ -182,7 +188,9 @@ class GroupZnodes:
         """The owner znodes that are of this session, watched."""
         session = self.session
         held = {
-            pair: znode.data.decode() for pair, znode in self.read_owners().items() if znode.ephemeral_owner == session
+            pair: znode.data.decode(errors="replace")
+            for pair, znode in self.read_owners().items()
+            if znode.ephemeral_owner == session
         }
         gone = self._watch(held)
         return {pair: thread for pair, thread in held.items() if pair not in gone}
@@ -252,12 +260,13 @@ class GroupZnodes:
         """Set each offset whose version is as known (None: create it). False: one was not; none was written then."""
         for topic in {topic for topic, _ in offsets}:
             if any(versions[pair] is None for pair in offsets if pair[0] == topic):
-                self._client.ensure_path(f"{self._base}/offsets/{topic}")
+                self._make_path(f"{self._base}/offsets/{topic}")
         transaction = self._transaction()
         for pair, offset in offsets.items():
             version = versions[pair]
             if version is None:
-                transaction.create(self.offset_path(pair), str(offset).encode())
+                path = self.offset_path(pair)
+                transaction.create(path, str(offset).encode(), acl=self._access_of(path))
             else:
                 transaction.set_data(self.offset_path(pair), str(offset).encode(), version)
         results = self._commit(transaction)
@@ -346,11 +355,12 @@ class GroupZnodes:
     def _creation(self, threads: Assignment) -> Any:
         """A transaction of owner znodes, under way."""
         for topic in {topic for topic, _ in threads} - self._parents:
-            self._client.ensure_path(f"{self._base}/owners/{topic}")
+            self._make_path(f"{self._base}/owners/{topic}")
             self._parents.add(topic)
         transaction = self._transaction()
         for pair, thread in threads.items():
-            transaction.create(self.owner_path(pair), thread.encode(), ephemeral=True)
+            path = self.owner_path(pair)
+            transaction.create(path, thread.encode(), acl=self._access_of(path), ephemeral=True)
         return transaction.commit_async()
 
     def _were_made(self, creation: Any) -> bool:
@@ -359,8 +369,20 @@ class GroupZnodes:
         for error in errors:
             if not isinstance(error, (NodeExistsError, RolledBackError, RuntimeInconsistency)):
                 self._parents.clear()
+                self._access.clear()
                 raise error
         return not errors
+
+    def _make_path(self, path: str) -> None:
+        """Each level that is missing, with the access list of the nearest znode above it."""
+        self._client.ensure_path(path, acl=inherited(self._client, f"{path}/any", self._timeout))
+
+    def _access_of(self, path: str) -> list[ACL]:
+        """That of the znode above, asked once: a claim of many partitions must not wait for as many answers."""
+        above = path.rpartition("/")[0]
+        if above not in self._access:
+            self._access[above] = inherited(self._client, path, self._timeout)
+        return self._access[above]
 
     def _watch_foreign(self, partitions: Iterable[TopicAndPartition]) -> None:
         """Their end comes as a change, so that the next try needs no polling."""

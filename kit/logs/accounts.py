@@ -12,6 +12,7 @@ from kit.errors import PartialRead
 from kit.logs.records import ZONE_STEP_S
 from kit.logs.telling import ACCOUNT
 from kit.rebalance_model import LogFile
+from kit.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Set
@@ -112,7 +113,9 @@ def verified(files: pl.DataFrame) -> str:
         "coordination and were not understood."
     ]
     problems = files.filter(pl.col("problem").is_not_null())
-    told += [f"{file} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()]
+    told += [
+        f"{visible(file)} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()
+    ]
     fatal = problems.filter(pl.col("problem").is_in(FATAL))
     if not fatal.is_empty():
         raise PartialRead(" ".join(told))

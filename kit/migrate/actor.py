@@ -9,6 +9,7 @@ from kit.cluster import Cluster
 from kit.errors import PlanError
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.plan import Plan
+from kit.migrate.recipes import refuse_altered
 from kit.migrate.step import Step
 from kit.migrate.values import Json
 
@@ -18,11 +19,13 @@ class Actor(Protocol):
 
     def check(self, step: Step) -> Checked: ...
 
-    def state(self, step: Step) -> StepState: ...
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState: ...
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]: ...
 
     def verify(self, step: Step) -> Verified: ...
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked: ...
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]: ...
 
@@ -41,20 +44,26 @@ class ClusterPerformer:
     def cluster_id(self) -> str:
         return self._cluster.cluster_id
 
+    def refuse_altered(self, plan: Plan) -> None:
+        refuse_altered(plan)
+
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return self._observe(plan)
 
     def check(self, step: Step) -> Checked:
         return self._actor(step).check(step)
 
-    def state(self, step: Step) -> StepState:
-        return self._actor(step).state(step)
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return self._actor(step).state(step, acted)
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         return self._actor(step).act(step, report)
 
     def verify(self, step: Step) -> Verified:
         return self._actor(step).verify(step)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return self._actor(step).check_back(step, acted)
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return self._actor(step).undo(step, acted, report)

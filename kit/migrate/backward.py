@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kit.errors import AuthenticationFailed, ConnectError, RunError
 from kit.migrate.journal import Entry
-from kit.migrate.performer import StepState
+from kit.migrate.performer import ActedRecord, StepState
 from kit.migrate.record import RunRecord
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
@@ -25,50 +25,62 @@ class Backward:
         self.step: Step | None = None
 
     def refuse_if_stuck(self) -> None:
-        """Raises:
-        RunError: a step that is done can't be undone; before anything is taken back, so that it isn't left halfway.
+        """Before anything is taken back, so that it isn't left halfway.
+
+        Raises:
+            RunError: a step that is done can't be undone, or somebody else was there since the newest was.
         """
+        performer, is_newest = self._place.performer, True
         for step in steps_to_undo(self._place.record):
-            if (
-                step.changes
-                and step.cannot_be_undone is not None
-                and self._place.performer.state(step) != StepState.NOT_DONE
-            ):
+            acted = self._place.record.acted(step)
+            if not _is_left(acted):
+                continue
+            if step.cannot_be_undone is not None and performer.state(step, acted) != StepState.NOT_DONE:
                 raise RunError(
                     f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}; nothing was taken back"
                 )
+            if is_newest and not (checked := performer.check_back(step, acted)).ok:
+                raise RunError(f"step {step.step_id!r} can't be undone now: {checked.sentence}; nothing was taken back")
+            is_newest = False
 
     def walk(self) -> None:
         """Raises:
         RunError: a step could not be taken back.
-        Stopped, LockLost: at the end of an item, or between steps.
+        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         for step in steps_to_undo(self._place.record):
             self.step = step
-            self._place.raise_if_halted()
+            self._place.raise_unless_permitted()
             self._undo(step)
         self._place.journal.move(RunState.UNDONE)
 
     def _undo(self, step: Step) -> None:
-        if not step.changes:
+        acted, performer = self._place.mark_cut_off(step), self._place.performer
+        if not _is_left(acted):
             self._place.journal.append(
                 Entry("step_undone", step.step_id, None, "ok", sentence="It had written nothing.")
             )
             return
-        state = self._place.performer.state(step)
+        state = performer.state(step, acted)
         if state == StepState.UNKNOWN:
             raise RunError("nobody can tell how far it came; undo again when the cluster can")
-        if state != StepState.NOT_DONE:
-            acted = self._place.mark_cut_off(step)
-            undo = self._place.performer.undo
-            self._place.carry_out(step, "undone", lambda report: undo(step, acted, report))
-        self._place.wait_for(step, lambda: self._is_back(step), "step_undone")
+        if state != StepState.NOT_DONE or acted.is_open:
+            checked = performer.check_back(step, acted)
+            if not checked.ok:
+                raise RunError(f"it can't be taken back now: {checked.sentence}")
+            self._place.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+        self._place.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
 
-    def _is_back(self, step: Step) -> tuple[bool, str, str | None]:
+    def _is_back(self, step: Step, acted: ActedRecord) -> tuple[bool, str, str | None]:
         try:
-            state = self._place.performer.state(step)
+            state = self._place.performer.state(step, acted)
         except AuthenticationFailed:
             raise
         except ConnectError as error:
             return False, f"it can't be asked now: {error}", None
         return state == StepState.NOT_DONE, f"The cluster says: {state}.", None
+
+
+def _is_left(acted: ActedRecord) -> bool:
+    """Whether the step wrote something, or may have, or may still."""
+    return bool(acted.written) or acted.is_open

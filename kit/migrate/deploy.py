@@ -60,6 +60,10 @@ class Deployer(Protocol):
         """
         ...
 
+    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
+        """Call off what was asked for and has not been seen."""
+        ...
+
 
 class Manual:
     """Tells the person what to do; the step waits until it is observed."""
@@ -75,6 +79,17 @@ class Manual:
         told = f"Now {stop}start one {swap.to_flavour} of group {swap.group}."
         tell(told)
         return told
+
+    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
+        _call_off(swap, tell)
+
+
+def _call_off(swap: Swap, tell: Callable[[str], None]) -> None:
+    stop = f"stop {swap.from_flavour} {swap.member} and " if swap.member else ""
+    tell(
+        f"Do not {stop}start one {swap.to_flavour} of group {swap.group} any more: that is called off. If it was begun,"
+        " tell nobody to undo it by hand; the run looks at what is there."
+    )
 
 
 class Command:
@@ -116,6 +131,10 @@ class Command:
         if done.returncode != 0:
             raise RunError(f"{command[0]} ended with exit code {done.returncode}: {output or 'it said nothing'}")
         return output
+
+    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
+        """The command itself has ended; what it set going elsewhere is for people to call off."""
+        _call_off(swap, tell)
 
 
 def deployer_of(profile: Profile) -> Deployer:

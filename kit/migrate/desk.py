@@ -21,6 +21,7 @@ from kit.migrate.dry_run import DryRun, dry_run
 from kit.migrate.event import Event
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish, plan_group
+from kit.migrate.kept import PLANS, PREFIX, plan_files, run_folder, there_is
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offset_performer import OffsetsPerformer
 from kit.migrate.offset_steps import STEP_KINDS
@@ -32,8 +33,6 @@ from kit.migrate.run import Run, start_run
 from kit.profile import Profile
 
 VALID_FOR = timedelta(hours=4)
-PLANS = "plans"
-PREFIX = 12
 
 
 class Desk:
@@ -92,13 +91,14 @@ class Desk:
         plans = [load_plan(path) for path in self.plan_files() if path.stem.startswith(begin[:PREFIX])]
         found = [plan for plan in plans if plan.digest.startswith(begin)]
         if len(found) != 1:
-            raise NotFound(f"{len(found)} plans in {self.runs / PLANS} begin with {named!r}")
+            known = [path.stem for path in reversed(self.plan_files())]
+            told = f"{len(found)} plans in {self.runs / PLANS} begin with {named!r}"
+            raise NotFound(told if found else f"{told}; {there_is('plan', known)}")
         return found[0]
 
     def plan_files(self) -> list[Path]:
         """Of the plans kept, the oldest first."""
-        files = [path for path in (self.runs / PLANS).glob("*.json") if not path.name.endswith(".approval.json")]
-        return sorted(files, key=lambda path: path.stat().st_mtime)
+        return plan_files(self.runs)
 
     def dry_run(self, plan: Plan) -> DryRun:
         """What a run would do, and what has changed since the plan was made; writes nothing."""
@@ -149,9 +149,7 @@ class Desk:
             NotFound: there is no such run.
             EvidenceError: its evidence was edited or can't be read.
         """
-        folder = self.runs / run_id
-        if not folder.is_dir():
-            raise NotFound(f"there is no run {run_id!r} in {self.runs}")
+        folder = run_folder(self.runs, run_id)
         return self._run(folder, load_run(folder).plan)
 
     def _run(self, folder: Path, plan: Plan) -> Run:
@@ -173,6 +171,12 @@ class Desk:
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
+
+    def backup_file(self, plan: Plan) -> Path:
+        """Where what a plan deletes is saved by default; its folder is made."""
+        file = self._file(plan.digest).with_suffix(".offsets.jsonl")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"

@@ -16,6 +16,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from kit.errors import EvidenceError
@@ -28,9 +29,10 @@ class Event:
     """One thing that happened.
 
     ``at`` is ISO 8601 in UTC by the operator's clock; ``monotonic_ms`` only goes forward, within one process.
-    ``state`` is the run's state after it. ``event``: ``planned``, ``approved``, ``opened`` (a process takes the run up;
-    versions in ``details``), ``moved`` (to ``state``), ``differs`` (an observation), ``checked``, ``acted`` and
-    ``undone`` (one item, with its ``outcome``), ``waiting``, ``verified``, ``step_undone``, ``stop_requested``,
+    ``state`` is the run's state after it. ``event``: ``planned``, ``approved``, ``opened`` (a process takes the run
+    up; versions in ``details``), ``moved`` (to ``state``), ``differs`` (an observation), ``checked``, ``attempted`` (a
+    write is about to be made: of one item, or of those that ``details`` names), ``acted`` and ``undone`` (one item,
+    with its ``outcome``), ``waiting``, ``verified``, ``step_undone``, ``stop_requested``,
     ``failed``, ``torn_line``, ``display_failed``, ``ended``. ``withheld`` names the columns that looked like a secret.
     """
 
@@ -69,6 +71,11 @@ class Chain:
     events: tuple[Event, ...]
     head: str
     torn: bytes
+
+
+def at(event: Event) -> datetime:
+    """When it happened, by the operator's clock."""
+    return datetime.fromisoformat(event.at.replace("Z", "+00:00"))
 
 
 def to_row(event: Event) -> dict[str, str | int | None]:

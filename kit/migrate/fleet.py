@@ -19,9 +19,9 @@ from kit.errors import InputError, NotFound, PlanError
 from kit.migrate.actor import Actor, ClusterPerformer
 from kit.migrate.checks import Finding, Rule, raise_if_unsafe
 from kit.migrate.observation import EXACT, IGNORED, Observation
-from kit.migrate.plan import STOP, UNDO, Plan
+from kit.migrate.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.migrate.step import Step
-from kit.migrate.toggle import SETTLE_S
+from kit.migrate.toggle import SETTLE_S, Toggle
 from kit.migrate.values import Json
 from kit.migrate.wave import BRAKE, WAVE, BrakeActor, WaveActor, brake_step, observe_groups, wave_step
 from kit.model import KAFKA, ZOOKEEPER
@@ -47,7 +47,7 @@ class FleetWish:
     ``wave`` groups at a time (0: all at once), ``pause_s`` between waves, in which the lag of the toggled groups may
     grow by ``lag_tolerance`` records and a read of the coordinators may take ``read_ms`` (None: five times as long as
     when the plan was made). ``stable_s``: for how long a group must have had the same members; ``each_s``: what a wave
-    may take until all its groups follow.
+    may take until all its groups follow; ``way_back_s``: for how long the run may be taken back without a new approval.
     """
 
     to: str
@@ -60,6 +60,7 @@ class FleetWish:
     read_ms: float | None = None
     each_s: float = SETTLE_S
     on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
 
     def __post_init__(self) -> None:
         if self.to not in READY:
@@ -96,7 +97,7 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.lit(STAGE))
         .when(pl.col("blocker").is_not_null())
         .then(pl.lit(BLOCKER))
-        .when(age_s < stable_s)
+        .when(pl.lit(stable_s > 0) & (age_s < stable_s))
         .then(pl.lit(MEMBERS))
     )
     why_not = (
@@ -104,6 +105,8 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
         .then(pl.format("its stage is {}", "stage"))
         .when(hindrance == BLOCKER)
         .then("blocker")
+        .when((hindrance == MEMBERS) & (age_s < 0))
+        .then(pl.format("its newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
         .when(hindrance == MEMBERS)
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
@@ -144,6 +147,7 @@ def plan_from(
         risks=(f"{len(rows) - len(groups)} of {len(rows)} groups are left as they are.",),
         overridden=overridden,
         on_failure=wish.on_failure,
+        way_back_s=wish.way_back_s,
     )
 
 
@@ -219,11 +223,15 @@ def _toggle(state: Mapping[str, Json] | None) -> Json:
     return {"mode": state["mode"], "version": state["mode_version"]} if state else {"mode": None, "version": None}
 
 
+def _toggles(chosen: pl.DataFrame) -> list[tuple[str, str | None, int | None]]:
+    return chosen.select("group_id", "mode", "mode_version").rows()
+
+
 def _steps(chosen: pl.DataFrame, waves: Sequence[Sequence[str]], wish: FleetWish, read_ms: float) -> list[Step]:
-    modes: dict[str, str | None] = dict(zip(chosen["group_id"], chosen["mode"]))
+    toggles = {group: Toggle(mode, version) for group, mode, version in _toggles(chosen)}
     steps: list[Step] = []
     for number, wave in enumerate(waves, start=1):
-        steps.append(wave_step(number, {group: modes[group] for group in wave}, wish.to, wish.each_s))
+        steps.append(wave_step(number, {group: toggles[group] for group in wave}, wish.to, wish.each_s))
         if number < len(waves) and wish.pause_s > 0:
             done = [group for before in waves[:number] for group in before]
             steps.append(brake_step(number, done, wish.pause_s, wish.lag_tolerance, read_ms))

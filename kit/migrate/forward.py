@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
-from kit.migrate.approval import refuse_unless_valid
 from kit.migrate.journal import Entry
 from kit.migrate.observation import IGNORED, Difference, Observation, differences
 from kit.migrate.performer import Outcome, StepState
@@ -29,7 +28,7 @@ class Forward:
         """Raises:
         StalePlan: what was observed has changed and nothing was written yet.
         RunError: a step failed, or observations changed in the midst of the run.
-        Stopped, LockLost, ApprovalError: at the end of an item, or between steps.
+        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         verified, begun = self._place.record.verified, self._place.record.begun
         has_begun = [step for step in self._plan.steps if step.step_id in begun]
@@ -74,7 +73,7 @@ class Forward:
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
-        self._pass()
+        self._place.raise_unless_permitted()
         self._place.journal.move(RunState.CHECKING, step.step_id)
         started = self._place.clock.monotonic()
         checked = self._place.performer.check(step)
@@ -86,7 +85,7 @@ class Forward:
             raise RunError(f"its precondition does not hold: {checked.sentence}")
 
     def _act(self, step: Step) -> None:
-        self._pass()
+        self._place.raise_unless_permitted()
         self._place.journal.move(RunState.ACTING, step.step_id, step.title)
         act = self._place.performer.act
         outcomes = self._place.carry_out(step, "acted", lambda report: act(step, report))
@@ -107,11 +106,6 @@ class Forward:
         except ConnectError as error:
             return False, f"it can't be asked now: {error}", None
         return verified.ok, verified.sentence, canonical(verified.evidence)
-
-    def _pass(self) -> None:
-        """The gate before anything that leads to a write."""
-        self._place.raise_if_halted()
-        refuse_unless_valid(self._place.record.approvals[-1], self._plan, self._place.clock.now())
 
 
 def told_differences(found: Sequence[Difference]) -> str:

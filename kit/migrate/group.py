@@ -9,7 +9,7 @@ of members that would read the same partitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -20,10 +20,11 @@ from kit.migrate.actor import Actor, ClusterPerformer
 from kit.migrate.checks import raise_if_unsafe, warnings
 from kit.migrate.deploy import Deployer
 from kit.migrate.group_rules import Limits, findings, flavours_of
+from kit.migrate.movement import n_committed, seconds_between
 from kit.migrate.observation import IGNORED, MAY_GROW, Observation
-from kit.migrate.plan import STOP, Plan
+from kit.migrate.plan import STOP, WAY_BACK_S, Plan
 from kit.migrate.replace import KIND as REPLACE
-from kit.migrate.replace import ReplaceActor, replace_step
+from kit.migrate.replace import QUIET_S, ReplaceActor, replace_step
 from kit.migrate.soak import KIND as SOAK
 from kit.migrate.soak import SoakActor, soak_step
 from kit.migrate.standing import FLAVOURS, KC, MEZKCC, OZKCC, Standing, look, named
@@ -35,6 +36,8 @@ from kit.model import KAFKA, ZOOKEEPER
 
 KIND = "group migration"
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
+COMMIT_EVERY_S = {MEZKCC: 60.0, KC: 5.0}
+"""auto.commit.interval.ms where nobody sets it: of old consumers, and so of migration-enabled ones; of Kafka's."""
 DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted tail, which the next one reads again."
 
 
@@ -43,7 +46,10 @@ class Wish:
     """Where a group is to go. ``canary`` members go ahead, watched for ``soak_s``; ``members`` go first of all.
 
     ``lag_tolerance`` is in records; ``stable_s`` how long the group must have had the same members; ``each_s`` what one
-    replacement may take. ``look_s`` is how long the group is looked at before the plan is made: its lag and its members
+    replacement may take. ``way_back_s``: for how long the run may be taken back without a new approval; ``quiet_s``:
+    how long nothing may change after a replacement was called off.
+
+    ``look_s`` is how long the group is looked at before the plan is made: its lag and its members
     must not move meanwhile.
     """
 
@@ -57,14 +63,18 @@ class Wish:
     look_s: float = 5.0
     members: tuple[str, ...] = ()
     on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
+    quiet_s: float = QUIET_S
 
     def __post_init__(self) -> None:
         if self.to_stage not in PATH:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {self.canary} members can't be watched")
-        if min(self.soak_s, self.stable_s, self.look_s, self.lag_tolerance) < 0 or self.each_s <= 0:
-            raise InputError("soak_s, stable_s, look_s and lag_tolerance can't be negative, and each_s must be above 0")
+        if min(self.soak_s, self.stable_s, self.look_s, self.lag_tolerance, self.quiet_s) < 0 or self.each_s <= 0:
+            raise InputError(
+                "soak_s, stable_s, look_s, quiet_s and lag_tolerance can't be negative, and each_s must be above 0"
+            )
 
 
 def plan_group(cluster: Cluster, deployer: Deployer, wish: Wish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
@@ -113,9 +123,10 @@ def plan_from(
             "stable_s": wish.stable_s,
             "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
         },
-        risks=(*warnings(found), DUPLICATES, *_risks(steps)),
+        risks=(*warnings(found), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
         overridden=overridden,
         on_failure=wish.on_failure,
+        way_back_s=wish.way_back_s,
     )
 
 
@@ -175,27 +186,52 @@ def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
     here, there = PATH.index(now.stage), PATH.index(wish.to_stage)
     forward = there > here
     passed = PATH[here : there + 1] if forward else tuple(reversed(PATH[there : here + 1]))
-    counts, mode, steps = now.counts, now.mode, list[Step]()
+    counts, steps, replaced = now.counts, list[Step](), list[str]()
     total = len(now.members)
     for last, stage in pairwise(passed):
         number = f"{len(steps) + 1:02d}"
         if {last, stage} == {"all MEZKCC", "Kafka coordination"}:
             after = KAFKA if stage == "Kafka coordination" else ZOOKEEPER
-            steps.append(toggle_step(f"{number}-toggle-{after}", wish.group_id, mode, after))
-            mode = after
+            toggle = (now.mode, now.mode_version)  # The path passes the toggle once.
+            steps.append(toggle_step(f"{number}-toggle-{after}", wish.group_id, *toggle, after))
             continue
         wanted = _counts(stage, total, wish.canary)
         if wanted == counts:
             continue
         name = f"{number}-replace-{stage.lower().replace(' ', '-')}"
         needed = _needed_mode(counts, wanted)
-        steps.append(replace_step(name, wish.group_id, counts, wanted, needed, deployer, wish.members, wish.each_s))
+        leaving = next(flavour for flavour in counts if counts[flavour] > wanted.get(flavour, 0))
+        coming = next(flavour for flavour in wanted if wanted[flavour] > counts.get(flavour, 0))
+        instruction = deployer.instruction(wish.group_id, leaving, coming)
+        whom = _whom(now, wish, leaving, replaced)[: wanted[coming] - counts.get(coming, 0)]
+        replaced += whom
+        steps.append(
+            replace_step(
+                name,
+                wish.group_id,
+                counts,
+                wanted,
+                needed,
+                instruction,
+                deployer.needs_person,
+                whom,
+                wish.each_s,
+                wish.quiet_s,
+            )
+        )
         counts = wanted
         if stage.startswith("canary") and forward and wish.soak_s > 0:
             flavour = flavours_of(stage)[-1]
             name = f"{len(steps) + 1:02d}-soak-{flavour.lower()}"
             steps.append(soak_step(name, wish.group_id, flavour, wish.soak_s, wish.lag_tolerance))
     return steps
+
+
+def _whom(now: Standing, wish: Wish, flavour: str, replaced: Sequence[str]) -> list[str]:
+    """Of the members that are there now those still to be replaced, in order: those wished for, then the oldest."""
+    left = [member for member in now.members if member.flavour == flavour and member.member_id not in replaced]
+    aged = sorted(left, key=lambda it: (it.since is None, it.since, it.member_id))
+    return [member.member_id for member in sorted(aged, key=lambda it: it.member_id not in wish.members)]
 
 
 def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
@@ -224,3 +260,17 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
     if any(step.kind == TOGGLE for step in steps):
         risks.append("While the toggle is followed each partition stands still for a moment, mostly under a second.")
     return tuple(risks)
+
+
+def _short_soaks(steps: Sequence[Step], before: Standing, now: Standing) -> Iterator[str]:
+    """No store tells how often members commit; what was seen in the look is said."""
+    moved, lagging = n_committed(before, now)
+    for step in steps:
+        flavour, soak_s = str(step.parameters.get("flavour")), step.parameters.get("soak_s")
+        if step.kind == SOAK and isinstance(soak_s, int | float) and soak_s < COMMIT_EVERY_S[flavour]:
+            yield (
+                f"The soak of {soak_s:g} s may be shorter than the {flavour}s' commit interval"
+                f" ({COMMIT_EVERY_S[flavour]:g} s unless they set another): then it fails for want of commits."
+                f" In {seconds_between(before, now):.0f} s of looking offsets of {moved} partitions moved;"
+                f" {lagging} had records left."
+            )

@@ -21,15 +21,17 @@ from kit.errors import EvidenceError, InputError
 from kit.migrate.approval import Approval, save_approval
 from kit.migrate.clock import Clock
 from kit.migrate.event import Event, link, parse_chain, shown, to_line
-from kit.migrate.files import sync_folder
+from kit.migrate.files import sync_folder, write_whole
 from kit.migrate.performer import ItemOutcome
 from kit.migrate.plan import Plan, save_plan
 from kit.migrate.states import RunState, moved
-from kit.migrate.values import canonical, parse_json, secrets_in
+from kit.migrate.values import canonical, parse_json, readable, secrets_in
 
 PLAN = "plan.json"
 APPROVAL = "approval.json"
 EVENTS = "events.jsonl"
+STOP = "stop.json"
+"""There while another process asks the run to stop."""
 _WITHHELD = "withheld: it looks like a secret"
 _HIDDEN = "."
 """Before the name of a folder in the making."""
@@ -222,6 +224,24 @@ class Journal:
                 self.append(Entry("display_failed", error=f"{type(error).__name__}: {error}"))
 
 
+def request_stop(folder: Path, who: str, at: datetime) -> None:
+    """Ask the process that carries this run out, whichever it is, to stop after what is being written."""
+    write_whole(folder / STOP, readable({"by": who, "at": at.isoformat()}))
+
+
+def taken_request(folder: Path) -> tuple[str, datetime] | None:
+    """Who asked for a stop, and when; it is heard once."""
+    path = folder / STOP
+    try:
+        asked: Any = parse_json(path.read_text(encoding="utf-8"))
+        path.unlink()
+        return str(asked["by"]), datetime.fromisoformat(asked["at"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"somebody (by {path}, which can't be read)", datetime.now(UTC)
+
+
 def of_item(event: str, step_id: str, outcome: ItemOutcome) -> Entry:
     return Entry(
         event,
@@ -231,6 +251,7 @@ def of_item(event: str, step_id: str, outcome: ItemOutcome) -> Entry:
         before=canonical(outcome.before),
         after=canonical(outcome.after),
         error=outcome.error,
+        details=None if outcome.details is None else canonical(outcome.details),
     )
 
 

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from platform import node
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import ZnodeStat
+from kazoo.security import ACL
 
 from kit.cluster import Cluster
-from kit.errors import ConnectError, LockLost, TargetBusy
+from kit.errors import ConnectError, LockLost, OfframpError, TargetBusy
+from kit.read.access import inherited
+from kit.read.paths import CONSUMERS
 
-LOCKS = "/offramp/locks"
+OFFRAMP = "/offramp"
 """Outside ``/consumers``: no consumer lists or watches it."""
+LOCKS = f"{OFFRAMP}/locks"
+RUNS = f"{OFFRAMP}/runs"
+"""Which run was the last that changed a group: it tells an older run that its way back is over."""
 ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
+_CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
+"""By client, that is by session: the locks that some run of this process has or is taking. A lock of this session that
+nobody has is the rest of a creation whose answer was lost."""
+_CLAIMING = threading.Lock()
+
+
+def escaped(target: str) -> str:
+    """A group's name as a znode's: one of each, whatever Kafka took for a name."""
+    name = quote(target, safe="")
+    return {"": "%", ".": "%2E", "..": "%2E%2E"}.get(name, name)
 
 
 class ZookeeperLock:
@@ -33,7 +53,7 @@ class ZookeeperLock:
             raise ConnectError(f"cluster {cluster.name!r} has no zookeeper_connect: a run needs ZooKeeper for its lock")
         self._client: KazooClient = cluster.zookeeper
         self._silences = (KazooException, self._client.handler.timeout_exception)
-        self._held: dict[str, int] = {}
+        self._held: dict[str, int | None] = {}
         # As long as no lock of anybody came or went, ours are there: one request tells, of a thousand groups too.
         self._children: tuple[int, int] | None = None
 
@@ -43,12 +63,14 @@ class ZookeeperLock:
         Raises:
             TargetBusy: another run has one of them; which, on which host, since when.
             ConnectError: ZooKeeper does not answer.
+            AuthenticationFailed: nobody can tell who else may touch such a lock.
         """
-        holder = {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        holder = json.dumps(_holder_of(run_id)).encode()
         try:
-            for target in sorted(targets):
-                self._take(target, json.dumps(holder).encode())
-        except TargetBusy:
+            acl = self._access_list()
+            for target in sorted(set(targets)):
+                self._take(target, holder, acl)
+        except OfframpError:
             self.release()
             raise
         except self._silences as error:
@@ -60,6 +82,7 @@ class ZookeeperLock:
         LockLost: the session that took the lock is over, or somebody deleted a lock.
         """
         try:
+            self._client.sync_async(LOCKS)  # What follows is then read as the leader has it.
             parent = self._stat(LOCKS)
             children = (parent.cversion, parent.pzxid) if parent is not None else None
             if children is None or children != self._children:
@@ -74,6 +97,41 @@ class ZookeeperLock:
             if stat is None or stat.ephemeralOwner != session:
                 raise LockLost(f"the lock {path} is gone: the ZooKeeper session ended, or somebody deleted it")
 
+    def mark(self, targets: Sequence[str], run_id: str) -> None:
+        """Leave the run's id under ``/offramp/runs``, for whoever comes after the lock is gone.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+            AuthenticationFailed: nobody can tell who else may touch such a mark.
+        """
+        word, paths = json.dumps(_holder_of(run_id)).encode(), [f"{RUNS}/{escaped(target)}" for target in targets]
+        try:
+            missing = self._absent({path: self._client.set_async(path, word) for path in paths})
+            if missing:
+                acl = self._access_list()
+                self._client.ensure_path_async(RUNS, acl=acl).get(timeout=ANSWER_S)
+                for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
+                    made.get(timeout=ANSWER_S)
+        except self._silences as error:
+            raise ConnectError(f"the run can't be marked under {RUNS}: ZooKeeper says {error!r}") from error
+
+    def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
+        """Of these targets those that a later run changed, and which run.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+        """
+        self._client.sync_async(RUNS)
+        asked = {target: self._client.get_async(f"{RUNS}/{escaped(target)}") for target in targets}
+        found: dict[str, str] = {}
+        try:
+            for target, answer in asked.items():
+                with suppress(NoNodeError):
+                    found[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
+        except self._silences as error:
+            raise ConnectError(f"{RUNS} can't be read: ZooKeeper says {error!r}") from error
+        return {target: other for target, other in found.items() if other != run_id}
+
     def release(self) -> None:
         """Each lock that is still this session's.
 
@@ -87,22 +145,86 @@ class ZookeeperLock:
                     self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
             except self._silences:
                 self._client.delete_async(path)
+            self._unclaim(path)
         self._held, self._children = {}, None
 
-    def _take(self, target: str, holder: bytes) -> None:
-        path = f"{LOCKS}/{quote(target, safe='')}"
+    def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
+        """Those paths that are not there."""
+        absent = []
+        for path, answer in asked.items():
+            try:
+                answer.get(timeout=ANSWER_S)
+            except NoNodeError:
+                absent.append(path)
+        return absent
+
+    def _take(self, target: str, holder: bytes, acl: list[ACL]) -> None:
+        path = f"{LOCKS}/{escaped(target)}"
+        if not self._claim(path):
+            raise TargetBusy(f"group {target} is being worked on in this very session: {self._holder(path)}")
         try:
-            self._client.create_async(path, holder, ephemeral=True, makepath=True).get(timeout=ANSWER_S)
+            self._create(path, holder, acl)
+            self._held[path] = self._session
         except NodeExistsError:
             raise TargetBusy(f"group {target} is being worked on: {self._holder(path)}") from None
-        self._held[path] = self._client.client_id[0]
+        finally:
+            if path not in self._held:
+                self._unclaim(path)
+
+    def _create(self, path: str, holder: bytes, acl: list[ACL]) -> None:
+        """Make the znode; one of this session that no run has claimed is there by a creation whose answer was lost."""
+        try:
+            self._client.create_async(path, holder, acl=acl, ephemeral=True, makepath=True).get(timeout=ANSWER_S)
+        except self._silences:
+            stat = self._stat(path)
+            if stat is None or stat.ephemeralOwner != self._session:
+                raise
+            self._client.set_async(path, holder).get(timeout=ANSWER_S)
+
+    def _access_list(self) -> list[ACL]:
+        """Who may write groups may lock them: the first lock of a cluster gets the list of ``/consumers``."""
+        above = LOCKS if self._stat(OFFRAMP) is not None else CONSUMERS
+        return inherited(self._client, f"{above}/any", ANSWER_S)
+
+    def _claim(self, path: str) -> bool:
+        with _CLAIMING:
+            claimed = _CLAIMED.setdefault(self._client, set())
+            is_free = path not in claimed
+            claimed.add(path)
+        return is_free
+
+    def _unclaim(self, path: str) -> None:
+        with _CLAIMING:
+            _CLAIMED.setdefault(self._client, set()).discard(path)
+
+    @property
+    def _session(self) -> int | None:
+        """None: there is none now, so no znode is of it."""
+        return self._client.client_id[0] if self._client.client_id else None
 
     def _stat(self, path: str) -> ZnodeStat | None:
         return self._client.exists_async(path).get(timeout=ANSWER_S)
 
     def _holder(self, path: str) -> str:
+        """Who has it, as far as the znode says so: anybody may have written anything there."""
         try:
-            told = json.loads(self._client.get_async(path).get(timeout=ANSWER_S)[0])
+            data = self._client.get_async(path).get(timeout=ANSWER_S)[0] or b""
+        except self._silences as error:
+            return f"{path} can't be read: {error!r}"
+        try:
+            told = json.loads(data)
             return f"run {told['run_id']} on {told['host']} since {told['since']}"
-        except (NoNodeError, ValueError, KeyError):
-            return f"{path} says no more"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return f"{path} holds {data[:80]!r}, which offramp did not write"
+
+
+def _holder_of(run_id: str) -> dict[str, str]:
+    return {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+
+
+def _run_of(data: bytes | None) -> str:
+    """The run that a mark names; one of another shape is somebody's, and not ours."""
+    try:
+        return str(json.loads(data or b"")["run_id"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"(unreadable: {(data or b'')[:80]!r})"

@@ -22,7 +22,7 @@ _CHANGES: dict[str, Any] = {
     "reason": pl.String,
 }
 _LOGS: dict[str, Any] = {"topic": pl.String, "partition": pl.Int32, "log_start": pl.Int64, "log_end": pl.Int64}
-FIRST, BACKWARDS, FORWARDS = "first", "backwards", "forwards"
+FIRST, BACKWARDS, FORWARDS, DELETED = "first", "backwards", "forwards", "deleted"
 
 
 def offset_changes(plan: Plan) -> pl.DataFrame:
@@ -39,7 +39,7 @@ def offset_changes(plan: Plan) -> pl.DataFrame:
 
 
 def offset_directions(plan: Plan | None) -> pl.DataFrame:
-    """The same with ``direction`` (first, backwards, forwards) and ``log_start``, ``log_end`` as they were planned.
+    """The same with ``direction`` (first, backwards, forwards, deleted), ``log_start`` and ``log_end`` as planned.
 
     What goes backwards comes first, then what becomes something else than was wanted.
     """
@@ -48,6 +48,8 @@ def offset_directions(plan: Plan | None) -> pl.DataFrame:
     direction = (
         pl.when(pl.col("before").is_null())
         .then(pl.lit(FIRST))
+        .when(pl.col("after").is_null())
+        .then(pl.lit(DELETED))
         .when(pl.col("after") < pl.col("before"))
         .then(pl.lit(BACKWARDS))
         .otherwise(pl.lit(FORWARDS))

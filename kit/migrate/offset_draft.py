@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from kit.migrate.offset_resets import bounds
 from kit.migrate.offset_rules import (
     NEVER_BACKWARDS,
     backwards_finding,
+    kept_finding,
     log_finding,
     member_findings,
     other_store_of,
@@ -25,7 +26,7 @@ from kit.migrate.offset_rules import (
 )
 from kit.migrate.offset_selection import Key, Place
 from kit.migrate.offset_steps import offset_steps
-from kit.migrate.offset_zookeeper import missing_of, parents_of
+from kit.migrate.offset_zookeeper import missing_of, parents_of, why_no_znode
 from kit.migrate.plan import STOP, Plan
 from kit.migrate.step import Step
 from kit.migrate.values import Json
@@ -103,9 +104,30 @@ class Draft:
         if wish.before.error is not None:
             self._unreadable[wish.key] = wish.before.error
             return
+        if self._is_impossible(wish.key):
+            return
         within = self.within(wish.key)
         if within is not None:
             self._moves.append(clamp(wish, *within))
+
+    def delete(self, key: Key) -> None:
+        """Nothing shall be there; of an offset that can't be read it is remembered that this can't be."""
+        before = self.before(key)
+        if before.error is not None:
+            self._unreadable[key] = before.error
+        elif not self._is_impossible(key):
+            self._moves.append(Move(Wish(key, before, None), None))
+
+    def _is_impossible(self, key: Key) -> bool:
+        """Whether this store can hold no offset of such a group: then it is left out, and the others go on."""
+        if not key[0]:
+            why: str | None = "a group without a name can't be written"
+        else:
+            found = why_no_znode(key[0]) if self.store == ZOOKEEPER else None
+            why = found and f"its group can't have offsets in ZooKeeper: a znode's name {found}"
+        if why:
+            self.leave_out(key, why)
+        return bool(why)
 
     def within(self, key: Key) -> tuple[int, int] | None:
         """Start and end of its log. None: there is none, so it is left out, or they are unknown, so a rule blocks."""
@@ -123,7 +145,7 @@ class Draft:
     def plan(self) -> Plan:
         """Raises:
         NothingToDo, UnsafePlan: see the rules.
-        InputError: a group can't have offsets in that store, or committed metadata looks like a secret.
+        InputError: committed metadata looks like a secret.
         """
         moves = self._changes()
         targets = sorted({move.key[0] for move in moves})
@@ -131,8 +153,8 @@ class Draft:
         overridden = raise_if_unsafe(findings, self.options.overridden)
         if not moves:
             left = f"; left out: {self._told_left_out()}" if self._left_out else ""
-            raise NothingToDo(f"{self.kind}: every offset is as wanted already{left}")
-        self._refuse_impossible_names(targets)
+            why = "every offset is as wanted already" if self._moves else "no offset is left to be written"
+            raise NothingToDo(f"{self.kind}: {why}{left}")
         observed = group_observations(self.stores, (self.store, targets), self._sources(targets))
         observed |= log_observations(self.logs, (move.key[1:] for move in moves))
         return Plan(
@@ -142,7 +164,7 @@ class Draft:
             made_by=self.options.made_by,
             made_at=self.options.now,
             observed=observed,
-            steps=self._steps(moves, targets, observed),
+            steps=self._steps(moves, targets),
             parameters={**self.parameters, "store": self.store, **self._left()},
             risks=(*warnings(findings), *self._risks(moves)),
             overridden=overridden,
@@ -167,11 +189,20 @@ class Draft:
             backwards_finding(moves),
             unreadable_finding(self._unreadable),
             log_finding(self._unknown_logs),
+            self._kept_elsewhere(moves),
         ]
         sources = self._sources(targets)
         if sources is not None:
             findings.append(source_finding({each: self.stores.group(sources[0], each) for each in sources[1]}))
         return findings
+
+    def _kept_elsewhere(self, moves: Sequence[Move]) -> Finding:
+        """What a topic that was deleted had needs no keeping."""
+        other = other_store_of(self.store)
+        deleted = {move.key: move.before or 0 for move in moves if move.after is None and move.key[1:] in self.logs}
+        held = {key: self.stores.group(other, key[0]).offsets.get(key[1:], NOTHING).offset for key in deleted}
+        lost = {key: held[key] for key, offset in deleted.items() if (held[key] or 0) < offset or held[key] is None}
+        return kept_finding(deleted, lost, other)
 
     def _sources(self, targets: Iterable[str]) -> tuple[str, list[str]] | None:
         """The groups that are read for these targets."""
@@ -181,7 +212,7 @@ class Draft:
         wanted = set(targets)
         return store, [read for read, written in groups.items() if written in wanted]
 
-    def _steps(self, moves: Sequence[Move], targets: Iterable[str], observed: Collection[str]) -> tuple[Step, ...]:
+    def _steps(self, moves: Sequence[Move], targets: Iterable[str]) -> tuple[Step, ...]:
         missing: list[str] = []
         if self.store == ZOOKEEPER:
             created = [move.key for move in moves if move.wish.before.version is None]
@@ -192,13 +223,7 @@ class Draft:
             can_delete=self.store == ZOOKEEPER or KafkaWriter(self.cluster.link).can_delete,
             missing_parents=frozenset(missing),
             new_groups={each for each in targets if self.stores.group(KAFKA, each).state == "Dead"},
-            observed=observed,
         )
-
-    def _refuse_impossible_names(self, targets: Iterable[str]) -> None:
-        for group_id in targets if self.store == ZOOKEEPER else ():
-            if "/" in group_id or group_id in (".", ".."):
-                raise InputError(f"group {group_id!r} can't have offsets in ZooKeeper: its name is no name of a znode")
 
     def _risks(self, moves: Sequence[Move]) -> list[str]:
         noted = [move for move in moves if move.reason]

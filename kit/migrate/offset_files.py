@@ -3,6 +3,9 @@
 A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV file (``.csv``) with the same object after
 ``# ``. Its ``digest`` is over the rows, so what was edited is noticed. Each row has ``group_id``, ``topic``,
 ``partition`` and ``offset``, and may have ``metadata`` and ``leader_epoch``.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it in CSV, and so has one that begins with
+an apostrophe (since format 2).
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from kit.migrate.files import write_whole
 from kit.migrate.offset_moves import Stored, item_of
 from kit.migrate.offset_selection import Key
 from kit.migrate.values import Json, canonical, digest_of, parse_json
+from kit.numbers import INT32_MAX, INT64_MAX, offset_in
 
-KIND, FORMAT = "offramp offsets", 1
+KIND, FORMAT = "offramp offsets", 2
 COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch")
 _REQUIRED = COLUMNS[:4]
-_LARGEST = {"partition": 2**31 - 1, "offset": 2**63 - 1, "leader_epoch": 2**31 - 1}
+_LARGEST = {"partition": INT32_MAX, "offset": INT64_MAX, "leader_epoch": INT32_MAX}
 _MARK = "# "
+_APOSTROPHE, _FORMULA_BEGINS = "'", "=+-@\t\r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, ed
             f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the numbers mean other"
             " records there; import it with other_cluster only if the logs are the same"
         )
-    parsed = _parse_csv(path, body) if _is_csv(path) else _parse_lines(path, body)
+    parsed = _parse_csv(path, body, header["format"] > 1) if _is_csv(path) else _parse_lines(path, body)
     rows = [(number, _checked(path, number, row)) for number, row in parsed]
     if digest_of(tuple(row for _, row in rows)) != header["digest"] and not edited:
         raise InputError(f"{path} was edited after it was written; import it with edited only if you know by whom")
@@ -97,8 +102,14 @@ def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow({name: _guarded(value) if isinstance(value, str) else value for name, value in row.items()})
     return text.getvalue()
+
+
+def _guarded(text: str) -> str:
+    """As a cell that no spreadsheet carries out: its writer is whoever named a group."""
+    return _APOSTROPHE + text if text[:1] in (*_FORMULA_BEGINS, _APOSTROPHE) else text
 
 
 def _is_csv(path: Path) -> bool:
@@ -120,12 +131,12 @@ def _split(path: Path) -> tuple[str, str]:
 def _header(path: Path, first: str) -> Mapping[str, Any]:
     try:
         header = parse_json(first.removeprefix(_MARK) if _is_csv(path) else first)
-    except ValueError:
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("kind") != KIND or not {"cluster_id", "digest"} <= header.keys():
         raise InputError(f"{path} is no file of offsets: its first line is no header of an export: {first[:80]!r}")
-    if header.get("format") != FORMAT:
-        raise InputError(f"{path} is of format {header.get('format')!r}; this version knows format {FORMAT}")
+    if header.get("format") not in range(1, FORMAT + 1):
+        raise InputError(f"{path} is of format {header.get('format')!r}; this version knows formats 1 to {FORMAT}")
     return header
 
 
@@ -133,28 +144,37 @@ def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(body.removesuffix("\n").split("\n") if body else (), 2):
         try:
             row = parse_json(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: {error}") from error
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: {line[:80]!r} is no row")
         yield number, row
 
 
-def _parse_csv(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_csv(path: Path, body: str, is_guarded: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.DictReader(io.StringIO(body, newline=""))
-    if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
-        raise InputError(f"{path}, line 2: the columns are {reader.fieldnames}; it needs {', '.join(_REQUIRED)}")
-    for row in reader:
-        if None in row or None in row.values():
-            raise InputError(f"{path}, line {reader.line_num + 1}: it has another number of fields than the columns")
-        numbers = {name: _number(text) for name, text in row.items() if name in _LARGEST and text}
-        texts = {name: text for name, text in row.items() if name not in _LARGEST and text}
-        yield reader.line_num + 1, texts | numbers
+    try:
+        if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
+            raise InputError(f"{path}, line 2: the columns are {reader.fieldnames}; it needs {', '.join(_REQUIRED)}")
+        for row in reader:
+            yield reader.line_num + 1, _csv_row(path, reader.line_num + 1, row, is_guarded)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num + 1}: {error}") from error
+
+
+def _csv_row(path: Path, number: int, row: Mapping[str, str], is_guarded: bool) -> dict[str, Any]:
+    """An empty field is none, but for the group's name, which may be empty."""
+    if None in row or None in row.values():
+        raise InputError(f"{path}, line {number}: it has another number of fields than the columns")
+    numbers = {name: _number(text) for name, text in row.items() if name in _LARGEST and text}
+    texts = {name: text for name, text in row.items() if name not in _LARGEST and (text or name == "group_id")}
+    if is_guarded:
+        texts = {name: text.removeprefix(_APOSTROPHE) for name, text in texts.items()}
+    return texts | numbers
 
 
 def _number(text: str) -> int | str:
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdecimal() else text
+    return text if offset_in(text.removeprefix("-")) is None else int(text)
 
 
 def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]:
@@ -166,7 +186,9 @@ def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]
         if value is None and name not in _REQUIRED:
             continue
         largest = _LARGEST.get(name)
-        is_right = isinstance(value, str) and value != "" if largest is None else _is_within(value, largest)
+        is_right = isinstance(value, str) and (value or name == "group_id")
+        if largest is not None:
+            is_right = _is_within(value, largest)
         if not is_right:
             kind = "text" if largest is None else f"a whole number from 0 to {largest}"
             raise InputError(f"{where}: {name} is {value!r}; it has to be {kind}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kit.errors import InputError
 from kit.migrate.offset_selection import Key
 
 
@@ -29,18 +31,20 @@ class Stored:
 
 
 NOTHING = Stored()
+_ITEM = re.compile(r"(?P<group_id>.*)/(?P<topic>[^/]+)-(?P<partition>0|[1-9][0-9]{0,9})", re.DOTALL)
+_LARGEST_PARTITION = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
     """Where an offset shall be, before it is clamped; ``note`` says what isn't plain about it.
 
-    ``metadata`` and ``leader_epoch`` go with it to Kafka.
+    ``wanted`` None: nowhere, it is deleted. ``metadata`` and ``leader_epoch`` go with it to Kafka.
     """
 
     key: Key
     before: Stored
-    wanted: int
+    wanted: int | None
     note: str | None = None
     metadata: str | None = None
     leader_epoch: int | None = None
@@ -51,7 +55,7 @@ class Move:
     """One partition's offset, ``before`` → ``after``; ``reason`` where that isn't what was wanted."""
 
     wish: Wish
-    after: int
+    after: int | None
     reason: str | None = None
 
     @property
@@ -72,8 +76,8 @@ class Move:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether records that count as read would be read again."""
-        return self.before is not None and self.after < self.before
+        """Whether records that count as read would be read again. Of what is deleted another rule asks that."""
+        return self.before is not None and self.after is not None and self.after < self.before
 
     @property
     def leader_epoch(self) -> int | None:
@@ -83,6 +87,8 @@ class Move:
 
 def clamp(wish: Wish, log_start: int, log_end: int) -> Move:
     """The move to where ``wish`` wants, at least to the log's start and at most to its end (the high watermark)."""
+    if wish.wanted is None:
+        return Move(wish, None)
     after = min(max(wish.wanted, log_start), log_end)
     reasons = [wish.note] if wish.note else []
     if after > wish.wanted:
@@ -99,10 +105,15 @@ def item_of(key: Key) -> str:
 
 
 def parse_item(item: str) -> Key:
-    """The inverse of :func:`item_of`: a topic's name holds no slash, a partition no dash."""
-    group_id, _, place = item.rpartition("/")
-    topic, _, partition = place.rpartition("-")
-    return group_id, topic, int(partition)
+    """The inverse of :func:`item_of`, whatever a group is called: no topic's name holds a slash, no partition a dash.
+
+    Raises:
+        InputError: it is no item, or another spelling of one.
+    """
+    found = _ITEM.fullmatch(item)
+    if found is None or int(found["partition"]) > _LARGEST_PARTITION:
+        raise InputError(f"{item!r} is not a group, a slash, a topic, a dash and a partition")
+    return found["group_id"], found["topic"], int(found["partition"])
 
 
 def told(items: Iterable[str], shown: int = 3) -> str:

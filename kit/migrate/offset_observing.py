@@ -21,7 +21,16 @@ from kit.migrate.offset_reading import (
     fetch_zookeeper,
 )
 from kit.migrate.offset_selection import Place
-from kit.migrate.offset_steps import GROUP, LEADER_EPOCHS, METADATA, OFFSET_PARTS, OFFSETS, VERSIONS, observed_name
+from kit.migrate.offset_steps import (
+    GROUP,
+    LEADER_EPOCHS,
+    METADATA,
+    OFFSET_PARTS,
+    OFFSETS,
+    PARTS_OF_STORE,
+    VERSIONS,
+    observed_name,
+)
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER, LogOffset
 
@@ -51,7 +60,8 @@ def group_observations(
             observed[observed_name(store, GROUP, group_id)] = Observation(_group(store, group), members)
             for part in OFFSET_PARTS:
                 value = _part(part, group.offsets)
-                if value or (part == OFFSETS and tolerance != IGNORED):
+                is_moved = is_written and written[0] == store and part in PARTS_OF_STORE[store]
+                if value or is_moved or (part == OFFSETS and tolerance != IGNORED):
                     observed[observed_name(store, part, group_id)] = Observation(value, _of_part(part, tolerance))
     return observed
 

@@ -25,10 +25,11 @@ from kit.migrate.offset_reading import (
 )
 from kit.migrate.offset_rules import why_busy
 from kit.migrate.offset_selection import Key
-from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, groups_of, store_of
+from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
 from kit.migrate.offset_zookeeper import ZookeeperWriter
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.plan import Plan
+from kit.migrate.recipes import refuse_altered
 from kit.migrate.step import Step
 from kit.migrate.values import Json
 from kit.model import KAFKA
@@ -38,7 +39,6 @@ from kit.read.link import DEADLINE_S
 KEYS_PER_BATCH = 5_000
 """Written, read back and reported at a time; a stop waits for no more than one batch."""
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
-_NEVER_WRITTEN = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNCHANGED}
 
 
 class Writer(Protocol):
@@ -62,7 +62,6 @@ class OffsetsActor:
     def __init__(self, cluster: Cluster, deadline_s: float = DEADLINE_S) -> None:
         self._cluster, self._deadline_s = cluster, deadline_s
         self._kafka = KafkaWriter(cluster.link, deadline_s)  # Remembers who coordinates what.
-        self._foreign: dict[str, set[Key]] = {}
 
     def check(self, step: Step) -> Checked:
         """Whether no group has a member that works with the store, and every offset is still within its log."""
@@ -73,21 +72,28 @@ class OffsetsActor:
         if busy:
             named = told(f"group {group_id!r} {why}" for group_id, why in busy.items())
             return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
+        if deletes(step):
+            return Checked(True, f"{len(groups)} groups have no members")
         outside = self._outside(step)
         if outside:
             return Checked(False, f"{len(outside)} offsets are not within their logs any more: {told(outside)}")
         return Checked(True, f"{len(groups)} groups have no members; {len(step.changes)} offsets are within their logs")
 
-    def state(self, step: Step) -> StepState:
-        """By the offsets of now. One that is neither of before nor of after is PARTLY: somebody else moved it."""
-        foreign = self._foreign.get(step.step_id, set())
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        """By the offsets of now. One that is neither of before nor of after is PARTLY: somebody else moved it.
+
+        Of ``acted``: PARTLY as long as an offset that this run wrote is there; one that was moved since is not.
+        """
         before, after = before_of(step), after_of(step)
-        asked = [key for key in after if key not in foreign]
+        asked = list(after) if acted is None else [parse_item(outcome.item) for outcome in acted.written]
         found = self._writer(step).read(asked)
         if any(found[key].is_hidden for key in asked):
             return StepState.UNKNOWN
-        if all(found[key].offset == after[key].offset for key in asked) and asked:
+        is_there = [found[key].offset == after[key].offset for key in asked]
+        if all(is_there) and asked:
             return StepState.DONE
+        if acted is not None:
+            return StepState.PARTLY if any(is_there) else StepState.NOT_DONE
         is_back = all(found[key].offset == before[key].offset for key in asked)
         return StepState.NOT_DONE if is_back else StepState.PARTLY
 
@@ -107,6 +113,10 @@ class OffsetsActor:
             return Verified(False, f"{len(wrong)} of {len(after)} offsets are not as wanted: {told(wrong)}", evidence)
         return Verified(True, f"All {len(after)} offsets read back as wanted.", evidence)
 
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Each offset is looked at by itself: one that was moved since keeps no other from going back."""
+        return Checked(True, f"{len(acted.written)} offsets were written by this run")
+
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Put each offset that is still the one of after back to what it was, with its metadata.
 
@@ -116,15 +126,16 @@ class OffsetsActor:
         Raises:
             RunError: some offsets could not be taken back; how many, and the first of them.
         """
-        never = {outcome.item for outcome in acted.outcomes if outcome.outcome in _NEVER_WRITTEN}
-        foreign = self._foreign[step.step_id] = {parse_item(item) for item in never} | self._gone(step)
-        before = {key: stored for key, stored in before_of(step).items() if key not in foreign}
-        after = {key: stored for key, stored in after_of(step).items() if key in before}
+        ours = {parse_item(outcome.item) for outcome in acted.written} - self._gone(step)
+        before = {key: stored for key, stored in before_of(step).items() if key in ours}
+        after = {key: stored for key, stored in after_of(step).items() if key in ours}
         writer = self._writer(step)
         outcomes = self._carry_out(writer, after, before, report)
         parents = step.parameters["new_parents"]
         writer.remove_parents([str(path) for path in parents] if isinstance(parents, tuple) else [])
-        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE]
+        wanted = {change.item: change.after for change in step.changes}
+        moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
+        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
         if left:
             raise RunError(f"{len(left)} of {len(outcomes)} offsets were not taken back: {told(left)}")
         return outcomes
@@ -135,7 +146,7 @@ class OffsetsActor:
         outcomes: list[ItemOutcome] = []
         for keys in _batches(new):
             batch = _Batch({key: old[key] for key in keys}, {key: new[key] for key in keys})
-            done = batch.carry_out(writer)
+            done = batch.carry_out(writer, report)
             outcomes += done
             report(done)
         return outcomes
@@ -178,6 +189,9 @@ class OffsetsPerformer(OffsetsActor):
     def cluster_id(self) -> str:
         return fetch_metadata(self._cluster.link).cluster_id or "(none)"
 
+    def refuse_altered(self, plan: Plan) -> None:
+        refuse_altered(plan)
+
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return observe_offsets(self._cluster, plan.observed)
 
@@ -189,11 +203,12 @@ class _Batch:
     old: Mapping[Key, Stored]
     new: Mapping[Key, Stored]
 
-    def carry_out(self, writer: Writer) -> list[ItemOutcome]:
+    def carry_out(self, writer: Writer, report: Report) -> list[ItemOutcome]:
         found = writer.read(self.new)
         outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, found[key])) is not None}
         todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
         if todo:
+            report.attempt([item_of(key) for key in todo])
             answers = writer.write(todo, found)
             back = writer.read(todo)
             outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from kit.errors import InputError
 from kit.migrate.offset_moves import Stored
 from kit.model import LogOffset
+from kit.numbers import offset_in
 
 EARLIEST, LATEST, OFFSET, SHIFT, TIME, AGO = "earliest", "latest", "offset", "shift", "time", "ago"
 _VALUES: dict[str, type] = {OFFSET: int, SHIFT: int, TIME: datetime, AGO: timedelta}
@@ -60,13 +61,13 @@ def parse_reset(text: str) -> Reset:
     """
     if text in (EARLIEST, LATEST):
         return Reset(text)
-    if text.isdecimal():
-        return Reset(OFFSET, int(text))
-    if text[:1] in "+-" and text[1:].isdecimal():
-        return Reset(SHIFT, int(text))
+    if (offset := offset_in(text)) is not None:
+        return Reset(OFFSET, offset)
+    if text[:1] in ("+", "-") and (shift := offset_in(text[1:])) is not None:
+        return Reset(SHIFT, -shift if text[0] == "-" else shift)
     unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}.get(text[-1:])
     try:
-        if text[:1] == "-" and unit is not None and text[1:-1].isdecimal():
+        if text[:1] == "-" and unit is not None and offset_in(text[1:-1]) is not None:
             return Reset(AGO, timedelta(**{unit: int(text[1:-1])}))
         return Reset(TIME, datetime.fromisoformat(text))
     except (ValueError, OverflowError):

@@ -20,6 +20,10 @@ IDLE_ELSEWHERE = Rule(
     "The group has no member on the other side either: what that commits may undo the plan or be undone by it.",
 )
 NEVER_BACKWARDS = Rule("never_backwards", "No offset goes backwards: its records would be handed out again.")
+KEPT_ELSEWHERE = Rule(
+    "kept_elsewhere",
+    "The other store holds each deleted offset as far or farther: else what was read is forgotten with it.",
+)
 READABLE_OFFSETS = Rule("readable_offsets", "Every offset concerned can be read.", can_be_overridden=False)
 KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", can_be_overridden=False)
 SOURCE_IDLE = Rule("source_idle", "Nobody commits where it is copied from.", level=WARNS)
@@ -63,6 +67,14 @@ def backwards_finding(moves: Sequence[Move]) -> Finding:
     backwards = [move for move in moves if move.is_backwards]
     named = told(f"{move.item} {move.before} → {move.after}" for move in backwards)
     return NEVER_BACKWARDS.found(not backwards, f"{len(backwards)} offsets would go backwards: {named}")
+
+
+def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
+    """``lost`` are those that the store ``other`` doesn't hold as far, with what it holds."""
+    named = told(
+        f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
+    )
+    return KEPT_ELSEWHERE.found(not lost, f"{len(lost)} of {len(deleted)} are not held as far by {other}: {named}")
 
 
 def other_store_of(store: str) -> str:

@@ -7,6 +7,7 @@ it. Missing parents are made with the access list of the nearest parent there is
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,13 +23,16 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from kit.errors import ConnectError
+from kit.errors import AuthenticationFailed, ConnectError, InputError
 from kit.migrate.offset_kafka import ACCEPTED, Answer
 from kit.migrate.offset_moves import Stored
 from kit.migrate.offset_selection import Key
+from kit.numbers import offset_in
+from kit.read.access import inherited
 from kit.read.link import DEADLINE_S, Deadline, backoff_s
-from kit.read.multiread import Znode, fetch_children, fetch_data
-from kit.read.zookeeper import CONSUMERS
+from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data
+from kit.read.paths import group_path, partition_path
+from kit.read.values import shown
 
 OPERATIONS_PER_TRANSACTION = 500
 BYTES_PER_TRANSACTION = 500_000
@@ -41,19 +45,35 @@ _CHANGED = {
     NodeExistsError: "somebody created this znode meanwhile",
 }
 
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+"""What Java's strings hold as surrogates is forbidden too: every character above U+FFFF."""
 
 Result = TypeVar("Result")
 
 
 def offset_path(key: Key) -> str:
+    """Raises:
+    InputError: ZooKeeper can't hold a znode of that group or topic.
+    """
     group_id, topic, partition = key
-    return f"{CONSUMERS}/{group_id}/offsets/{topic}/{partition}"
+    return partition_path(group_id, "offsets", topic, partition)
 
 
 def parents_of(key: Key) -> tuple[str, ...]:
     """From the group's znode down to the topic's."""
-    group_id, topic, _ = key
-    return f"{CONSUMERS}/{group_id}", f"{CONSUMERS}/{group_id}/offsets", f"{CONSUMERS}/{group_id}/offsets/{topic}"
+    of_topic = offset_path(key).rpartition("/")[0]
+    offsets = of_topic.rpartition("/")[0]
+    return offsets.rpartition("/")[0], offsets, of_topic
+
+
+def why_no_znode(name: str) -> str | None:
+    """Why a group or topic can't be one name in a path of ZooKeeper's; None when it can (its PathUtils)."""
+    if name in ("", ".", ".."):
+        return f"can't be {name!r}"
+    if "/" in name:
+        return "can't hold a slash"
+    wrong = next((each for each in name if _FORBIDDEN.match(each)), None)
+    return None if wrong is None else f"can't hold the character U+{ord(wrong):04X}"
 
 
 def missing_of(client: KazooClient, paths: Iterable[str]) -> list[str]:
@@ -78,9 +98,15 @@ class ZookeeperWriter:
         Raises:
             ConnectError: ZooKeeper did not answer before the deadline.
         """
-        asked = list(keys)
-        znodes = self._patiently(lambda: fetch_data(self._client, [offset_path(key) for key in asked]))
-        return {key: _stored(znode) for key, znode in zip(asked, znodes)}
+        refused = _refused(keys := list(keys))
+        asked = [key for key in keys if key not in refused]
+        znodes = self._patiently(lambda: self._fetch(asked))
+        found = {key: _stored(znode) for key, znode in zip(asked, znodes)}
+        return {key: found[key] if key in found else Stored(error=refused[key]) for key in keys}
+
+    def _fetch(self, keys: Sequence[Key]) -> Iterable[Znode | KazooException | None]:
+        catch_up(self._client)
+        return fetch_data(self._client, [offset_path(key) for key in keys])
 
     def _patiently(self, fetch: Callable[[], Result]) -> Result:
         """What ``fetch`` reads, tried again after a lost connection until the deadline."""
@@ -100,11 +126,17 @@ class ZookeeperWriter:
         Nothing of a group is written while a member is registered under its ``ids``; one that registers later finds
         its offsets written or not, and none of its own is overwritten, because its commit moves the version.
         """
-        busy = self._registered({group_id for group_id, _, _ in wanted})
-        answers = {key: Answer(busy[key[0]]) for key in wanted if key[0] in busy}
+        refused = _refused(wanted)
+        busy = self._registered({group_id for group_id, _, _ in wanted.keys() - refused.keys()})
+        answers = {key: Answer(refused.get(key) or busy[key[0]]) for key in wanted if key in refused or key[0] in busy}
         todo = {key: stored for key, stored in wanted.items() if key not in answers}
         created = [key for key, stored in todo.items() if stored.offset is not None and known[key].version is None]
-        lists = self._make_parents(created)
+        try:
+            lists = self._make_parents(created)
+        except AuthenticationFailed as error:
+            answers |= {key: Answer(str(error)) for key in created}
+            todo = {key: stored for key, stored in todo.items() if key not in answers}
+            lists = {}
         for chunk in _chunks(list(todo)):
             answers |= self._commit({key: todo[key] for key in chunk}, known, lists)
         return answers
@@ -121,8 +153,13 @@ class ZookeeperWriter:
 
     def _registered(self, groups: set[str]) -> dict[str, str]:
         asked = sorted(groups)
-        paths = [f"{CONSUMERS}/{group_id}/ids" for group_id in asked]
-        names = self._patiently(lambda: fetch_children(self._client, paths))
+        paths = [f"{group_path(group_id)}/ids" for group_id in asked]
+
+        def fetch() -> list[Names]:
+            catch_up(self._client)
+            return fetch_children(self._client, paths)
+
+        names = self._patiently(fetch)
         found = {}
         for group_id, ids in zip(asked, names):
             if isinstance(ids, KazooException):
@@ -158,10 +195,7 @@ class ZookeeperWriter:
                 self._client.retry(self._client.create, path, b"", acl=lists[path])
 
     def _access_list(self, path: str) -> Any:
-        try:
-            return self._client.retry(self._client.get_acls, path)[0]
-        except KazooException:
-            return None
+        return self._client.retry(inherited, self._client, f"{path}/any", self._deadline_s)
 
     def _commit(
         self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored], lists: Mapping[str, Any]
@@ -243,9 +277,21 @@ def _stored(znode: Znode | KazooException | None) -> Stored:
     if isinstance(znode, KazooException):
         return Stored(error=f"ZooKeeper refused the read: {type(znode).__name__}")
     text = znode.data.decode("utf-8", "replace")
-    if text.isdecimal():
-        return Stored(int(text), version=znode.version)
-    return Stored(version=znode.version, error=f"the znode holds {text!r}, not an offset")
+    offset = offset_in(text)
+    if offset is not None:
+        return Stored(offset, version=znode.version)
+    return Stored(version=znode.version, error=f"the znode holds {shown(text)}, not an offset")
+
+
+def _refused(keys: Iterable[Key]) -> dict[Key, str]:
+    """Of which there can be no znode, and why: Kafka takes names that ZooKeeper doesn't."""
+    refused = {}
+    for key in keys:
+        try:
+            offset_path(key)
+        except InputError as error:
+            refused[key] = str(error)
+    return refused
 
 
 def _chunks(keys: Sequence[Key]) -> Iterator[list[Key]]:

@@ -1,4 +1,4 @@
-"""Plans that move committed offsets: copied between stores and groups, brought back from a file, reset.
+"""Plans that move committed offsets: copied between stores and groups, brought back from a file, reset, deleted.
 
 Each plan writes to one store. Planning reads and writes nothing; the plan is carried out by :mod:`kit.migrate.run` with
 :class:`kit.migrate.offset_performer.OffsetsPerformer`::
@@ -24,6 +24,7 @@ from kit.errors import InputError, NotFound
 from kit.migrate.offset_changes import offset_changes
 from kit.migrate.offset_draft import Draft, PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
+from kit.migrate.offset_kafka import KafkaWriter
 from kit.migrate.offset_moves import Stored, Wish, item_of, told
 from kit.migrate.offset_reading import (
     Stores,
@@ -41,17 +42,18 @@ from kit.migrate.offset_refusals import (
 )
 from kit.migrate.offset_resets import Reset, bounds, parse_reset, wanted_by
 from kit.migrate.offset_selection import Key, Place, Selection, select
+from kit.migrate.offset_steps import NO_DELETION, before_of, store_of
 from kit.migrate.plan import Plan
 from kit.model import KAFKA, LogOffset
 from kit.read.brokers import fetch_offsets_at
 
 __all__ = [
-    "COPY", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets", "offset_changes",
-    "parse_reset", "plan_copy", "plan_import", "plan_reset", "select",
+    "COPY", "DELETE", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets",
+    "offset_changes", "parse_reset", "plan_copy", "plan_delete", "plan_import", "plan_reset", "save_backup", "select",
 ]  # fmt: skip
 
-COPY, RESET, IMPORT = "copy", "reset", "import"
-_KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT))
+COPY, RESET, IMPORT, DELETE = "copy", "reset", "import", "delete"
+_KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT, DELETE))
 
 
 def moves_offsets(kind: str) -> bool:
@@ -89,7 +91,7 @@ def plan_copy(
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
     draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
-    draft.parameters |= {"source": source, "groups": groups}
+    draft.parameters |= {"source": source, "groups": tuple(groups.items())}
     draft.unread |= refuse_unread(selection, stores.groups(source), source)
     draft.copies(source, groups)
     carries = source == target == KAFKA
@@ -164,6 +166,44 @@ def plan_import(
     for key, stored in sorted(offsets.items()):
         draft.add(key, stored, carries_metadata=store == KAFKA)
     return draft.plan()
+
+
+def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
+    """Delete offsets from one store; the plan keeps them, with what is stored beside them, and its undo writes them.
+
+    An offset that the other store doesn't hold as far is one that ``kept_elsewhere`` blocks: with it goes what was
+    read. Of a topic that was deleted it may go.
+
+    Raises:
+        NotFound: a group, topic or partition is named that has no offset there.
+        InputError: these brokers can't delete single offsets.
+        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    if store == KAFKA and not KafkaWriter(cluster.link).can_delete:
+        raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
+    stores = fetch_stores(cluster, selection.accepts)
+    picked = _picked(stores, store, selection)
+    logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
+    draft = Draft(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options)
+    draft.unread |= refuse_unread(selection, stores.groups(store), store)
+    for key in sorted(picked):
+        draft.delete(key)
+    return draft.plan()
+
+
+def save_backup(plan: Plan, path: Path) -> int:
+    """Save what a plan overwrites or deletes to a new file, which ``plan_import`` takes; the number of offsets.
+
+    Raises:
+        InputError: the file is there already, or can't be written.
+    """
+    if path.exists():
+        raise InputError(f"{path} is there already: it is not overwritten; name another file for the backup")
+    before = {key: stored for step in plan.steps for key, stored in before_of(step).items()}
+    before = {key: stored for key, stored in before.items() if stored.offset is not None}
+    save_offsets(path, plan.cluster_id, store_of(plan.steps[0]), before, plan.made_at)
+    return len(before)
 
 
 def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from kit.migrate.event import Event
 from kit.migrate.plan import Plan
 from kit.migrate.record import RunRecord
-from kit.migrate.rendering import observation_rows, plan_rows, shown
+from kit.migrate.rendering import hours, observation_rows, plan_rows, shown
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.values import Json
+from kit.visible import html_text
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1c2733; --soft: #5b6773; --line: #d5dce3; --head: #f2f5f8; --page: #fff;
@@ -28,6 +28,12 @@ td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 """
+
+
+class _Lines(tuple[str, ...]):
+    """Lines of one cell: those of a traceback stay lines, a name's newline makes none."""
+
+
 _GOOD = {RunState.VERIFIED, RunState.UNDONE}
 _BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.VOID}
 
@@ -66,10 +72,11 @@ def plan_section(plan: Plan) -> str:
     failing = "undo what was done" if plan.on_failure == "undo" else "stop there"
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
-        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}.</p>",
+        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}. Way back: without a new"
+        f" approval until {hours(plan.way_back_s)} after the run began.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),
-        _table(("step", "begins when", "verified when", "within", "undo", "by hand"), map(_terms, plan.steps)),
+        _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),
         _listed("Risks", plan.risks),
         _listed("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
         _table(("observed", "value", "may move"), observed),
@@ -105,7 +112,14 @@ def _listed(title: str, items: Iterable[str]) -> str:
 
 def _terms(step: Step) -> tuple[Json, ...]:
     undo = step.undo or f"cannot be undone: {step.cannot_be_undone}"
-    return step.step_id, step.precondition, step.verification, f"{step.deadline_s:g} s", undo, step.needs_person
+    return (
+        step.step_id,
+        step.precondition,
+        step.verification,
+        f"{step.deadline_s:g} s",
+        undo,
+        step.performed_by or step.needs_person,
+    )
 
 
 def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
@@ -118,12 +132,11 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
 def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event not in ("acted", "undone"):
-            told = "\n".join(part for part in (it.sentence, it.error, it.details) if part)
+            told = _Lines(part for part in (it.sentence, *(it.error or "").split("\n"), it.details) if part)
             yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, told, it.duration_ms
 
 
 def _text(value: Json) -> str:
-    """Escaped; the lines of a traceback stay lines."""
-    return (
-        "\n".join(escape(shown(line)) for line in value.split("\n")) if isinstance(value, str) else escape(shown(value))
-    )
+    if isinstance(value, _Lines):
+        return "\n".join(map(_text, value))
+    return html_text(shown(value))

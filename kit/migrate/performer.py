@@ -1,23 +1,24 @@
 """What carries a plan's steps out, seen from the run: protocols, and what their methods answer.
 
 A performer for one kind of cluster implements :class:`Performer`; a lock, for instance an ephemeral znode, implements
-:class:`Lock`. Only ``act`` and ``undo`` may write. They report each item as soon as it is written and read back::
+:class:`Lock`. Only ``act`` and ``undo`` may write. They ask before each write, and report it once it is read back::
 
     def act(self, step, report):
         for change in step.changes:
+            report.attempt([change.item])                     # raises when nothing more may be written
             outcome = self._write_if(change.before, change)   # conditional: a version, a generation, a group's state
             report([outcome])                                 # durable when it returns; raises when the run must stop
 
-Who writes in batches reports a batch at a time. An item that is as desired already is ``UNCHANGED`` and not written
-again: after a crash ``act`` is called again on a step that is partly done.
+Who writes in batches asks and reports a batch at a time. An item that is as desired already is ``UNCHANGED`` and not
+written again: after a crash ``act`` is called again on a step that is partly done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from kit.errors import WrongCluster
 from kit.migrate.plan import Plan
@@ -51,17 +52,26 @@ class StepState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemOutcome:
-    """One item: what became of it, what it was before and is after, and why where it did not work."""
+    """One item: what became of it, what it was before and is after, and why where it did not work.
+
+    ``details``: by what the actor knows its own write again, such as a znode's version.
+    """
 
     item: str
     outcome: Outcome
     before: Json = None
     after: Json = None
     error: str | None = None
+    details: Json = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "before", frozen(self.before, f"{self.item} before"))
-        object.__setattr__(self, "after", frozen(self.after, f"{self.item} after"))
+        for name in ("before", "after", "details"):
+            object.__setattr__(self, name, frozen(getattr(self, name), f"{self.item} {name}"))
+
+    @property
+    def is_written(self) -> bool:
+        """It was or may have been written."""
+        return self.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +95,68 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class ActedRecord:
-    """What the journal knows of one step's acts: the first ``before`` and the last outcome of each item.
+class Attempt:
+    """One write of one item that was begun; ``outcome`` None: the run was cut off before it could say."""
 
-    An item that was being written when the run was cut off may be missing: the plan's ``before`` and the cluster tell.
+    item: str
+    is_back: bool
+    details: Json
+    outcome: Outcome | None
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody can tell what came of it."""
+        return self.outcome in (None, Outcome.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class ActedRecord:
+    """What the journal knows of one step's acts: the outcome of each item, and every write that was begun, in order.
+
+    What was or may have been written once stays so, whatever a later act says of it.
     """
 
     step_id: str
     outcomes: tuple[ItemOutcome, ...]
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def written(self) -> tuple[ItemOutcome, ...]:
+        """What this run wrote, or may have written: all that its undo may touch."""
+        return tuple(outcome for outcome in self.outcomes if outcome.is_written)
+
+    @property
+    def is_open(self) -> bool:
+        """Of some write nobody can tell whether it was made, or will be."""
+        return any(attempt.is_open and not attempt.is_back for attempt in self.attempts)
 
 
-Report: TypeAlias = Callable[[Sequence[ItemOutcome]], None]
-"""Given to ``act`` and ``undo``: makes outcomes durable, then raises Stopped or LockLost if that was the last write.
+class Report(Protocol):
+    """Given to ``act`` and ``undo``. Let what it raises pass.
 
-Let what it raises pass. Nothing else may be on its way to the cluster when it is called.
-"""
+    ``acted`` is what the journal knew of the step when this process took the run up.
+    """
+
+    acted: ActedRecord
+
+    def attempt(self, items: Sequence[str], details: Json = None) -> None:
+        """Ask whether these items may be written now, and make it durable that they are about to be.
+
+        Raises:
+            Stopped, LockLost: the run was asked to stop, or somebody else may be at work on the group.
+            ApprovalError: the approval, or on the way back its time limit, ran out.
+            RunError: one is no item of the step that was approved.
+        """
+        ...
+
+    def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
+        """Make outcomes durable; with none, ask whether to go on waiting.
+
+        Raises:
+            Stopped, LockLost: that was the last write.
+            RunError: one says that something was written which was never asked for.
+        """
+        ...
 
 
 class Performer(Protocol):
@@ -114,6 +171,12 @@ class Performer(Protocol):
         """The cluster that answers now; another than the plan's is refused."""
         ...
 
+    def refuse_altered(self, plan: Plan) -> None:
+        """Raises:
+        PlanError: a step says something else than what it would do, or reaches beyond the plan's targets.
+        """
+        ...
+
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         """The plan's observations, under the same names, as they are now. Reads only."""
         ...
@@ -122,8 +185,11 @@ class Performer(Protocol):
         """Whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
         ...
 
-    def state(self, step: Step) -> StepState:
-        """Whether the step is done, by what the cluster says. Reads only."""
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        """Whether the step is done, by what the cluster says; of ``acted``: whether what it wrote is still there.
+
+        Reads only. What others did is no matter of ``acted``: NOT_DONE says that nothing is left to take back.
+        """
         ...
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
@@ -134,8 +200,12 @@ class Performer(Protocol):
         """Whether the step has had its effect. Reads only; asked again until it holds or the deadline is over."""
         ...
 
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether what this run wrote may be taken back now: nobody else was there since. Reads only."""
+        ...
+
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Take the step back, each write conditional; after it ``state`` has to become NOT_DONE."""
+        """Take back what this run wrote, each write conditional; after it ``state`` has to become NOT_DONE."""
         ...
 
 
@@ -152,6 +222,14 @@ class Lock(Protocol):
         """Raises:
         LockLost: it may be somebody else's by now.
         """
+        ...
+
+    def mark(self, targets: Sequence[str], run_id: str) -> None:
+        """Leave word, for longer than the lock lasts, that this run was the last that changed the targets."""
+        ...
+
+    def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
+        """Of these targets those that a later run changed, and which run."""
         ...
 
     def release(self) -> None:

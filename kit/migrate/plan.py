@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from kit.errors import InputError, NothingToDo, OfframpError, PlanError
 from kit.migrate.files import write_whole
@@ -15,7 +15,10 @@ from kit.migrate.observation import Observation
 from kit.migrate.step import Change, Step
 from kit.migrate.values import Json, digest_of, frozen_mapping, parse_json, readable, refuse_secrets
 
-FORMAT = 1
+FORMAT = 2
+OLDER_FORMATS = (1,)
+"""They are read and shown; nothing is carried out or taken back by them."""
+WAY_BACK_S = 24 * 3600.0
 STOP = "stop"
 UNDO = "undo"
 
@@ -26,8 +29,8 @@ class Plan:
 
     ``observed`` names what was read, with how far it may move until the plan is carried out. ``overridden`` holds the
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
-    fails makes the run take back by itself what it did. ``digest`` is over everything else, so a plan can't be altered
-    and stay approved.
+    fails makes the run take back by itself what it did. ``way_back_s``: for how long after a run began it may be taken
+    back without a new approval. ``digest`` is over everything else, so a plan can't be altered and stay approved.
 
     Raises:
         NothingToDo: no step changes anything.
@@ -46,6 +49,8 @@ class Plan:
     risks: tuple[str, ...] = ()
     overridden: Mapping[str, str] = field(default_factory=dict)
     on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
+    format: int = FORMAT
     digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +100,7 @@ def parse_plan(data: Any, where: str) -> Plan:
     """
     if not isinstance(data, dict) or "digest" not in data:
         raise PlanError(f"{where} is not a plan")
-    if data.get("format") != FORMAT:
+    if data.get("format") not in (FORMAT, *OLDER_FORMATS):
         raise PlanError(f"{where} is a plan of format {data.get('format')!r}; this version knows format {FORMAT}")
     content = {name: value for name, value in data.items() if name != "digest"}
     if digest_of(content) != data["digest"]:
@@ -107,6 +112,18 @@ def parse_plan(data: Any, where: str) -> Plan:
     if plan.digest != data["digest"]:
         raise PlanError(f"{where} holds something that a plan does not have; make a new plan")
     return plan
+
+
+def refuse_older_format(plan: Plan) -> None:
+    """Raises:
+    PlanError: it was made by an older version, so today's rules can't be held against it.
+    """
+    if plan.format != FORMAT:
+        raise PlanError(
+            f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version, which"
+            f" tied steps and what they do less closely: it is shown, but neither carried out nor taken back. Make a"
+            f" new plan from where {plan.subject} stands now"
+        )
 
 
 def utc(at: datetime, what: str) -> datetime:
@@ -128,6 +145,8 @@ def _refuse_contradictions(plan: Plan) -> None:
         raise PlanError("a plan needs the groups it concerns, each once")
     if not any(step.changes for step in plan.steps):
         raise NothingToDo(f"{plan.kind} of {plan.subject}: nothing would change, so there is no plan")
+    if not 0 < plan.way_back_s < float("inf"):
+        raise PlanError(f"a way back of {plan.way_back_s} s is none")
     if plan.on_failure not in (STOP, UNDO):
         raise PlanError(f"on_failure is {plan.on_failure!r}; it can be {STOP!r} or {UNDO!r}")
     stuck = [step.step_id for step in plan.steps if step.changes and step.undo is None]
@@ -143,8 +162,8 @@ def _refuse_contradictions(plan: Plan) -> None:
 
 
 def _content(plan: Plan) -> dict[str, Json]:
-    return {
-        "format": FORMAT,
+    content: dict[str, Json] = {
+        "format": plan.format,
         "kind": plan.kind,
         "cluster_id": plan.cluster_id,
         "targets": plan.targets,
@@ -156,17 +175,25 @@ def _content(plan: Plan) -> dict[str, Json]:
         "risks": plan.risks,
         "overridden": plan.overridden,
         "on_failure": plan.on_failure,
+        "way_back_s": plan.way_back_s,
     }
+    return content if plan.format == FORMAT else _of_format_1(content)
+
+
+def _of_format_1(content: Mapping[str, Json]) -> dict[str, Json]:
+    """Without what plans did not have then."""
+    steps = cast("tuple[dict[str, Json], ...]", content["steps"])
+    kept = tuple({name: value for name, value in step.items() if name != "performed_by"} for step in steps)
+    return {name: kept if name == "steps" else value for name, value in content.items() if name != "way_back_s"}
 
 
 def _built(content: dict[str, Any]) -> Plan:
-    fields = {name: value for name, value in content.items() if name != "format"}
     return Plan(
         **{
-            **fields,
-            "made_at": datetime.fromisoformat(fields["made_at"]),
-            "observed": {name: Observation(**observation) for name, observation in fields["observed"].items()},
-            "steps": tuple(_step(step) for step in fields["steps"]),
+            **content,
+            "made_at": datetime.fromisoformat(content["made_at"]),
+            "observed": {name: Observation(**observation) for name, observation in content["observed"].items()},
+            "steps": tuple(_step(step) for step in content["steps"]),
         }
     )
 

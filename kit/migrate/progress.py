@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from kit.migrate.event import Event
+from kit.migrate.event import Event, at
 from kit.migrate.record import RunRecord, RunRow
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
@@ -65,10 +65,6 @@ def evidence(event: Event) -> Mapping[str, Json]:
     """What an event says in ``details``, where that is an object."""
     found = parse_json(event.details) if event.details else None
     return found if isinstance(found, Mapping) else {}
-
-
-def at(event: Event) -> datetime:
-    return datetime.fromisoformat(event.at.replace("Z", "+00:00"))
 
 
 def _progress(record: RunRecord, number: int, step: Step) -> StepProgress:

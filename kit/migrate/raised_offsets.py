@@ -6,8 +6,13 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster
+from kit.errors import AuthenticationFailed
 from kit.migrate.lock import ANSWER_S
 from kit.migrate.standing import Partition, Standing, named
+from kit.numbers import offset_in
+from kit.read.access import inherited
+from kit.read.paths import partition_path
+from kit.read.values import shown
 
 TRIES = 5
 
@@ -34,31 +39,41 @@ def _raise(
 ) -> str | None:
     """What was refused, in a sentence."""
     client: KazooClient = cluster.zookeeper
-    path = f"/consumers/{group_id}/offsets/{pair[0]}/{pair[1]}"
+    path = partition_path(group_id, "offsets", *pair)
     try:
         for _ in range(TRIES):
-            before = _read(client, path)
-            if before is not None and not before[0].isdecimal():
-                return f"{path} holds {before[0]!r}, which is no offset"
-            if before is not None and int(before[0]) >= goal:
+            text, version = _read(client, path)
+            before = None if text is None else offset_in(text)
+            if text is not None and before is None:
+                return f"{path} holds {shown(text)}, which is no offset"
+            if before is not None and before >= goal:
                 return None
             try:
-                if before is None:
-                    client.create_async(path, str(goal).encode(), makepath=True).get(timeout=ANSWER_S)
-                else:
-                    client.set_async(path, str(goal).encode(), version=before[1]).get(timeout=ANSWER_S)
+                _write(client, path, goal, version)
             except (BadVersionError, NodeExistsError, NoNodeError):
                 continue
-            raised[named(pair)] = (None if before is None else int(before[0]), goal)
+            raised[named(pair)] = (before, goal)
             return None
+    except AuthenticationFailed as error:
+        return str(error)
     except (KazooException, client.handler.timeout_exception) as error:
         return f"{path} could not be raised to {goal}: ZooKeeper says {error!r}"
     return f"{path} is being written by somebody else all the time"
 
 
-def _read(client: KazooClient, path: str) -> tuple[str, int] | None:
+def _read(client: KazooClient, path: str) -> tuple[str | None, int]:
+    """What the leader has there, and its version; None and -1 without a znode."""
+    client.sync_async(path)
     try:
         data, stat = client.get_async(path).get(timeout=ANSWER_S)
     except NoNodeError:
-        return None
-    return data.decode("utf-8", "replace").strip(), stat.version
+        return None, -1
+    return data.decode("utf-8", "replace"), stat.version
+
+
+def _write(client: KazooClient, path: str, goal: int, version: int) -> None:
+    if version < 0:
+        acl = inherited(client, path, ANSWER_S)
+        client.create_async(path, str(goal).encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
+    else:
+        client.set_async(path, str(goal).encode(), version=version).get(timeout=ANSWER_S)

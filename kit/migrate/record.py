@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from kit.errors import EvidenceError, IllegalMove, OfframpError
 from kit.migrate.approval import Approval, load_approval
 from kit.migrate.event import COLUMNS, Chain, Event, parse_chain, shown, to_row
 from kit.migrate.journal import APPROVAL, EVENTS, PLAN
-from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome
+from kit.migrate.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.plan import Plan, load_plan
 from kit.migrate.states import AT_WORK, RunState, moved
 from kit.migrate.step import Change, Step
@@ -71,20 +71,33 @@ class RunRecord:
     def acted(self, step: Step) -> ActedRecord:
         """The outcome of each item over all acts of a step: what was written once stays so."""
         outcomes: dict[str, ItemOutcome] = {}
+        attempts = _Attempts()
         for event in self.events:
-            if event.event == "acted" and event.step_id == step.step_id:
-                remember(outcomes, _outcome(event))
-        return ActedRecord(step.step_id, tuple(outcomes.values()))
+            if event.event == "opened":
+                attempts.cut_off()
+            elif event.step_id != step.step_id:
+                continue
+            elif event.event == "attempted":
+                attempts.add(event)
+            elif event.event in ("acted", "undone"):
+                outcome = _outcome(event)
+                attempts.close(outcome, event.event == "undone")
+                if event.event == "acted":
+                    remember(outcomes, outcome)
+        return ActedRecord(step.step_id, tuple(outcomes.values()), tuple(attempts.made))
 
     def unreported(self, step: Step) -> tuple[Change, ...]:
-        """The changes of a step of which its last act said nothing, because it was cut off: each may have been made."""
-        reported: set[str | None] = set()
-        for event in self.events:
-            if event.step_id == step.step_id and event.event == "moved" and event.state == RunState.ACTING:
-                reported = set()
-            elif event.step_id == step.step_id and event.event == "acted":
-                reported.add(event.item)
-        return tuple(change for change in step.changes if change.item not in reported)
+        """The changes of a step whose write was begun and never spoken of, because the run was cut off."""
+        acted = self.acted(step)
+        spoken = {outcome.item for outcome in acted.written}
+        silent = {it.item for it in acted.attempts if it.is_open and not it.is_back} - spoken
+        return tuple(change for change in step.changes if change.item in silent)
+
+    @property
+    def left_alone(self) -> tuple[str, ...]:
+        """What the way back refused to touch, as ``item: why``: somebody else had changed it since."""
+        last = {(it.step_id, it.item): it for it in self.events if it.event == "undone"}
+        return tuple(f"{it.item}: {it.error}" for it in last.values() if it.outcome == Outcome.REFUSED)
 
     def _ok(self, kind: str) -> frozenset[str]:
         return frozenset(it.step_id or "" for it in self.events if it.event == kind and it.outcome == "ok")
@@ -237,7 +250,37 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
 def _outcome(event: Event) -> ItemOutcome:
     before: Any = parse_json(event.before or "null")
     after: Any = parse_json(event.after or "null")
-    return ItemOutcome(event.item or "", Outcome(event.outcome or ""), before, after, event.error)
+    details: Any = parse_json(event.details or "null")
+    return ItemOutcome(event.item or "", Outcome(event.outcome or ""), before, after, event.error, details)
+
+
+class _Attempts:
+    """The writes of one step that were begun, and what came of each."""
+
+    def __init__(self) -> None:
+        self.made: list[Attempt] = []
+        self._at: dict[str, list[int]] = {}
+
+    def add(self, event: Event) -> None:
+        details: Any = parse_json(event.details or "null")
+        is_back = event.state == RunState.UNDOING
+        items = [event.item] if event.item is not None else [str(item) for item in details["items"]]
+        for item in items:
+            self._at.setdefault(item, []).append(len(self.made))
+            self.made.append(Attempt(item, is_back, details if event.item is not None else None, None))
+
+    def cut_off(self) -> None:
+        """Another process took the run up: what was not spoken of by then never will be."""
+        self.made = [replace(it, outcome=Outcome.UNKNOWN) if it.outcome is None else it for it in self.made]
+
+    def close(self, outcome: ItemOutcome, is_back: bool) -> None:
+        """Who found it so, or wrote it, resolves every attempt before; who did not try resolves none."""
+        is_told = outcome.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+        for at in self._at.get(outcome.item, ()):
+            attempt = self.made[at]
+            is_meant = is_back or not attempt.is_back
+            if is_meant and (attempt.outcome is None or (is_told and attempt.is_open)):
+                self.made[at] = replace(attempt, outcome=outcome.outcome)
 
 
 def _folders(root: Path) -> list[Path]:

@@ -10,21 +10,19 @@ from kit.migrate.plan import Plan
 from kit.migrate.record import RunRecord
 from kit.migrate.step import Step
 from kit.migrate.values import Json, canonical
+from kit.visible import visible
 
 
 def shown(value: Json) -> str:
-    """A value for a person: text as it is, nothing as a dash, the rest as JSON. No control characters."""
-    text = "–" if value is None else value if isinstance(value, str) else canonical(value)
-    return (
-        text if text.isprintable() else "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
-    )
+    """A value for a person: text made visible, nothing as a dash, the rest as JSON."""
+    return visible("–" if value is None else value if isinstance(value, str) else canonical(value))
 
 
 def plan_rows(plan: Plan) -> list[dict[str, Json]]:
     """One row per change, in order; a step without changes is one row whose item is None.
 
     Columns: number (of the step, from 1), step_id, kind, title, item, before, after, undo, cannot_be_undone,
-    needs_person, deadline_s.
+    needs_person, performed_by, deadline_s.
     """
     return [
         {
@@ -38,6 +36,7 @@ def plan_rows(plan: Plan) -> list[dict[str, Json]]:
             "undo": step.undo,
             "cannot_be_undone": step.cannot_be_undone,
             "needs_person": step.needs_person,
+            "performed_by": step.performed_by,
             "deadline_s": step.deadline_s,
         }
         for number, step in enumerate(plan.steps, 1)
@@ -71,6 +70,11 @@ def event_text(event: Event) -> str:
     return shown(" ".join(part for part in parts if part))
 
 
+def hours(seconds: float) -> str:
+    """A time limit in words."""
+    return f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
+
+
 def tolerance(observation: Observation) -> str:
     """How far it may move, in words."""
     if observation.tolerance == WITHIN:
@@ -92,13 +96,16 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     yield from _pairs("overridden rules", plan.overridden.items())
     yield ""
     yield f"if a step fails: {'undo what was done' if plan.on_failure == 'undo' else 'stop there'}"
+    yield f"way back: without a new approval until {hours(plan.way_back_s)} after the run began"
     yield f"digest: {plan.digest}"
 
 
 def _step_lines(number: int, step: Step) -> Iterator[str]:
     yield ""
     yield f"{number}. {step.title}  [{step.kind}]"
-    if step.needs_person:
+    if step.performed_by:
+        yield f"   {'by hand' if step.needs_person else 'by'}: {step.performed_by}"
+    elif step.needs_person:
         yield f"   by hand: {step.needs_person}"
     yield f"   before:  {step.precondition}"
     rows = [(item, shown(before), shown(after)) for item, before, after in _changes(step) if item is not None]

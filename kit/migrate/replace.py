@@ -1,8 +1,16 @@
-"""Replacing members of one flavour by members of another, one after the other, through a deployer."""
+"""Replacing members of one flavour by members of another, one after the other, through a deployer.
+
+Before each replacement, forward or back, the group is looked at: its members lie between before and after, nobody else
+is there, and the assignment that the step needs is in force. Nobody is started in the place of nobody, unless the
+journal shows that this run had somebody stopped. A replacement that was ordered and of which nobody knows what came is
+called off, and the group has to be quiet for a while, before anything else is ordered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from kit.cluster import Cluster
 from kit.errors import ConnectError, RunError
@@ -10,14 +18,17 @@ from kit.migrate.clock import Clock
 from kit.migrate.deploy import Deployer, Swap
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.raised_offsets import raise_zookeeper_offsets
-from kit.migrate.standing import OZKCC, MemberStanding, Standing, counted, look, told
+from kit.migrate.standing import KC, OZKCC, MemberStanding, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.toggle import NAMES
 from kit.migrate.values import Json
+from kit.model import KAFKA, ZOOKEEPER
 
 KIND = "replace"
 EACH_S = 180.0
 """How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
+QUIET_S = 30.0
+"""How long nothing may change after a replacement was called off, until it counts as not coming any more."""
 OFFSETS = "ZooKeeper's offsets"
 
 Counts = dict[str, int]
@@ -29,42 +40,68 @@ def replace_step(
     before: Mapping[str, int],
     after: Mapping[str, int],
     mode: str | None,
-    deployer: Deployer,
+    instruction: str,
+    by_person: bool,
     members: Sequence[str] = (),
     each_s: float = EACH_S,
+    quiet_s: float = QUIET_S,
 ) -> Step:
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
 
-    ``mode`` is the effective mode that must be in force (None: any); ``members`` says whom to replace first.
+    ``mode`` is the effective mode that must be in force (None: any); ``instruction`` is the deployer's; ``members``
+    says whom to replace, in this order, as far as it is known.
     """
     from_flavour, to_flavour = _direction(before, after)
     count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
-    items = [Change(f"member {number} of {count}", from_flavour, to_flavour) for number in range(1, count + 1)]
+    items = [Change(_item(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
     needed = f" under {NAMES[mode]}'s assignment" if mode else ""
+    whom = f"in this order: {', '.join(members)}" if members else "the oldest first"
     return Step(
         step_id=step_id,
         kind=KIND,
         title=f"Replace {count} {from_flavour}{plural} of {group_id} by {to_flavour}{plural}",
-        precondition=f"the group has {counted(before)}{needed}, and each partition has one of them",
-        verification=f"the group has {counted(after)}, and each partition has one of them",
+        precondition=f"the group has {counted(before)}{needed}, and each partition is owned by one of them",
+        verification=f"the group has {counted(after)}, and each partition is owned by one of them",
         deadline_s=each_s,
         changes=tuple(items),
-        undo=f"Each new {to_flavour} is replaced by a {from_flavour} again, the newest first.",
-        needs_person=deployer.instruction(group_id, from_flavour, to_flavour) if deployer.needs_person else None,
+        undo=f"Each {to_flavour} that this step had started is replaced by a {from_flavour} again, the newest first. "
+        f"What was ordered and not seen is called off, and nothing may change for {quiet_s:g} s, first.",
+        needs_person=instruction if by_person else None,
+        performed_by=f"{instruction} Replaced {'is' if count == 1 else 'are'}, {whom}.",
         affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
         parameters={
             "group": group_id,
             "before": dict(before),
             "after": dict(after),
             "mode": mode,
+            "instruction": instruction,
+            "by_person": by_person,
             "members": tuple(members),
             "each_s": each_s,
-            "deployer": deployer.instruction(group_id, from_flavour, to_flavour),
+            "quiet_s": quiet_s,
         },
     )
+
+
+def replace_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`replace_step` made it."""
+    words: Any = parameters
+    names = ("group", "before", "after", "mode", "instruction", "by_person", "members", "each_s", "quiet_s")
+    return replace_step(step_id, *(words[name] for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One replacement that is due: ``victim`` None: this run had it stopped already, and one only has to be started."""
+
+    item: str
+    number: int
+    from_flavour: str
+    to_flavour: str
+    victim: MemberStanding | None
 
 
 class ReplaceActor:
@@ -87,34 +124,56 @@ class ReplaceActor:
 
     def check(self, step: Step) -> Checked:
         found = self._look(step)
-        before, after = _counts(step, "before"), _counts(step, "after")
-        mode = step.parameters["mode"]
-        is_resumed = step.step_id in self._begun and _is_on_the_way(found.counts, before, after)
+        before, is_resumed = _counts(step, "before"), step.step_id in self._begun
+        instruction = self._deployer.instruction(str(step.parameters["group"]), *_direction_of(step))
+        if instruction != step.parameters["instruction"]:
+            return Checked(False, f"the plan says {step.parameters['instruction']!r}, the profile now {instruction!r}")
         if found.counts != before and not is_resumed:
             return Checked(False, f"expected {counted(before)}, found {counted(found.counts)}")
-        if mode is not None and found.effective_mode != mode:
-            return Checked(False, f"{NAMES[str(mode)]}'s assignment must be in force, found {found.effective_mode}")
+        problem = _off_the_way(step, found)
+        if problem is not None:
+            return Checked(False, problem)
         if found.counts == before and not found.is_settled:
             return Checked(False, f"the group is not settled: {found.unsettled}")
-        return Checked(True, f"found {counted(found.counts)}; each of {len(found.partitions)} partitions is consumed")
+        return Checked(True, f"found {counted(found.counts)}; each of {len(found.partitions)} partitions is owned")
 
-    def state(self, step: Step) -> StepState:
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
         self._begun.add(step.step_id)
         counts = self._look(step).counts
+        if acted is not None and not _ours(acted):
+            return StepState.NOT_DONE
         if counts == _counts(step, "after"):
             return StepState.DONE
-        return StepState.NOT_DONE if counts == _counts(step, "before") else StepState.PARTLY
+        others = 0 if acted is None else _by_others(acted)
+        return StepState.NOT_DONE if counts == _after_swaps(step, others) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        before, after = _counts(step, "before"), _counts(step, "after")
+        """Raises:
+        RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
+        """
         outcomes = []
-        if _direction(before, after)[1] == OZKCC:
+        from_flavour, to_flavour = _direction_of(step)
+        self._settle_open(step, report)
+        if to_flavour == OZKCC:
+            report.attempt([OFFSETS])
             outcomes.append(self._raise_offsets(step))
             report(outcomes)
             if outcomes[0].outcome == Outcome.REFUSED:
                 return outcomes  # An old consumer would read again what the group has committed.
-        return [*outcomes, *self._replace(step, before, after, report)]
+        count = _n_swaps(step)
+        for number in range(1, count + 1):
+            item, found = _item(number, count), self._on_the_way(step)
+            if _n_done(step, found) >= number:
+                outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
+            else:
+                victim = self._victim(step, found, report.acted, from_flavour)
+                outcome = self._replace(step, _Order(item, number, from_flavour, to_flavour, victim), found, report)
+            report([outcome])
+            outcomes.append(outcome)
+            if outcome.outcome == Outcome.REFUSED:
+                break
+        return outcomes
 
     def verify(self, step: Step) -> Verified:
         found, after = self._look(step), _counts(step, "after")
@@ -124,67 +183,72 @@ class ReplaceActor:
             return Verified(False, f"the group is not settled: {found.unsettled}")
         twice = _had_twice(found)
         if twice:
-            return Verified(False, f"{told(twice)} are had by two members")
+            return Verified(False, f"{told(twice)} are owned by two members")
         shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in found.members}
-        return Verified(True, f"the group has {counted(after)}; each partition has one of them", {"shares": shares})
+        return Verified(
+            True, f"the group has {counted(after)}; each partition is owned by one of them", {"shares": shares}
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether the group is still somewhere between before and after, as this run left it."""
+        problem = _off_the_way(step, self._look(step))
+        return Checked(problem is None, problem or "the group is as this run left it")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        before, after = _counts(step, "before"), _counts(step, "after")
-        kept = [
-            ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.outcomes if it.item == OFFSETS
+        """Raises:
+        RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
+        """
+        outcomes = [
+            ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
         ]
-        return [*kept, *self._replace(step, after, before, report, backwards=True)]
-
-    def _replace(
-        self, step: Step, start: Counts, goal: Counts, report: Report, backwards: bool = False
-    ) -> list[ItemOutcome]:
-        """Item by item until the counts are the goal's; what is so already is unchanged."""
-        from_flavour, to_flavour = _direction(start, goal)
-        count = goal.get(to_flavour, 0) - start.get(to_flavour, 0)
-        outcomes = []
-        for number in range(1, count + 1):
-            shown = count + 1 - number if backwards else number
-            item = f"member {shown} of {count}"
-            found = self._look(step)
-            if found.count(to_flavour) >= start.get(to_flavour, 0) + number:
-                outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
+        from_flavour, to_flavour = _direction_of(step)
+        self._settle_open(step, report)
+        for number, written in enumerate(reversed(_ours(acted)), start=1):
+            found = self._on_the_way(step)
+            if _n_done(step, found) <= _by_others(acted) and not _n_missing(step, found):
+                outcome = ItemOutcome(written.item, Outcome.UNCHANGED, to_flavour, from_flavour)
             else:
-                outcome = self._replace_one(step, item, found, goal, (from_flavour, to_flavour, number), report)
+                victim = self._victim(step, found, report.acted, to_flavour)
+                order = _Order(written.item, number, to_flavour, from_flavour, victim)
+                outcome = self._replace(step, order, found, report)
             report([outcome])
             outcomes.append(outcome)
-            if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
-                break
+            if outcome.outcome == Outcome.REFUSED:
+                raise RunError(f"{outcome.item}: {outcome.error}")
         return outcomes
 
-    def _replace_one(
-        self, step: Step, item: str, found: Standing, goal: Counts, way: tuple[str, str, int], report: Report
-    ) -> ItemOutcome:
-        from_flavour, to_flavour, number = way
-        victim = _victim(found, step, from_flavour) if found.count(from_flavour) > goal.get(from_flavour, 0) else None
-        group = str(step.parameters["group"])
-        member, client_id, host = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
-        raised = self._raise_offsets(step) if to_flavour == OZKCC else None
+    def _replace(self, step: Step, order: _Order, found: Standing, report: Report) -> ItemOutcome:
+        """One replacement, ordered and awaited.
+
+        Raises:
+            RunError: the deployer refused it or failed, or nothing came of it in time; that was reported as UNKNOWN.
+        """
+        swap = _swap(step, order)
+        before: dict[str, Json] = {"flavour": order.from_flavour, "member": swap.member, "host": swap.host}
+        report.attempt([order.item], {"stops": swap.member, "starts": order.to_flavour})
+        raised = self._raise_offsets(step) if order.to_flavour == OZKCC else None
         if raised is not None and raised.outcome == Outcome.REFUSED:
-            return ItemOutcome(item, Outcome.REFUSED, from_flavour, None, f"{OFFSETS}: {raised.error}")
-        here = {each.member_id for each in found.members if each.flavour == to_flavour}
+            return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
         try:
-            swap = Swap(group, member, client_id, host, from_flavour, to_flavour, number)
             said = self._deployer.replace(swap, self._say)
+            arrived = self._await(step, swap.member, found, order.to_flavour, report)
         except RunError as error:
-            return ItemOutcome(item, Outcome.UNKNOWN, from_flavour, None, str(error))
-        arrived = self._await(step, member, here, to_flavour, report)
-        before: Json = {"flavour": from_flavour, "member": member, "host": host}
-        if arrived is None:
-            why = f"no new {to_flavour} was seen, or {member or 'the old one'} did not leave, in {_each_s(step):g} s"
-            return ItemOutcome(item, Outcome.UNKNOWN, before, None, why)
-        after: dict[str, Json] = {"flavour": to_flavour, "member": arrived, "said": said}
+            report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
+            raise RunError(f"{order.item}: {error}") from error
+        after: dict[str, Json] = {"flavour": order.to_flavour, "member": arrived, "said": said}
         if raised is not None:
             after["offsets_raised"] = raised.after
-        return ItemOutcome(item, Outcome.CONFIRMED, before, after)
+        return ItemOutcome(order.item, Outcome.CONFIRMED, before, after)
 
-    def _await(self, step: Step, gone: str, here: set[str], flavour: str, report: Report) -> str | None:
-        """The new member's id, once the old one is gone and every partition has a member again."""
-        deadline = self._clock.monotonic() + _each_s(step)
+    def _await(self, step: Step, gone: str, before: Standing, flavour: str, report: Report) -> str:
+        """The new member's id, once the old one is gone and every partition has a member again.
+
+        Raises:
+            RunError: that did not come in time.
+        """
+        here = {each.member_id for each in before.members if each.flavour == flavour}
+        each_s = _number(step, "each_s")
+        deadline = self._clock.monotonic() + each_s
         while self._clock.monotonic() < deadline:
             found = self._look(step)
             ids = {each.member_id for each in found.members}
@@ -193,6 +257,63 @@ class ReplaceActor:
                 return new[0]
             report([])
             self._clock.sleep(self._poll_s)
+        raise RunError(f"no new {flavour} was seen, or {gone or 'the old one'} did not leave, in {each_s:g} s")
+
+    def _settle_open(self, step: Step, report: Report) -> None:
+        """Call off what was ordered and not seen, and wait until nothing has changed for a while.
+
+        Raises:
+            RunError: the group doesn't come to rest: somebody may still be at it.
+        """
+        pending = [attempt for attempt in report.acted.attempts if attempt.is_open and attempt.item != OFFSETS]
+        if not pending:
+            return
+        for attempt in pending:
+            details: Any = attempt.details or {}
+            swap = _countermanded(step, str(details.get("stops", "")), str(details.get("starts", "")))
+            self._deployer.countermand(swap, self._say)
+        self._await_quiet(step, report)
+
+    def _await_quiet(self, step: Step, report: Report) -> None:
+        quiet_s, each_s = _number(step, "quiet_s"), _number(step, "each_s")
+        began = since = self._clock.monotonic()
+        seen = self._look(step).members
+        while self._clock.monotonic() - since < quiet_s:
+            if self._clock.monotonic() - began > quiet_s + each_s:
+                raise RunError(
+                    f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
+                    " may still be at it. See that nobody is, and go on or undo again"
+                )
+            report([])
+            self._clock.sleep(self._poll_s)
+            found = self._look(step).members
+            if _who(found) != _who(seen):
+                seen, since = found, self._clock.monotonic()
+
+    def _on_the_way(self, step: Step) -> Standing:
+        """Raises:
+        RunError: the group is not as this step may find it.
+        """
+        found = self._look(step)
+        problem = _off_the_way(step, found)
+        if problem is not None:
+            raise RunError(f"{problem}: nothing more is ordered")
+        return found
+
+    def _victim(self, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+        """Whom to replace; None: this run had one stopped, and its successor is missing.
+
+        Raises:
+            RunError: a member is missing that this run did not have stopped.
+        """
+        if not _n_missing(step, found):
+            return _chosen(step, found, acted, flavour)
+        stopped = _stopped(acted)
+        if not stopped or stopped & {member.member_id for member in found.members}:
+            raise RunError(
+                f"group {found.group_id} has {counted(found.counts)}: a member is missing that this run did not have"
+                " stopped. Nobody is started in its place; see what became of it"
+            )
         return None
 
     def _raise_offsets(self, step: Step) -> ItemOutcome:
@@ -209,6 +330,76 @@ class ReplaceActor:
         return look(self._cluster, str(step.parameters["group"]))
 
 
+def _off_the_way(step: Step, found: Standing) -> str | None:
+    """Why the group is not one that this step may find before one of its replacements; None: it is."""
+    before, after, mode = _counts(step, "before"), _counts(step, "after"), step.parameters["mode"]
+    if not _is_on_the_way(found.counts, before, after):
+        where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
+        return f"expected {where}, found {counted(found.counts)}"
+    if found.stage in ("unsafe mix", "unknown"):
+        return f"the stage of group {found.group_id} is {found.stage!r}"
+    effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
+    if mode is not None and effective != mode:
+        return f"{NAMES[str(mode)]}'s assignment must be in force, found {effective}"
+    if KC in {**before, **after} and found.mode != KAFKA:
+        return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
+    return None
+
+
+def _chosen(step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding:
+    """Forward those the plan names in its order, back those that this run had started, the newest first.
+
+    One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
+    """
+    candidates = {member.member_id: member for member in found.members if member.flavour == flavour}
+    is_back = flavour == _direction_of(step)[1]
+    words: Any = step.parameters["members"]
+    wanted = _started(acted) if is_back else words
+    named = [candidates[name] for name in wanted if name in candidates]
+    aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
+    return (named or aged)[0]
+
+
+def _started(acted: ActedRecord) -> list[str]:
+    """The members that this run saw come in the place of others, the newest first."""
+    after: list[Any] = [outcome.after for outcome in _ours(acted)]
+    return [each["member"] for each in reversed(after) if isinstance(each, Mapping)]
+
+
+def _stopped(acted: ActedRecord) -> set[str]:
+    """The members that this run ordered to be stopped, without having seen who came for them."""
+    details: list[Any] = [attempt.details for attempt in acted.attempts if attempt.is_open]
+    return {each["stops"] for each in details if isinstance(each, Mapping) and each.get("stops")}
+
+
+def _ours(acted: ActedRecord) -> list[ItemOutcome]:
+    """The replacements that this run made or ordered, in the order of the step."""
+    return [outcome for outcome in acted.written if outcome.item != OFFSETS]
+
+
+def _by_others(acted: ActedRecord) -> int:
+    """Replacements that were there already when this run came to them."""
+    return sum(it.item != OFFSETS and it.outcome == Outcome.UNCHANGED for it in acted.outcomes)
+
+
+def _swap(step: Step, order: _Order) -> Swap:
+    group, victim = str(step.parameters["group"]), order.victim
+    who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
+    return Swap(group, *who, order.from_flavour, order.to_flavour, order.number)
+
+
+def _countermanded(step: Step, stops: str, starts: str) -> Swap:
+    """What was ordered once, as far as the journal has it."""
+    from_flavour, to_flavour = _direction_of(step)
+    if starts == from_flavour:
+        from_flavour, to_flavour = to_flavour, from_flavour
+    return Swap(str(step.parameters["group"]), stops, "", "", from_flavour, to_flavour, 0)
+
+
+def _item(number: int, count: int) -> str:
+    return f"member {number} of {count}"
+
+
 def _direction(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str, str]:
     """Which flavour becomes which."""
     change = {flavour: after.get(flavour, 0) - before.get(flavour, 0) for flavour in {**before, **after}}
@@ -216,6 +407,10 @@ def _direction(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str
     won = [flavour for flavour, count in change.items() if count > 0]
     assert len(lost) == len(won) == 1, (before, after)
     return lost[0], won[0]
+
+
+def _direction_of(step: Step) -> tuple[str, str]:
+    return _direction(_counts(step, "before"), _counts(step, "after"))
 
 
 def _is_on_the_way(counts: Counts, before: Counts, after: Counts) -> bool:
@@ -229,14 +424,31 @@ def _is_on_the_way(counts: Counts, before: Counts, after: Counts) -> bool:
     return 0 <= arrived <= left <= arrived + 1 and left <= before.get(from_flavour, 0) - after.get(from_flavour, 0)
 
 
-def _victim(found: Standing, step: Step, flavour: str) -> MemberStanding:
-    """Those the plan names first, then the oldest; a KC's age isn't known."""
-    wanted = step.parameters["members"]
-    assert isinstance(wanted, tuple)
-    candidates = [member for member in found.members if member.flavour == flavour]
-    named = [member for member in candidates if member.member_id in wanted]
-    aged = sorted(candidates, key=lambda member: (member.since is None, member.since, member.member_id))
-    return (named or aged)[0]
+def _n_swaps(step: Step) -> int:
+    to_flavour = _direction_of(step)[1]
+    return _counts(step, "after")[to_flavour] - _counts(step, "before").get(to_flavour, 0)
+
+
+def _n_done(step: Step, found: Standing) -> int:
+    """How many of the step's newcomers are there."""
+    to_flavour = _direction_of(step)[1]
+    return found.count(to_flavour) - _counts(step, "before").get(to_flavour, 0)
+
+
+def _n_missing(step: Step, found: Standing) -> int:
+    """Members that have left and whose successors have not come."""
+    return sum(_counts(step, "before").values()) - sum(found.counts.values())
+
+
+def _after_swaps(step: Step, count: int) -> Counts:
+    counts = _counts(step, "before")
+    from_flavour, to_flavour = _direction_of(step)
+    counts |= {from_flavour: counts[from_flavour] - count, to_flavour: counts.get(to_flavour, 0) + count}
+    return {flavour: each for flavour, each in counts.items() if each}
+
+
+def _who(members: Sequence[MemberStanding]) -> set[tuple[str, str]]:
+    return {(member.member_id, member.flavour) for member in members}
 
 
 def _had_twice(found: Standing) -> frozenset[tuple[str, int]]:
@@ -254,5 +466,5 @@ def _counts(step: Step, name: str) -> Counts:
     return {flavour: int(str(count)) for flavour, count in counts.items() if count}
 
 
-def _each_s(step: Step) -> float:
-    return float(str(step.parameters["each_s"]))
+def _number(step: Step, name: str) -> float:
+    return float(str(step.parameters[name]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 from platform import node, python_version
@@ -20,16 +21,16 @@ from kit.errors import (
     StepFailed,
     Stopped,
 )
-from kit.migrate.approval import Approval, refuse_unless_valid, save_approval
+from kit.migrate.approval import CLOCK_SKEW, Approval, refuse_unless_valid, save_approval
 from kit.migrate.backward import Backward, steps_to_undo
 from kit.migrate.clock import Clock
-from kit.migrate.event import Event
+from kit.migrate.event import Event, at
 from kit.migrate.files import write_whole
 from kit.migrate.forward import Forward
 from kit.migrate.journal import PLAN, Entry, Journal, create_run
 from kit.migrate.pages import record_html
 from kit.migrate.performer import Lock, Performer, refuse_other_cluster
-from kit.migrate.plan import UNDO, Plan, load_plan
+from kit.migrate.plan import UNDO, Plan, load_plan, refuse_older_format
 from kit.migrate.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
@@ -84,13 +85,22 @@ def start_run(
         ApprovalError: see ``approval.refuse_unless_valid``.
         EvidenceError: the folder can't be made.
     """
+    refuse_older_format(plan)
     refuse_unless_valid(approval, plan, clock.now(), require_second_person=require_second_person)
     assert approval is not None
     return create_run(plan, approval, root, clock)
 
 
+def way_back_until(record: RunRecord) -> datetime:
+    """Until when a run may be taken back without a new approval: the plan's limit, from when the run was begun."""
+    return at(record.events[0]) + timedelta(seconds=record.plan.way_back_s)
+
+
 class Run:
     """One run of the folder that :func:`start_run` made, in this process; the journal in it is all that it knows.
+
+    Before each write, and not only when it begins, it is asked whether the approval holds still; on the way back,
+    whether that is still within the time that the plan gives it.
 
     ``versions`` of libraries and servers go into the evidence; ``tell`` is called with each event, in the thread that
     works. Only ``request_stop`` may be called from another one.
@@ -130,7 +140,9 @@ class Run:
     def act(self, approval: Approval | None = None) -> Ending:
         """Carry the plan out from its beginning; ``approval`` where the one it was started with ran out."""
         with self._at_work("act", {RunState.APPROVED}) as place:
-            self._take(place, approval)
+            if approval is not None:
+                self._take(place, approval)
+            self._refuse_unless_approved(place)
             return self._forward(place)
 
     def resume(self, approval: Approval | None = None) -> Ending:
@@ -139,53 +151,96 @@ class Run:
         What was begun and not verified is asked of the cluster and only done as far as it isn't.
         """
         with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM) as place:
+            if approval is not None:
+                self._take(place, approval)
             if place.record.state in _GOES_BACK_FROM:
                 return self._backward(place)
-            self._take(place, approval)
+            self._refuse_unless_approved(place)
+            self._refuse_followed(place)
             return self._forward(place)
 
     def undo(self, approval: Approval | None = None) -> Ending:
-        """Take back what was done, newest step first.
+        """Take back what this run did, newest step first, and nothing that anybody else did.
 
-        The way back out of an unfinished run is part of what was approved; a run that is VERIFIED is only undone
-        while its approval, or the one given here, holds.
+        The way back is part of what was approved, for as long as the plan says; after that it takes an approval that
+        holds, or a new one here. It is refused where a later run changed the same groups.
         """
         with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as place:
-            if place.record.state == RunState.VERIFIED:
+            if approval is not None:
                 self._take(place, approval)
             return self._backward(place)
 
     @contextmanager
     def _at_work(self, verb: str, begins_from: set[RunState]) -> Iterator[Workplace]:
         plan = load_plan(self.folder / PLAN)
+        refuse_older_format(plan)
         refuse_other_cluster(plan, self._performer)
+        self._performer.refuse_altered(plan)
         self._lock.acquire(plan.targets, self.run_id)
         try:
             with Journal(self.folder, self._clock, self._tell) as journal:
                 record = load_run(self.folder)  # Another process may have gone on with it until now.
                 _refuse_from_elsewhere(record, verb, begins_from)
-                yield Workplace(
-                    record, journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb
-                )
+                hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
+                place = Workplace(record, *hands, _latest(record))
+                place.permit = lambda: self._refuse_unless_approved(place)
+                yield place
         finally:
             self._stop.pressed = None
             self._lock.release()
 
-    def _refuse_unless_approved(self, record: RunRecord) -> None:
-        now, needs_second = self._clock.now(), self._needs_second_person
-        refuse_unless_valid(record.approvals[-1], record.plan, now, require_second_person=needs_second)
+    def _refuse_unless_approved(self, place: Workplace) -> None:
+        record, needs_second = place.record, self._needs_second_person
+        refuse_unless_valid(record.approvals[-1], record.plan, self._now(place), require_second_person=needs_second)
 
-    def _take(self, place: Workplace, approval: Approval | None) -> None:
-        """A new approval goes into the evidence beside the old one; without one, the old one has to hold still."""
-        if approval is None:
-            self._refuse_unless_approved(place.record)
-            return
+    def _refuse_unless_open(self, place: Workplace) -> None:
+        """The way back: within the time that was approved with the plan, or by an approval that holds."""
+        until = way_back_until(place.record)
+        if self._now(place) >= until:
+            try:
+                self._refuse_unless_approved(place)
+            except ApprovalError as error:
+                raise ApprovalError(
+                    f"the way back of run {self.run_id} was open until {until.isoformat()}, and {error}"
+                ) from error
+
+    def _refuse_followed(self, place: Workplace) -> None:
+        """Raises:
+        RunError: a later run changed every group of this one; what this run knows of them is old.
+        """
+        plan = place.record.plan
+        later = self._lock.followed_by(plan.targets, self.run_id) if place.record.begun else {}
+        if later and len(later) == len(plan.targets):
+            target, run = next(iter(later.items()))
+            raise RunError(
+                f"run {run} changed group {target} after run {self.run_id}: what this one did is not there any more as"
+                " it left it; nothing was done. Plan the way from where the group stands now"
+            )
+
+    def _now(self, place: Workplace) -> datetime:
+        """The operator's clock, where it does not run behind what this run saw since it was last approved.
+
+        Raises:
+            ApprovalError: it does: a clock that is set back would revive what has expired.
+        """
+        now = self._clock.now()
+        place.latest = max(place.latest, at(place.journal.events[-1]))
+        if now < place.latest - CLOCK_SKEW:
+            raise ApprovalError(
+                f"clock trouble: here it is {now.isoformat()}, and run {self.run_id} was at {place.latest.isoformat()}"
+                " already since it was approved. Set the clock right, or approve the plan again"
+            )
+        return max(now, place.latest)
+
+    def _take(self, place: Workplace, approval: Approval) -> None:
+        """A new approval goes into the evidence beside the old ones."""
         now, needs_second = self._clock.now(), self._needs_second_person
         refuse_unless_valid(approval, place.record.plan, now, require_second_person=needs_second)
         number = sum(event.event == "approved" for event in place.record.events) + 1
         save_approval(approval, self.folder / f"approval-{number}.json")
         place.journal.approved(approval)
         place.record = load_run(self.folder)
+        place.latest = _latest(place.record)
 
     def _forward(self, place: Workplace) -> Ending:
         self._opened(place)
@@ -196,6 +251,9 @@ class Run:
         return ending
 
     def _backward(self, place: Workplace) -> Ending:
+        place.permit = lambda: self._refuse_unless_open(place)
+        place.permit()
+        self._refuse_followed(place)
         walk = Backward(place)
         walk.refuse_if_stuck()
         self._opened(place)
@@ -225,7 +283,7 @@ class Run:
         except Exception as error:
             ending = self._halt(place, failed, error, walk.step)
             raise StepFailed(f"run {self.run_id}: {ending.sentence}; its evidence has the traceback") from error
-        return self._finish(place, _DONE[place.journal.state])
+        return self._finish(place, _done(place))
 
     def _halt(self, place: Workplace, state: RunState, error: BaseException, step: Step | None) -> Ending:
         where = "before any step" if step is None else f"step {step.step_id!r}"
@@ -250,6 +308,20 @@ class Run:
         write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
         titles = tuple(step.title for step in steps_to_undo(record) if step.cannot_be_undone is None)
         return Ending(self.run_id, record.state, sentence, titles)
+
+
+def _done(place: Workplace) -> str:
+    state, events = place.journal.state, tuple(place.journal.events)
+    left = replace(place.record, events=events).left_alone
+    if state == RunState.UNDONE and left:
+        return f"What was still as this run left it was taken back. Left alone: {'; '.join(left)}."
+    return _DONE[state]
+
+
+def _latest(record: RunRecord) -> datetime:
+    """The latest time that a run saw since a person last vouched for what it does, and by that for the clock."""
+    approved = max(event.seq for event in record.events if event.event == "approved")
+    return max(at(event) for event in record.events[approved - 1 :])
 
 
 def _refuse_from_elsewhere(record: RunRecord, verb: str, begins_from: set[RunState]) -> None:

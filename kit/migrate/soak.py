@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kit.cluster import Cluster
 from kit.errors import RunError
@@ -36,6 +37,12 @@ def soak_step(step_id: str, group_id: str, flavour: str, soak_s: float, lag_tole
     )
 
 
+def soak_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`soak_step` made it."""
+    words: Any = parameters
+    return soak_step(step_id, *(words[name] for name in ("group", "flavour", "soak_s", "lag_tolerance")))
+
+
 @dataclass(slots=True)
 class _Soak:
     """What was seen since it began."""
@@ -59,7 +66,7 @@ class SoakActor:
         count = found.count(str(step.parameters["flavour"]))
         return Checked(count > 0, f"{count} {step.parameters['flavour']}s are members")
 
-    def state(self, step: Step) -> StepState:
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
@@ -82,6 +89,9 @@ class SoakActor:
         if problems:
             raise RunError(f"after {soak_s:g} s: {'; '.join(problems)}")
         return Verified(True, f"after {soak_s:g} s all is well", _evidence(soak.first, found, flavour, soak.n_changes))
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []

@@ -44,13 +44,17 @@ class MemberStanding:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """One partition: the next offset in each store and the log's end; None where there is none or it is unknown."""
+    """One partition: the next offset in each store and the log's end; None where there is none or it is unknown.
+
+    ``kafka_leader_epoch`` is what newer consumers commit beside it; no old consumer does.
+    """
 
     zookeeper: int | None
     zookeeper_version: int | None
     kafka: int | None
     log_start: int | None
     log_end: int | None
+    kafka_leader_epoch: int | None = None
 
     @property
     def lag(self) -> int | None:
@@ -65,7 +69,7 @@ class Standing:
 
     ``embedded`` is what Kafka's coordinator assigned to each MEZKCC (its EKC), by consumer id; ``owners`` the owner
     znodes' thread ids; ``threads`` the streams of each ZooKeeper member, by topic; ``blockers`` name → sentence (see
-    ``kit.analyze.blockers``).
+    ``kit.analyze.blockers``); ``zookeeper_at`` the newest time of ZooKeeper's clock that its znodes show.
     """
 
     group_id: str
@@ -83,6 +87,7 @@ class Standing:
     threads: Mapping[str, Mapping[str, int]]
     subscribed: Mapping[str, int]
     blockers: Mapping[str, str]
+    zookeeper_at: datetime | None = None
 
     def count(self, flavour: str) -> int:
         return sum(member.flavour == flavour for member in self.members)
@@ -195,6 +200,7 @@ class _Seen:
             threads=_threads(self._subscriptions[group_id]),
             subscribed={topic: self._counts[topic] for topic in subscribed},
             blockers={row["blocker"]: row["sentence"] for row in self._blockers[group_id]},
+            zookeeper_at=_newest(self._offsets[group_id], members),
         )
 
     def _refuse_unread(self, group_id: str, subscribed: Iterable[str]) -> None:
@@ -260,8 +266,15 @@ def _positions(offsets: Iterable[Row], logs: Mapping[Partition, Row]) -> dict[Pa
             new.get("committed_offset"),
             log.get("log_start_offset"),
             log.get("log_end_offset"),
+            new.get("leader_epoch"),
         )
     return found
+
+
+def _newest(offsets: Iterable[Row], members: Iterable[Row]) -> datetime | None:
+    """A znode's times are its server's: that much later it is there at least."""
+    times = [row["committed_at"] for row in offsets if row["store"] == ZOOKEEPER]
+    return max((at for at in (*times, *(row["registered_at"] for row in members)) if at is not None), default=None)
 
 
 def _threads(subscriptions: Iterable[Row]) -> dict[str, dict[str, int]]:

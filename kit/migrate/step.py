@@ -30,7 +30,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. ``kind`` names who performs it; ``needs_person`` says what a person has to do, where one has to.
+    """One step. ``kind`` names who performs it; ``needs_person`` says what a person has to do, where one has to;
+    ``performed_by`` what is called to do it, such as a deployment's command, and whom it concerns.
 
     Exactly one of ``undo`` and ``cannot_be_undone`` is a sentence. ``affects`` names the plan's observations that this
     step itself moves: once it has begun, they no longer speak against going on. ``deadline_s`` is how long the
@@ -51,6 +52,7 @@ class Step:
     undo: str | None = None
     cannot_be_undone: str | None = None
     needs_person: str | None = None
+    performed_by: str | None = None
     affects: tuple[str, ...] = ()
     parameters: Mapping[str, Json] = field(default_factory=dict)
 
@@ -82,6 +84,7 @@ class Step:
             "undo": self.undo,
             "cannot_be_undone": self.cannot_be_undone,
             "needs_person": self.needs_person,
+            "performed_by": self.performed_by,
             "affects": self.affects,
             "parameters": self.parameters,
         }

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster, zookeeper_settings
-from kit.errors import ConnectError, OfframpError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError
 from kit.migrate.lock import ANSWER_S
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
-from kit.migrate.standing import KC, Partition, Standing, counted, look, told
+from kit.migrate.standing import MEZKCC, OZKCC, Partition, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER
+from kit.read.access import inherited
 from kit.read.owner_history import OwnerWatch
+from kit.read.paths import group_path
 
 KIND = "toggle"
 NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
@@ -25,12 +29,17 @@ SETTLE_S = 180.0
 
 
 def mode_path(group_id: str) -> str:
-    """KIP-125, ZooKeeper State."""
-    return f"/consumers/{group_id}/migration/mode"
+    """KIP-125, ZooKeeper State. Raises InputError for a group of which ZooKeeper can hold nothing."""
+    return f"{group_path(group_id)}/migration/mode"
 
 
-def toggle_step(step_id: str, group_id: str, before: str | None, after: str, deadline_s: float = SETTLE_S) -> Step:
-    """Set the coordination of one group to ``kafka`` or ``zookeeper``."""
+def toggle_step(
+    step_id: str, group_id: str, before: str | None, version: int | None, after: str, deadline_s: float = SETTLE_S
+) -> Step:
+    """Set the coordination of one group to ``kafka`` or ``zookeeper``.
+
+    ``before`` and ``version`` are of the znode as it was seen; None: there was none.
+    """
     name = NAMES[after]
     back = f"the znode is set to {before!r} again" if before is not None else "the znode is deleted again"
     return Step(
@@ -38,15 +47,31 @@ def toggle_step(step_id: str, group_id: str, before: str | None, after: str, dea
         kind=KIND,
         title=f"Toggle {group_id} to {name}'s assignment",
         precondition="every member is a MEZKCC, each partition has an owner, no rebalance goes on, and the toggle "
-        f"holds {before!r} still",
+        f"holds {before!r} still{of_version(version)}",
         verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
         "committed offset moves on or has reached the end",
         deadline_s=deadline_s,
         changes=(Change(mode_path(group_id), before, after),),
-        undo=f"If it still holds {after!r}, {back}.",
+        undo=f"If it is as this step left it, {back}.",
         affects=("stage", "toggle"),
-        parameters={"group": group_id, "before": before, "after": after},
+        parameters={
+            "group": group_id,
+            "before": before,
+            "version": version,
+            "after": after,
+            "deadline_s": deadline_s,
+        },
     )
+
+
+def toggle_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`toggle_step` made it."""
+    words: Any = parameters
+    return toggle_step(step_id, words["group"], words["before"], words["version"], words["after"], words["deadline_s"])
+
+
+def of_version(version: int | None) -> str:
+    return "" if version is None else f" (version {version})"
 
 
 class ToggleActor:
@@ -58,24 +83,27 @@ class ToggleActor:
         self._at_first: dict[str, Standing] = {}
 
     def check(self, step: Step) -> Checked:
-        group, before = _words(step)[:2]
-        found = look(self._cluster, group)
-        if self.state(step) != StepState.DONE and found.mode != before:
-            return Checked(False, f"the toggle holds {found.mode!r}, not {before!r}: somebody else set it")
+        group, before, after = _words(step)
+        found, toggle = look(self._cluster, group), read_toggle(self._cluster.zookeeper, group)
+        if toggle.mode != after and (toggle.mode, toggle.version) != (before, _version(step)):
+            wanted = f"{before!r}{of_version(_version(step))}"
+            return Checked(False, f"the toggle holds {toggle}, not {wanted}: somebody else set it")
         if set(found.counts) != {"MEZKCC"}:
             return Checked(False, f"not every member is a MEZKCC: {counted(found.counts)}")
         if not found.is_settled:
             return Checked(False, f"the group is not settled: {found.unsettled}")
         return Checked(True, f"{found.count('MEZKCC')} MEZKCCs own all {len(found.partitions)} partitions")
 
-    def state(self, step: Step) -> StepState:
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         group, _, after = _words(step)
-        return StepState.DONE if read_mode(self._cluster.zookeeper, group)[0] == after else StepState.NOT_DONE
+        toggle = read_toggle(self._cluster.zookeeper, group)
+        is_there = toggle.mode == after if acted is None else any(map(toggle.was_left_by, acted.written))
+        return StepState.DONE if is_there else StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         group, before, after = _words(step)
         self._watches[step.step_id] = _Watch(self._cluster, group)
-        return [write_mode(self._cluster.zookeeper, group, before, after)]
+        return [set_toggle(self._cluster.zookeeper, Toggle(before, _version(step)), group, after, report)]
 
     def verify(self, step: Step) -> Verified:
         group, _, after = _words(step)
@@ -93,60 +121,114 @@ class ToggleActor:
             evidence,
         )
 
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Raises:
-        RunError: plain Kafka consumers are members, and ZooKeeper's assignment would come back.
-        """
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
         group, before, after = _words(step)
-        found = look(self._cluster, group)
-        if after == KAFKA and found.count(KC):
-            raise RunError(
-                f"{group} has {counted(found.counts)}: replace the KCs by MEZKCCs before the toggle goes back"
-            )
-        return [write_mode(self._cluster.zookeeper, group, after, before)]
+        toggle = read_toggle(self._cluster.zookeeper, group)
+        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != before:
+            return Checked(False, f"the toggle of {group} holds {toggle}: somebody else set it since this run did")
+        problem = not_ready_for_back(look(self._cluster, group), after)
+        return Checked(problem is None, problem or "the toggle is as this run left it")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        group, before, _ = _words(step)
+        return [unset_toggle(self._cluster.zookeeper, outcome, group, before, report) for outcome in acted.written]
 
     def _pauses(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
         return watch.pauses() if watch is not None else {"unowned_ms": None}
 
 
-def write_mode(client: KazooClient, group: str, before: str | None, after: str | None) -> ItemOutcome:
-    """Write the toggle if it holds ``before``, on the condition of its version; None: no znode."""
-    path = mode_path(group)
-    try:
-        mode, version = read_mode(client, group)
-        if mode == after:
-            return ItemOutcome(path, Outcome.UNCHANGED, mode, after)
-        if mode != before:
-            return ItemOutcome(path, Outcome.REFUSED, mode, mode, f"it holds {mode!r}, not {before!r}")
-        if after is None:
-            client.delete_async(path, version=version).get(timeout=ANSWER_S)
-        elif before is None:
-            client.create_async(path, after.encode(), makepath=True).get(timeout=ANSWER_S)
-        else:
-            client.set_async(path, after.encode(), version=version).get(timeout=ANSWER_S)
-    except (BadVersionError, NodeExistsError, NoNodeError):
-        return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
-    except (KazooException, client.handler.timeout_exception) as error:
-        return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}")
-    found = read_mode(client, group)[0]
-    outcome = Outcome.CONFIRMED if found == after else Outcome.REFUSED
-    return ItemOutcome(path, outcome, before, found, None if found == after else "it was overwritten at once")
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """The znode ``migration/mode`` of a group; all None: there is none. ``mzxid`` is its last write's alone."""
+
+    mode: str | None
+    version: int | None
+    mzxid: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mode!r}{of_version(self.version)}"
+
+    def was_left_by(self, written: ItemOutcome) -> bool:
+        """Whether this is what a run wrote, and nobody has written since.
+
+        Of a write whose answer was lost only the version is known that it would have made.
+        """
+        details = written.details if isinstance(written.details, Mapping) else {}
+        if written.outcome == Outcome.CONFIRMED:
+            return self.mzxid is not None and self.mzxid == details.get("mzxid")
+        return self.mode is not None and (self.mode, self.version) == (details.get("mode"), details.get("version"))
 
 
-def read_mode(client: KazooClient, group: str) -> tuple[str | None, int]:
-    """The toggle's text, None without a znode, and its version.
+def set_toggle(client: KazooClient, planned: Toggle, group: str, after: str, report: Report) -> ItemOutcome:
+    """Write the toggle if it is as it was planned, on the condition of its version.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+        Stopped, LockLost, ApprovalError: it may not be written now.
+    """
+    path, found = mode_path(group), read_toggle(client, group)
+    if found.mode == after:
+        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, after)
+    if (found.mode, found.version) != (planned.mode, planned.version):
+        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"it holds {found}, not {planned}")
+    left: dict[str, Json] = {"mode": after, "version": 0 if planned.version is None else planned.version + 1}
+    report.attempt([path], left)
+    return _write(client, group, found, after, left)
+
+
+def unset_toggle(
+    client: KazooClient, written: ItemOutcome, group: str, before: str | None, report: Report
+) -> ItemOutcome:
+    """Put the toggle back to ``before`` (None: no znode) if it is as this run left it. Raises as :func:`set_toggle`."""
+    path, found = mode_path(group), read_toggle(client, group)
+    if found.was_left_by(written):
+        report.attempt([path])
+        return _write(client, group, found, before, {})
+    if found.mode == before:
+        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, before)
+    why = f"it holds {found}, which this run did not write: somebody else set it since"
+    return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, why)
+
+
+def read_toggle(client: KazooClient, group: str) -> Toggle:
+    """The toggle as the leader has it now.
 
     Raises:
         ConnectError: ZooKeeper does not answer.
     """
     try:
+        client.sync_async(mode_path(group))
         data, stat = client.get_async(mode_path(group)).get(timeout=ANSWER_S)
     except NoNodeError:
-        return None, -1
+        return Toggle(None, None)
     except (KazooException, client.handler.timeout_exception) as error:
         raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
-    return data.decode("utf-8", "replace"), stat.version
+    return Toggle(data.decode("utf-8", "replace"), stat.version, stat.mzxid)
+
+
+def _write(client: KazooClient, group: str, found: Toggle, after: str | None, left: Mapping[str, Json]) -> ItemOutcome:
+    path, before = mode_path(group), found.mode
+    try:
+        if after is None:
+            client.delete_async(path, version=found.version).get(timeout=ANSWER_S)
+        elif found.version is None:
+            acl = inherited(client, path, ANSWER_S)
+            client.create_async(path, after.encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
+        else:
+            client.set_async(path, after.encode(), version=found.version).get(timeout=ANSWER_S)
+        back = read_toggle(client, group)
+    except AuthenticationFailed as error:
+        return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
+    except (BadVersionError, NodeExistsError, NoNodeError):
+        return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
+    except (ConnectError, KazooException, client.handler.timeout_exception) as error:
+        return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
+    if back.mode == after and back.version == (left.get("version") if left else back.version):
+        return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
+    why = f"it was written, and somebody else set it to {back} at once"
+    return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
 
 
 class _Watch:
@@ -181,6 +263,20 @@ class _Watch:
 def _words(step: Step) -> tuple[str, str | None, str]:
     group, before, after = (step.parameters[name] for name in ("group", "before", "after"))
     return str(group), None if before is None else str(before), str(after)
+
+
+def _version(step: Step) -> int | None:
+    version = step.parameters["version"]
+    assert version is None or isinstance(version, int)
+    return version
+
+
+def not_ready_for_back(found: Standing, after: str) -> str | None:
+    """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
+    allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
+    if set(found.counts) <= allowed:
+        return None
+    return f"{found.group_id} has {counted(found.counts)}: all of them must be MEZKCCs before the toggle goes back"
 
 
 def not_following(found: Standing, mode: str) -> str | None:

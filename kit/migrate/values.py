@@ -76,7 +76,10 @@ def parse_json(text: str) -> object:
     Raises:
         ValueError: it is no such JSON.
     """
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply to be read") from None
 
 
 def secrets_in(value: object, where: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import polars as pl
 
@@ -13,9 +13,20 @@ from kit.cluster import Cluster
 from kit.errors import ConnectError, RunError
 from kit.migrate.clock import Clock
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
-from kit.migrate.standing import KC, Standing, counted, standings
+from kit.migrate.standing import Standing, counted, standings
 from kit.migrate.step import Change, Step
-from kit.migrate.toggle import NAMES, SETTLE_S, mode_path, not_following, not_moving, read_mode, write_mode
+from kit.migrate.toggle import (
+    NAMES,
+    SETTLE_S,
+    Toggle,
+    mode_path,
+    not_following,
+    not_moving,
+    not_ready_for_back,
+    read_toggle,
+    set_toggle,
+    unset_toggle,
+)
 from kit.migrate.values import Json
 from kit.model import KAFKA, ZOOKEEPER
 from kit.snapshot import Snapshot, observe
@@ -25,13 +36,13 @@ NOT_FOLLOWING = "not_following"
 """In the evidence of a wave: group → why it does not follow."""
 
 
-def wave_step(number: int, modes: Mapping[str, str | None], after: str, deadline_s: float = SETTLE_S) -> Step:
-    """Toggle these groups (id → what the toggle holds now)."""
-    changes = [Change(mode_path(group), before, after) for group, before in modes.items()]
+def wave_step(number: int, toggles: Mapping[str, Toggle], after: str, deadline_s: float = SETTLE_S) -> Step:
+    """Toggle these groups (id → what the toggle is now)."""
+    changes = [Change(mode_path(group), toggle.mode, after) for group, toggle in toggles.items()]
     return Step(
         step_id=f"wave-{number:02d}",
         kind=WAVE,
-        title=f"Toggle {len(modes)} groups to {NAMES[after]}'s assignment",
+        title=f"Toggle {len(toggles)} groups to {NAMES[after]}'s assignment",
         precondition="each has MEZKCCs alone" + (" and is settled" if after == KAFKA else ""),
         verification=(
             f"each group's members own what {NAMES[after]}'s assignment gives them, each partition is had, and its "
@@ -39,10 +50,23 @@ def wave_step(number: int, modes: Mapping[str, str | None], after: str, deadline
         ),
         deadline_s=deadline_s,
         changes=tuple(changes),
-        undo=f"Each toggle that still holds {after!r} is set back.",
+        undo="Each toggle that is as this step left it is set back.",
         affects=(f"wave {number} toggles",),
-        parameters={"groups": tuple(modes), "before": dict(modes), "after": after},
+        parameters={
+            "number": number,
+            "groups": tuple(toggles),
+            "before": {group: toggle.mode for group, toggle in toggles.items()},
+            "versions": {group: toggle.version for group, toggle in toggles.items()},
+            "after": after,
+            "deadline_s": deadline_s,
+        },
     )
+
+
+def wave_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`wave_step` made it; ``step_id`` follows from its number."""
+    words: Any = parameters
+    return wave_step(words["number"], _planned_by(words), words["after"], words["deadline_s"])
 
 
 def brake_step(number: int, groups: Sequence[str], pause_s: float, lag_tolerance: int, read_ms: float) -> Step:
@@ -59,12 +83,20 @@ def brake_step(number: int, groups: Sequence[str], pause_s: float, lag_tolerance
         deadline_s=pause_s + SETTLE_S,
         undo="There is nothing to take back.",
         parameters={
+            "number": number,
             "groups": tuple(groups),
             "pause_s": pause_s,
             "lag_tolerance": lag_tolerance,
             "read_ms": read_ms,
         },
     )
+
+
+def brake_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`brake_step` made it."""
+    words: Any = parameters
+    names = ("number", "groups", "pause_s", "lag_tolerance", "read_ms")
+    return brake_step(*(words[name] for name in names))
 
 
 class WaveActor:
@@ -82,17 +114,21 @@ class WaveActor:
             return Checked(False, f"{len(wrong)} of {len(found)} groups aren't ready: {wrong[0]}")
         return Checked(True, f"{len(found)} groups {'have MEZKCCs alone' if is_back else 'are settled'}")
 
-    def state(self, step: Step) -> StepState:
-        after = step.parameters["after"]
-        n_done = sum(self._mode(group) == after for group in _groups(step))
-        if n_done == len(_groups(step)):
-            return StepState.DONE
-        return StepState.PARTLY if n_done else StepState.NOT_DONE
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        after, groups = step.parameters["after"], _groups(step)
+        if acted is None:
+            found = [self._toggle(group).mode == after for group in groups]
+        else:
+            at = {mode_path(group): group for group in groups}
+            found = [self._toggle(at[outcome.item]).was_left_by(outcome) for outcome in acted.written]
+        if not any(found):
+            return StepState.NOT_DONE
+        return StepState.DONE if all(found) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        outcomes = []
-        for group, before in _before(step).items():
-            outcome = write_mode(self._cluster.zookeeper, group, before, str(step.parameters["after"]))
+        outcomes, after = [], str(step.parameters["after"])
+        for group, planned in _planned(step).items():
+            outcome = set_toggle(self._cluster.zookeeper, planned, group, after, report)
             report([outcome])
             outcomes.append(outcome)
         return outcomes
@@ -108,27 +144,36 @@ class WaveActor:
             return Verified(False, sentence, {NOT_FOLLOWING: wrong})
         return Verified(True, f"{len(found)} groups follow {NAMES[after]}'s assignment")
 
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
+        return Checked(True, f"{len(acted.written)} toggles were written by this run")
+
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Raises:
-        RunError: a group has plain Kafka consumers by now.
-        """
-        after, outcomes = str(step.parameters["after"]), []
-        with_kc = [each.group_id for each in self._look(step) if after == KAFKA and each.count(KC)]
-        if with_kc:
-            raise RunError(f"{with_kc[0]} has KCs: replace them by MEZKCCs before the toggle goes back")
-        written = {it.item for it in acted.outcomes if it.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN)}
-        for group, before in _before(step).items():
-            if mode_path(group) in written:
-                outcome = write_mode(self._cluster.zookeeper, group, after, before)
-                report([outcome])
-                outcomes.append(outcome)
+        """A group whose toggle somebody else set since is left alone; so is, until they are gone, one that has KCs."""
+        groups = {mode_path(group): group for group in _groups(step)}
+        ours = {groups[outcome.item]: outcome for outcome in acted.written}
+        problems, planned = self._not_back(list(ours), str(step.parameters["after"])), _planned(step)
+        outcomes = []
+        for group, written in ours.items():
+            before = planned[group].mode
+            if problems[group] is None:
+                outcome = unset_toggle(self._cluster.zookeeper, written, group, before, report)
+            else:
+                outcome = ItemOutcome(written.item, Outcome.REFUSED, written.after, written.after, problems[group])
+            report([outcome])
+            outcomes.append(outcome)
         return outcomes
+
+    def _not_back(self, groups: Sequence[str], after: str) -> dict[str, str | None]:
+        """Why the toggle of a group may not go back now; None: it may."""
+        found = standings(observe_groups(self._cluster, groups), groups)
+        return {each.group_id: not_ready_for_back(each, after) for each in found}
 
     def _look(self, step: Step) -> list[Standing]:
         return standings(observe_groups(self._cluster, _groups(step)), _groups(step))
 
-    def _mode(self, group: str) -> str | None:
-        return read_mode(self._cluster.zookeeper, group)[0]
+    def _toggle(self, group: str) -> Toggle:
+        return read_toggle(self._cluster.zookeeper, group)
 
 
 class BrakeActor:
@@ -142,7 +187,7 @@ class BrakeActor:
     def check(self, step: Step) -> Checked:
         return Checked(True, f"{len(_groups(step))} groups were toggled")
 
-    def state(self, step: Step) -> StepState:
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
@@ -163,6 +208,9 @@ class BrakeActor:
             return Verified(False, f"watching for {pause_s:g} s")
         evidence: dict[str, Json] = {"lag_growth": lag - lag_then, "read_ms": round((now - before) * 1000)}
         return Verified(True, f"after {pause_s:g} s all is well", evidence)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []
@@ -198,5 +246,9 @@ def _groups(step: Step) -> Sequence[str]:
     return cast(Sequence[str], step.parameters["groups"])
 
 
-def _before(step: Step) -> Mapping[str, str | None]:
-    return cast(Mapping[str, "str | None"], step.parameters["before"])
+def _planned(step: Step) -> Mapping[str, Toggle]:
+    return _planned_by(step.parameters)
+
+
+def _planned_by(words: Any) -> dict[str, Toggle]:
+    return {group: Toggle(words["before"][group], words["versions"][group]) for group in words["groups"]}

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kit.errors import EvidenceError, InputError, LockLost, OfframpError, RunError, Stopped
+from kit.errors import ApprovalError, EvidenceError, InputError, LockLost, OfframpError, RunError, Stopped
 from kit.migrate.clock import Clock
-from kit.migrate.journal import Entry, Journal, iso, of_item
+from kit.migrate.journal import Entry, Journal, iso, of_item, taken_request
 from kit.migrate.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
 from kit.migrate.record import RunRecord, remember
 from kit.migrate.step import Step
+from kit.migrate.values import Json, canonical
 
 
 @dataclass(slots=True)
@@ -35,6 +36,11 @@ class Workplace:
     stop: StopButton
     poll_s: float
     verb: str
+    latest: datetime
+    """The latest time that is known to have been, since the plan was last approved."""
+    permit: Callable[[], None] = lambda: None
+    """Raises ApprovalError where nothing may be written any more: looked at before every write."""
+    is_marked: bool = False
     unsure: str | None = None
     """The first item of which nobody can tell what came of it, after an act that broke off."""
 
@@ -43,13 +49,24 @@ class Workplace:
         Stopped: somebody pressed the button.
         LockLost: the lock may be another run's by now.
         """
-        pressed = self.stop.pressed
+        pressed = self.stop.pressed or taken_request(self.record.folder)
         if pressed is not None:
             who, at = pressed
             self.journal.append(Entry("stop_requested", sentence=f"{who} asked to stop at {iso(at)}."))
             self.stop.pressed = None
             raise Stopped(f"{who} asked to stop")
         self.lock.assert_held()
+
+    def raise_unless_permitted(self) -> None:
+        """The gate before every write. Raises Stopped, LockLost, ApprovalError."""
+        self.raise_if_halted()
+        self.permit()
+
+    def mark(self) -> None:
+        """From now on this is the last run that changed its targets."""
+        if not self.is_marked:
+            self.lock.mark(self.record.plan.targets, self.record.run_id)
+            self.is_marked = True
 
     def ms_since(self, started: float) -> int:
         return round((self.clock.monotonic() - started) * 1000)
@@ -58,20 +75,20 @@ class Workplace:
         """Let a performer act or undo; afterwards every item of the step has an outcome in the journal.
 
         Raises:
-            Stopped, LockLost: between two items; what was not reported was not attempted.
-            OfframpError, Exception: the performer's; what was not reported is unknown.
+            Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
+            OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
         """
         self.unsure = None
-        reporter = _Reporter(self, step, event)
+        reporter = _Reporter(self, step, event, self.record.acted(step))
         try:
-            reporter([])  # The last look at the button and at the lock before something is written.
+            reporter([])
             reporter.take_new(do(reporter))
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, EvidenceError):
                 with suppress(InputError):  # Its text was withheld; it is still the error to tell of.
-                    reporter.close(Outcome.NOT_ATTEMPTED if error is reporter.halted else Outcome.UNKNOWN, error)
+                    reporter.close(error)
             raise
-        reporter.close(Outcome.NOT_ATTEMPTED)
+        reporter.close()
         if reporter.halted is not None:
             raise reporter.halted  # The performer swallowed it, and may have done so between items only.
         return reporter.outcomes
@@ -81,10 +98,11 @@ class Workplace:
         why = "the run was cut off before it could report"
         lost = [ItemOutcome(it.item, Outcome.UNKNOWN, it.before, it.after, why) for it in self.record.unreported(step)]
         self.journal.append(*(of_item("acted", step.step_id, outcome) for outcome in lost))
-        outcomes = {outcome.item: outcome for outcome in self.record.acted(step).outcomes}
+        acted = self.record.acted(step)
+        outcomes = {outcome.item: outcome for outcome in acted.outcomes}
         for outcome in lost:
             remember(outcomes, outcome)
-        return ActedRecord(step.step_id, tuple(outcomes.values()))
+        return ActedRecord(step.step_id, tuple(outcomes.values()), acted.attempts)
 
     def wait_for(self, step: Step, holds: Callable[[], tuple[bool, str, str | None]], event: str) -> None:
         """Ask until it holds: (whether, sentence, details as JSON text). Changes of the sentence are journaled.
@@ -121,23 +139,33 @@ class Workplace:
 
 @dataclass(slots=True)
 class _Reporter:
-    """The ``report`` of one act: makes outcomes durable, then raises if nothing more may be written."""
+    """The ``report`` of one act: asks before each write, makes outcomes durable, raises where the run must stop."""
 
     place: Workplace
     step: Step
     event: str
+    acted: ActedRecord
     outcomes: list[ItemOutcome] = field(default_factory=list)
+    attempted: set[str] = field(default_factory=set)
     halted: Exception | None = None
+    planned: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.planned = frozenset(change.item for change in self.step.changes)
+
+    def attempt(self, items: Sequence[str], details: Json = None) -> None:
+        self._refuse_strangers(items)
+        self._raise_halted(self.place.raise_unless_permitted)
+        self.place.mark()
+        told: Json = details if len(items) == 1 else {"items": list(items)}
+        item = items[0] if len(items) == 1 else None
+        entry = Entry("attempted", self.step.step_id, item, details=None if told is None else canonical(told))
+        self.attempted.update(items)  # Before it is durable: what may have been asked for is unknown, not untouched.
+        self.place.journal.append(entry)
 
     def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.take(outcomes)
-        if self.halted is None:
-            try:
-                self.place.raise_if_halted()
-            except (Stopped, LockLost) as error:
-                self.halted = error
-        if self.halted is not None:
-            raise self.halted
+        self._raise_halted(self.place.raise_if_halted)
 
     def take_new(self, returned: Sequence[ItemOutcome]) -> None:
         """Of what an act returned, that which it had not reported so."""
@@ -147,20 +175,37 @@ class _Reporter:
     def take(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.outcomes += outcomes
         self.place.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
-        planned = {change.item for change in self.step.changes}
-        strangers = [outcome.item for outcome in outcomes if outcome.item not in planned]
-        if strangers:
-            raise RunError(f"{strangers[0]} was touched, which is no item of the step that was approved")
+        self._refuse_strangers([outcome.item for outcome in outcomes])
+        unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
+        if unasked:
+            raise RunError(f"{unasked[0]} was written without being asked for first")
 
-    def close(self, outcome: Outcome, error: BaseException | None = None) -> None:
-        """An outcome for each item that has none."""
+    def close(self, error: BaseException | None = None) -> None:
+        """An outcome for each item that has none: what was attempted may have been written, the rest was not."""
         reported = {it.item for it in self.outcomes}
         why = None if error is None else f"{type(error).__name__}: {error}"
         rest = [
-            ItemOutcome(change.item, outcome, change.before, change.after, why)
-            for change in self.step.changes
-            if change.item not in reported
+            ItemOutcome(it.item, self._left(it.item), it.before, it.after, why)
+            for it in self.step.changes
+            if it.item not in reported
         ]
-        if rest and outcome == Outcome.UNKNOWN:
-            self.place.unsure = rest[0].item
+        unsure = [it.item for it in rest if it.outcome == Outcome.UNKNOWN]
+        self.place.unsure = unsure[0] if unsure else None
         self.take(rest)
+
+    def _left(self, item: str) -> Outcome:
+        return Outcome.UNKNOWN if item in self.attempted else Outcome.NOT_ATTEMPTED
+
+    def _refuse_strangers(self, items: Sequence[str]) -> None:
+        strangers = [item for item in items if item not in self.planned]
+        if strangers:
+            raise RunError(f"{strangers[0]} is no item of the step that was approved: it is not to be touched")
+
+    def _raise_halted(self, look: Callable[[], None]) -> None:
+        if self.halted is None:
+            try:
+                look()
+            except (Stopped, LockLost, ApprovalError) as error:
+                self.halted = error
+        if self.halted is not None:
+            raise self.halted

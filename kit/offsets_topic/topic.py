@@ -17,6 +17,7 @@ from kit.offsets_topic.bounds import fetch_bounds
 from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
 from kit.tables import Table
+from kit.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +108,7 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
         if row["problems"]
     ]
     if wrong:
-        raise PartialRead(" ".join(told + wrong))
+        raise PartialRead(" ".join([*told, *map(visible, wrong)]))
     return "\n".join(told)
 
 

@@ -23,6 +23,8 @@ from kit.errors import ConnectError
 ITEMS_PER_REQUEST = 1_000
 REQUESTS_IN_FLIGHT = 4
 """The server queues about 1,000 outstanding requests over all its clients; a reader takes four of them."""
+OCTETS_PER_REQUEST = 500_000
+"""Of the paths in one request: a server drops the connection of who sends more than 1 MB (``jute.maxbuffer``)."""
 READ_TIMEOUT_S = 30.0
 
 STAT = np.dtype(
@@ -110,6 +112,23 @@ def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:
     return [names for batch in _batches(client, _GET_CHILDREN, paths) for names in batch]
 
 
+def catch_up(client: KazooClient) -> None:
+    """What is read after this is at least as new as the leader was: a follower may lag behind.
+
+    Raises:
+        ConnectError: as :func:`fetch_data`.
+    """
+    try:
+        client.sync_async("/").get(timeout=READ_TIMEOUT_S)
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise _silent(client, error) from error
+
+
+def _silent(client: KazooClient, error: Exception) -> ConnectError:
+    hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
+    return ConnectError(f"ZooKeeper {hosts} stopped answering: {error!r}")
+
+
 def _batches(client: KazooClient, kind: int, paths: Sequence[str]) -> Iterator[Any]:
     try:
         if supports_multiread(client):
@@ -121,8 +140,7 @@ def _batches(client: KazooClient, kind: int, paths: Sequence[str]) -> Iterator[A
             )
             yield from _pipelined(lambda one: ask(one[0]), wrap, paths, 1, 100 * REQUESTS_IN_FLIGHT)
     except (KazooException, client.handler.timeout_exception) as error:
-        hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
-        raise ConnectError(f"ZooKeeper {hosts} stopped answering: {error!r}") from error
+        raise _silent(client, error) from error
 
 
 Answer = TypeVar("Answer")
@@ -136,12 +154,25 @@ def _pipelined(
     in_flight: int,
 ) -> Iterator[Answer]:
     under_way: deque[Any] = deque()
-    for start in range(0, len(paths), per_request):
+    for some in portions(paths, per_request):
         if len(under_way) == in_flight:
             yield receive(under_way.popleft())
-        under_way.append(send(paths[start : start + per_request]))
+        under_way.append(send(some))
     while under_way:
         yield receive(under_way.popleft())
+
+
+def portions(paths: Sequence[str], per_request: int = ITEMS_PER_REQUEST) -> Iterator[Sequence[str]]:
+    """Paths for one request each, neither too many nor too long."""
+    start, octets = 0, 0
+    for index, path in enumerate(paths):
+        size = len(path.encode(errors="replace"))
+        if index - start == per_request or (index > start and octets + size > OCTETS_PER_REQUEST):
+            yield paths[start:index]
+            start, octets = index, 0
+        octets += size
+    if start < len(paths):
+        yield paths[start:]
 
 
 def supports_multiread(client: KazooClient) -> bool:
@@ -246,7 +277,7 @@ def _parse_children(result: Any) -> list[Names]:
         names = []
         for _ in range(count):
             (size,) = read_int(body, at)
-            names.append(body[at + 4 : at + 4 + size].decode())
+            names.append(body[at + 4 : at + 4 + size].decode(errors="replace"))
             at += 4 + size
         answers.append(names)
     return answers

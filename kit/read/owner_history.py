@@ -19,9 +19,9 @@ from kazoo.exceptions import KazooException
 from kit.errors import AuthenticationFailed, ConnectError
 from kit.model import ZnodeLife
 from kit.read.multiread import Names, Znode, fetch_children, fetch_data, supports_multiread
+from kit.read.paths import group_path
 from kit.read.znode_lives import Lives, load_owner_history
 from kit.read.znode_stream import Answer, Connection, Event, Found, Standing, ZnodeStream, now_ms
-from kit.read.zookeeper import CONSUMERS
 
 HEARTBEAT_S = 1.0
 """How often it asks whether it still hears everything; so much at most is unproven when a connection breaks."""
@@ -49,7 +49,7 @@ class OwnerWatch:
 
     def __init__(self, client: KazooClient, group_id: str, file: Path | None = None) -> None:
         self._client = client
-        self._group_id = group_id
+        self._root = group_path(group_id)
         self._stream = ZnodeStream(client)
         self._lives = Lives(group_id, file)
         self._ready = threading.Event()
@@ -150,7 +150,7 @@ class OwnerWatch:
         """Watch again and look at everything; after a failure the next heartbeat or connection tries again."""
         try:
             for branch in _BRANCHES:
-                self._stream.add_watch(f"{CONSUMERS}/{self._group_id}/{branch}")
+                self._stream.add_watch(f"{self._root}/{branch}")
             self._stream.look(self._everything(), _WHOLE)
         except ConnectError:
             if not self._ready.is_set():
@@ -159,7 +159,7 @@ class OwnerWatch:
 
     def _everything(self) -> list[str]:
         """The paths of all znodes that stand, and of those that stood when last looked at."""
-        root = f"{CONSUMERS}/{self._group_id}"
+        root = self._root
         topics, ids, migration_ids = fetch_children(
             self._client, [f"{root}/owners", f"{root}/ids", f"{root}/migration/ids"]
         )

@@ -6,15 +6,19 @@ Rules: KIP-125's seed consumers 0.8.2 … 1.1; the parser of ≤ 0.11 makes ever
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+from kit.numbers import INT32_MAX
+from kit.read.values import is_text, json_in, shown
 
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-_INT32_MAX = 2**31 - 1
+LARGEST_STREAMS = 100_000
+"""Of one member and topic. No process could run with more, and whoever works out an assignment names each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Registration:
     @property
     def is_usable(self) -> bool:
         """Whether its topics can be told at all; a number too large for members up to 0.11 is a problem of theirs."""
-        if not self.is_wildcard:
+        if not self.is_wildcard or not self.streams:
             return self.problem is None or bool(self.streams)
         return _regex_problem(str(self.pattern), self.streams) is None
 
@@ -45,14 +49,14 @@ class Registration:
         Empty when the wildcard can't be resolved; ``problem`` then says so. ``excludes_internal`` is the reader's own
         ``exclude.internal.topics``.
         """
-        if not self.is_wildcard:
+        if not self.is_wildcard or not self.streams:
             return dict(self.streams)
         (regex, n_streams), *_ = self.streams.items()
         wanted = self.pattern == WHITE_LIST
-        try:
-            matches = re.compile(normalised(regex)).fullmatch
-        except re.error:
+        compiled = _compiled(normalised(regex))
+        if isinstance(compiled, str):
             return {}
+        matches = compiled.fullmatch
         candidates = (topic for topic in existing if not excludes_internal or topic not in INTERNAL_TOPICS)
         return {topic: n_streams for topic in candidates if bool(matches(topic)) is wanted}
 
@@ -61,57 +65,73 @@ def parse_registration(data: bytes | None) -> Registration:
     """Never raises: what is wrong stands in ``problem``."""
     if not data:
         return Registration(None, {}, "the registration is empty")
-    try:
-        payload = json.loads(data)
-    except ValueError:
-        return Registration(None, {}, f"the registration is not JSON: {data[:80]!r}")
+    payload = json_in(data)
+    if payload is None:
+        return Registration(None, {}, f"the registration is not JSON that can be read: {shown(data)}")
     if not isinstance(payload, dict):
-        return Registration(None, {}, f"the registration is not a JSON object: {data[:80]!r}")
+        return Registration(None, {}, f"the registration is not a JSON object: {shown(data)}")
     return _from_payload(payload)
 
 
 def _from_payload(payload: dict[str, Any]) -> Registration:
     pattern = payload.get("pattern")
     streams = payload.get("subscription")
-    if not isinstance(pattern, str):
+    if not isinstance(pattern, str) or not is_text(pattern):
         return Registration(None, {}, "the registration has no 'pattern'")
-    if not isinstance(streams, dict) or not all(type(n) is int for n in streams.values()):
+    if not isinstance(streams, dict) or not all(map(_is_stream, streams, streams.values())):
         return Registration(pattern, {}, "the registration has no 'subscription' of stream counts by topic")
     if pattern in (WHITE_LIST, BLACK_LIST) and not streams:
         return Registration(STATIC, streams, None)
     return Registration(pattern, streams, _regex_problem(pattern, streams) or _number_problem(payload))
 
 
+def _is_stream(topic: str, count: Any) -> bool:
+    """A zero or a negative count fails every member that reads it, as no JSON does."""
+    return is_text(topic) and type(count) is int and 0 < count <= LARGEST_STREAMS
+
+
 def _regex_problem(pattern: str, streams: Mapping[str, int]) -> str | None:
     if pattern not in (WHITE_LIST, BLACK_LIST):
         return None
     regex = normalised(next(iter(streams)))
+    compiled = _compiled(regex)
+    return f"the {pattern} {shown(regex)} can't be resolved here ({compiled})" if isinstance(compiled, str) else None
+
+
+@lru_cache(maxsize=10_000)
+def _compiled(regex: str) -> re.Pattern[str] | str:
+    """The expression, or why it is none: too deep and too long ones fail in ways of their own."""
     try:
-        re.compile(regex)
-    except re.error as error:
-        return f"the {pattern} {regex!r} can't be resolved here ({error})"
-    return None
+        return re.compile(regex)
+    except (re.error, OverflowError, RecursionError, MemoryError) as error:
+        return str(error) or type(error).__name__
 
 
 def _number_problem(payload: dict[str, Any]) -> str | None:
-    for key, value in _numbers("", payload):
-        if isinstance(value, float) or not -_INT32_MAX - 1 <= value <= _INT32_MAX:
+    for key, value in _numbers(payload):
+        if isinstance(value, float) or not -INT32_MAX - 1 <= value <= INT32_MAX:
             return (
-                f"'{key}' is the number {value}: members up to 0.11 read numbers as 32-bit integers and lose every "
-                "partition over this registration; it must be a string"
+                f"{shown(key)} is the number {_cut(value)}: members up to 0.11 read numbers as 32-bit integers and "
+                "lose every partition over this registration; it must be a string"
             )
     return None
 
 
-def _numbers(key: str, value: Any) -> Iterable[tuple[str, int | float]]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _numbers(name, inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _numbers(key, inner)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield key, value
+def _cut(value: float) -> str:
+    return shown(str(value)).replace("'", "")
+
+
+def _numbers(payload: Any) -> Iterable[tuple[str, int | float]]:
+    """Every number with the key it stands under, however deep, in the order of the text."""
+    todo: list[tuple[str, Any]] = [("", payload)]
+    while todo:
+        key, value = todo.pop()
+        if isinstance(value, dict):
+            todo.extend(reversed(value.items()))
+        elif isinstance(value, list):
+            todo.extend((key, inner) for inner in reversed(value))
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield key, value
 
 
 def normalised(regex: str) -> str:

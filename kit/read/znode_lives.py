@@ -12,8 +12,10 @@ from kazoo.exceptions import KazooException
 
 from kit.errors import HistoryError
 from kit.model import ZnodeLife
+from kit.numbers import partition_in
+from kit.read.paths import group_path
+from kit.read.values import shown
 from kit.read.znode_stream import Answer, Event, Found, Standing
-from kit.read.zookeeper import CONSUMERS
 
 _Key: TypeAlias = tuple[str, str | None, int | None, str | None, int | None, int]
 
@@ -23,7 +25,7 @@ class Lives:
 
     def __init__(self, group_id: str, file: Path | None) -> None:
         self.proven_ms = 0
-        self._root = f"{CONSUMERS}/{group_id}/"
+        self._root = f"{group_path(group_id)}/"
         self._group_id = group_id
         self._file = file
         self._lock = threading.Lock()
@@ -137,8 +139,8 @@ class Lives:
 def _place(path: str) -> tuple[str, str | None, int | None, str | None]:
     """A path below the group → kind, topic, partition, member id; an empty kind for all others."""
     match path.split("/"):
-        case ["owners", topic, partition] if partition.isdecimal():
-            return "owner", topic, int(partition), None
+        case ["owners", topic, name] if (partition := partition_in(name)) is not None:
+            return "owner", topic, partition, None
         case ["ids", member_id]:
             return "member", None, None, member_id
         case ["migration", "ids", member_id]:
@@ -153,6 +155,7 @@ def _known(begin: ZnodeLife, found: Standing) -> ZnodeLife:
     """A life filled with what stands; a value that was changed has a life from the change on."""
     value = found.data.decode(errors="replace") if begin.kind in ("owner", "mode") else None
     member_id = (value or "").rpartition("-")[0] or None if begin.kind == "owner" else begin.member_id
+    is_known = member_id or begin.kind == "mode"
     is_changed = value is not None and found.mzxid != found.czxid
     return replace(
         begin,
@@ -162,7 +165,7 @@ def _known(begin: ZnodeLife, found: Standing) -> ZnodeLife:
         is_seen_late=False,
         czxid=found.czxid,
         session_id=found.session_id,
-        error=None if member_id or begin.kind == "mode" else f"the znode holds {value!r}, not <consumer id>-<thread>",
+        error=None if is_known else f"the znode holds {shown(value)}, not <consumer id>-<thread>",
     )
 
 
@@ -182,7 +185,7 @@ def load_owner_history(file: Path) -> list[ZnodeLife]:
     try:
         text = file.read_text(encoding="utf-8")
         lives = [ZnodeLife(**json.loads(line)) for line in text[: text.rfind("\n") + 1].splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise HistoryError(f"{file} is not a history of owner znodes: {error}") from error
     merged = {_key(life): life for life in lives}
     last_ms = max((life.until_ms or life.from_ms for life in lives), default=0)

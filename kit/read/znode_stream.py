@@ -22,7 +22,7 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import EVENT_TYPE_MAP, EventType, KazooState
 
 from kit.errors import ConnectError
-from kit.read.multiread import ITEMS_PER_REQUEST, READ_TIMEOUT_S, STAT
+from kit.read.multiread import READ_TIMEOUT_S, STAT, portions
 
 _ADD_WATCH, _MULTI_READ, _GET_DATA, _ERROR = 106, 22, 4, -1
 _RECURSIVE = 1
@@ -116,9 +116,8 @@ class ZnodeStream:
 
     def look(self, paths: Sequence[str], tag: Any = None) -> None:
         """Ask what stands at these paths; the answers become items, the last of them with ``tag``. Returns at once."""
-        starts = range(0, max(len(paths), 1), ITEMS_PER_REQUEST)
-        for start in starts:
-            request = _Look(self, paths[start : start + ITEMS_PER_REQUEST], tag if start == starts[-1] else None)
+        *some, last = portions(paths) if paths else [paths]
+        for request in (*(_Look(self, each, None) for each in some), _Look(self, last, tag)):
             self._client._call(request, self._client.handler.async_result())
 
     def rooted(self, path: str) -> str:

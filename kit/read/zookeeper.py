@@ -1,12 +1,12 @@
 """Everything ZooKeeper says: the ``/consumers`` tree, the brokers' registrations, the controller.
 
-Four rounds of multiRead requests, each of them listing or reading what the one before named. A znode that vanished
-between two rounds is not there; a znode that could not be read is a row with its error. No watch is left behind.
+Four rounds of multiRead requests, each of them listing or reading what the one before named, after a sync: what is
+read is what the leader had when the read began. A znode that vanished between two rounds is not there; a znode that
+could not be read, or that holds something else, is a row with its error. No watch is left behind.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,16 +19,21 @@ from kazoo.exceptions import KazooException, NoAuthError
 
 from kit import tables
 from kit.errors import AuthenticationFailed
-from kit.model import ZOOKEEPER, Group, Member, MigrationState, Subscription
-from kit.read.multiread import STAT, Names, Znode, Znodes, fetch_children, fetch_data
+from kit.model import ZOOKEEPER, Group, Member, MigrationState, ReadError, Subscription
+from kit.numbers import INT32_MAX, offset_in, partition_in
+from kit.read.multiread import STAT, Names, Znode, Znodes, catch_up, fetch_children, fetch_data
+from kit.read.paths import CONSUMERS
 from kit.read.registration import Registration, parse_registration
-
-CONSUMERS = "/consumers"
+from kit.read.values import is_text, json_in, shown
 
 
 @dataclass(frozen=True)
 class ConsumersTree:
-    """The ``/consumers`` tree. ``registrations`` are (group, consumer id, what it registered)."""
+    """The ``/consumers`` tree. ``registrations`` are (group, consumer id, what it registered).
+
+    ``strays`` are znodes under a topic's owners or offsets whose name is no partition's: nothing is read of them, and
+    nothing about the group is unknown by them. Their ``topic`` is ``<topic>/<name>``, which is no topic's name.
+    """
 
     groups: pa.Table
     members: pa.Table
@@ -36,15 +41,20 @@ class ConsumersTree:
     ownership: pa.Table
     committed_offsets: pa.Table
     migration_states: pa.Table
+    strays: tuple[ReadError, ...] = ()
 
 
 @dataclass(frozen=True)
 class BrokersTree:
-    """``/brokers`` and ``/controller``: endpoints by broker id, topic names, the controller's broker id."""
+    """``/brokers`` and ``/controller``: endpoints by broker id, topic names, the controller's broker id.
+
+    ``endpoints`` leaves out a broker whose registration doesn't say; ``strays`` are names that are no broker's id.
+    """
 
     endpoints: dict[int, tuple[str, ...]]
     topics: frozenset[str]
     controller: int | None
+    strays: tuple[ReadError, ...] = ()
 
 
 def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda group_id: True) -> ConsumersTree:
@@ -54,37 +64,41 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
         ConnectError: ZooKeeper stopped answering.
         AuthenticationFailed: it does not let this profile's credentials list the groups.
     """
+    catch_up(client)
     (names,) = fetch_children(client, [CONSUMERS])
     if isinstance(names, NoAuthError):
         raise AuthenticationFailed(f"ZooKeeper does not let these credentials read {CONSUMERS}: wrong digest, or none")
     listed = _fetch_groups(client, sorted(filter(accepts, _names(names))))
     registered = _fetch_members(client, listed)
+    owners, offsets = _fetch_leaves(client, listed, "owners"), _fetch_leaves(client, listed, "offsets")
     return ConsumersTree(
         groups=tables.GROUPS.from_rows(_group(group_id, listing) for group_id, listing in listed.items()),
         members=tables.MEMBERS.from_rows(member for member, _ in registered),
         registrations=tuple((member.group_id, member.member_id, registration) for member, registration in registered),
-        ownership=tables.OWNERSHIP.from_columns(_owner_columns(_fetch_leaves(client, listed, "owners"))),
-        committed_offsets=tables.COMMITTED_OFFSETS.from_columns(
-            _offset_columns(_fetch_leaves(client, listed, "offsets"))
-        ),
+        ownership=tables.OWNERSHIP.from_columns(_owner_columns(owners)),
+        committed_offsets=tables.COMMITTED_OFFSETS.from_columns(_offset_columns(offsets)),
         migration_states=tables.MIGRATION_STATES.from_rows(
             _migration_state(group_id, listing.mode)
             for group_id, listing in listed.items()
             if listing.migration_ids is not None or listing.mode is not None
         ),
+        strays=(*owners.strays, *offsets.strays),
     )
 
 
 def fetch_brokers(client: KazooClient) -> BrokersTree:
     """Read ``/brokers/ids``, ``/brokers/topics`` and ``/controller``."""
+    catch_up(client)
     ids, topics = fetch_children(client, ["/brokers/ids", "/brokers/topics"])
-    broker_ids = [int(name) for name in _names(ids)]
+    broker_ids = [name for name in _names(ids) if partition_in(name) is not None]
     controller, *brokers = fetch_data(client, ["/controller", *(f"/brokers/ids/{each}" for each in broker_ids)])
-    payloads = {broker_id: _json(znode) for broker_id, znode in zip(broker_ids, brokers)}
+    endpoints = {int(name): _endpoints(znode) for name, znode in zip(broker_ids, brokers)}
+    strays = sorted(set(_names(ids)).difference(broker_ids))
     return BrokersTree(
-        endpoints={broker_id: tuple(payload.get("endpoints", ())) for broker_id, payload in payloads.items()},
+        endpoints={broker_id: found for broker_id, found in endpoints.items() if found is not None},
         topics=frozenset(_names(topics)),
-        controller=_json(controller).get("brokerid"),
+        controller=_broker_id(_json(controller).get("brokerid")),
+        strays=tuple(_stray(f"/brokers/ids/{name}", "a broker's id", topic=f"/{name}") for name in strays),
     )
 
 
@@ -140,6 +154,7 @@ class _Leaves:
     topics: list[str]
     partitions: list[int]
     znodes: Znodes
+    strays: list[ReadError]
 
     def columns(self) -> dict[str, Any]:
         return {"group_id": self.group_ids, "topic": self.topics, "partition": self.partitions}
@@ -158,22 +173,34 @@ class _Leaves:
         for index, value in enumerate(known):
             if value is None:
                 refusal = self.znodes.refusals.get(index)
-                errors[index] = _refused(refusal) if refusal else f"the znode holds {texts[index]!r}, not {expected}"
+                holds = f"the znode holds {shown(texts[index])}, not {expected}"
+                errors[index] = _refused(refusal) if refusal else holds
         return errors
 
 
 def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str) -> _Leaves:
-    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups; what vanished meanwhile is left out."""
+    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups; what vanished meanwhile is left out.
+
+    Where it may not be listed, the whole group is not known.
+    """
     topics = [(group_id, topic) for group_id, each in listed.items() for topic in sorted(_names(getattr(each, branch)))]
     listing = fetch_children(client, [f"{CONSUMERS}/{group_id}/{branch}/{topic}" for group_id, topic in topics])
-    leaves = _Leaves([], [], [], Znodes([], np.zeros(0, STAT), {}))
+    leaves = _Leaves([], [], [], Znodes([], np.zeros(0, STAT), {}), [])
     paths: list[str] = []
     for (group_id, topic), names in zip(topics, listing):
-        numbers = sorted(int(name) for name in _names(names) if name.isdecimal())
+        path = f"{CONSUMERS}/{group_id}/{branch}/{topic}"
+        if isinstance(names, KazooException):
+            leaves.strays.append(ReadError(ZOOKEEPER, group_id, None, path, _refused(names)))
+        known = {name: partition_in(name) for name in _names(names)}
+        numbers = sorted(number for number in known.values() if number is not None)
+        strays = sorted(name for name, number in known.items() if number is None)
+        leaves.strays.extend(
+            _stray(f"{path}/{name}", "a partition's number", group_id, f"{topic}/{name}") for name in strays
+        )
         leaves.group_ids.extend([group_id] * len(numbers))
         leaves.topics.extend([topic] * len(numbers))
         leaves.partitions.extend(numbers)
-        paths += [f"{CONSUMERS}/{group_id}/{branch}/{topic}/{number}" for number in numbers]
+        paths += [f"{path}/{number}" for number in numbers]
     return _without_vanished(replace(leaves, znodes=fetch_data(client, paths)))
 
 
@@ -188,6 +215,7 @@ def _without_vanished(leaves: _Leaves) -> _Leaves:
         [leaves.topics[index] for index in there],
         [leaves.partitions[index] for index in there],
         Znodes([data[index] for index in there], leaves.znodes.stats[there], moved),
+        leaves.strays,
     )
 
 
@@ -206,7 +234,7 @@ def _owner_columns(leaves: _Leaves) -> dict[str, Any]:
 
 def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
     texts = leaves.texts()
-    offsets = [int(text) if text and text.isdecimal() else None for text in texts]
+    offsets = [offset_in(text) if text else None for text in texts]
     return leaves.columns() | {
         "store": [ZOOKEEPER] * len(texts),
         "committed_offset": offsets,
@@ -267,9 +295,20 @@ def _refused(error: KazooException) -> str:
     return f"ZooKeeper refused the read: {type(error).__name__}"
 
 
+def _stray(path: str, expected: str, group_id: str | None = None, topic: str | None = None) -> ReadError:
+    return ReadError(ZOOKEEPER, group_id, topic, path, f"the znode's name is not {expected}; nothing is read of it")
+
+
+def _endpoints(znode: Found) -> tuple[str, ...] | None:
+    """None: the registration doesn't say."""
+    found = _json(znode).get("endpoints", [])
+    return tuple(found) if isinstance(found, list) and all(map(is_text, found)) else None
+
+
+def _broker_id(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= INT32_MAX else None
+
+
 def _json(znode: Found) -> dict[str, Any]:
-    try:
-        payload = json.loads(znode.data) if isinstance(znode, Znode) else {}
-    except ValueError:
-        return {}
+    payload = json_in(znode.data) if isinstance(znode, Znode) else None
     return payload if isinstance(payload, dict) else {}

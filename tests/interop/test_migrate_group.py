@@ -15,6 +15,7 @@ from kit.cli import app
 from kit.cluster import connect
 from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError, StalePlan, TargetBusy, UnsafePlan
 from kit.lab import Lab, faults
+from kit.lab.old_consumers import OldMember
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
 from kit.migrate.event import Event
@@ -98,6 +99,39 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Desk) -> N
         assert record.verified == {step.step_id for step in record.plan.steps}
         assert not record.notes
     print(f"the whole path and back: longest pause {found['longest_pause_ms']} ms")
+
+
+def test_there_back_and_there_again(group: MakeGroup, desk: Desk) -> None:
+    """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
+    shared = old_group(group, 2, 6)
+    in_kafka = []
+    for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
+        in_kafka.append(sum(each.kafka is not None for each in look(desk.cluster, shared.name).positions.values()))
+        ending = move(desk, shared, stage)
+        assert not load_run(desk.runs / ending.run_id).plan.overridden
+    assert in_kafka == [0, 6, 6]
+    found = assert_nothing_lost(shared)
+    assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
+
+
+@pytest.mark.parametrize("offsets", ["kafka", "both"])
+def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Desk, offsets: str) -> None:
+    shared = group(4)
+    topic = next(iter(shared.topics))
+    shared.add_old(1)
+    shared._joined(shared.lab.start_old_consumers([OldMember(shared.name, topic, offsets=offsets)]))
+    shared.await_agreed()
+    with connect(desk.cluster.profile) as cluster:
+        wait_until(
+            lambda: sum(each.kafka is not None for each in look(cluster, shared.name).positions.values()) == 2,
+            "offsets in Kafka",
+            30,
+        )
+        in_kafka = [number for (_, number), each in look(cluster, shared.name).positions.items() if each.kafka]
+    with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
+        desk.plan_group(wish(shared, "all MEZKCC"))
+    assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
+    assert shared.everyone[1].consumer_id in str(refused.value)
 
 
 def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
@@ -298,6 +332,14 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert "UNDONE" in offramp("undo", run_id)
     assert shared.offset(topic, 0) == before
     offramp(*reset, "yesterday", code=2)
+    backup, of_group = tmp_path / "deleted.csv", ("--store", "kafka", "-g", shared.name)
+    assert "VERIFIED" in carried_out("plan", "offsets", "delete", *of_group, "--backup", str(backup))
+    offramp("plan", "offsets", "export", str(file), *of_group, options=common[2:], code=8)
+    assert len(backup.read_text(encoding="utf-8").splitlines()) == 2 + 12
+    assert "VERIFIED" in carried_out("plan", "offsets", "import", str(backup), "--store", "kafka")
+    assert "VERIFIED" in carried_out("plan", "offsets", "delete", *of_group)
+    (by_default,) = (tmp_path / "plans").glob("*.offsets.jsonl")
+    assert len(by_default.read_text(encoding="utf-8").splitlines()) == 1 + 12
 
 
 def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Desk) -> None:

@@ -86,6 +86,7 @@ class ModelLock:
     def __init__(self, hazard: Hazard) -> None:
         self._hazard = hazard
         self.holder: str | None = None
+        self.last: str | None = None
         self.is_lost = self.is_reported = False
 
     def acquire(self, targets, run_id) -> None:
@@ -99,6 +100,13 @@ class ModelLock:
         if self.is_lost or self.holder is None:
             self.is_reported = True
             raise LockLost("the session expired")
+
+    def mark(self, targets, run_id) -> None:
+        self._hazard("lock.mark")
+        self.last = run_id
+
+    def followed_by(self, targets, run_id):
+        return {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)
 
     def release(self) -> None:
         self.holder = None
@@ -118,6 +126,9 @@ class ModelPerformer:
     def __init__(self, cluster: Cluster, lock: ModelLock, hazard: Hazard, plan: Plan) -> None:
         self.cluster, self._lock, self._hazard, self._plan = cluster, lock, hazard, plan
 
+    def refuse_altered(self, plan):
+        """Its steps have no parameters: there is nothing in which they could differ."""
+
     def observe(self, plan):
         self._hazard("observe")
         return {"members": self.cluster.members, "end": self.cluster.end_offset, "values": dict(self.cluster.values)}
@@ -126,15 +137,20 @@ class ModelPerformer:
         self._hazard(f"{step.step_id}.check")
         return Checked(True, "ready")
 
-    def state(self, step):
+    def state(self, step, acted=None):
         self._hazard(f"{step.step_id}.state")
-        return self._state(step)
+        return self._state(step, acted)
 
-    def _state(self, step):
-        done = {change.item for change in step.changes if self.cluster.values[change.item] == change.after}
-        if len(done) == len(step.changes):
+    def _state(self, step, acted=None):
+        asked = [change for change in step.changes if acted is None or change.item in _written(acted)]
+        done = {change.item for change in asked if self.cluster.values[change.item] == change.after}
+        if len(done) == len(asked):
             return StepState.DONE
         return StepState.PARTLY if done else StepState.NOT_DONE
+
+    def check_back(self, step, acted):
+        self._hazard(f"{step.step_id}.check_back")
+        return Checked(True, "nobody was there")
 
     def act(self, step, report):
         self._hazard(f"{step.step_id}.act")
@@ -145,11 +161,13 @@ class ModelPerformer:
 
     def undo(self, step, acted, report):
         self._hazard(f"{step.step_id}.undo")
-        self._expect(self._state(step) != StepState.NOT_DONE, f"undo of {step.step_id}, which is not done")
-        known = {it.item for it in acted.outcomes if it.outcome in (Outcome.CONFIRMED, Outcome.UNKNOWN)}
+        is_left = self._state(step, acted) != StepState.NOT_DONE or acted.is_open
+        self._expect(is_left, f"undo of {step.step_id}, which is not done")
+        known = _written(acted)
         written = {it.item for it in step.changes if self.cluster.values[it.item] == it.after}
         self._expect(written <= known, f"undo of {step.step_id} knows {known}, but {written} were written")
-        return [self._move(step, change, change.after, change.before, report) for change in reversed(step.changes)]
+        ours = [change for change in reversed(step.changes) if change.item in known]
+        return [self._move(step, change, change.after, change.before, report) for change in ours]
 
     def verify(self, step):
         self._hazard(f"{step.step_id}.verify")
@@ -163,6 +181,8 @@ class ModelPerformer:
         if self.cluster.values[change.item] == new:
             outcome = ItemOutcome(change.item, Outcome.UNCHANGED, new, new)
         else:
+            report.attempt([change.item])
+            self._hazard(f"{step.step_id}/{change.item}.attempted")
             outcome = self._written(change.item, expected, new)
             self._hazard(f"{step.step_id}/{change.item}.written")
         report([outcome])
@@ -182,6 +202,10 @@ class ModelPerformer:
     def _expect(self, holds, wrong):
         if not holds:
             self.cluster.wrongs.append(wrong)
+
+
+def _written(acted):
+    return {outcome.item for outcome in acted.written}
 
 
 def make_plan(shape: tuple[int, ...] = (2, 2), **changed) -> Plan:

@@ -24,6 +24,7 @@ from kit.migrate.performer import ActedRecord, Outcome, StepState
 from kit.migrate.plan import parse_plan
 from kit.migrate.values import parse_json, readable
 from kit.model import LogOffset
+from tests.reporting import Permissive
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 OFFSETS = st.integers(0, 30)
@@ -117,7 +118,7 @@ faults = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(FAULTS))
 def test_an_outcome_says_what_happened(there, old, new, wrong):
     store = Store(there, wrong)
     batch = _Batch({key: Stored(old.get(key)) for key in new}, {key: Stored(offset) for key, offset in new.items()})
-    outcomes = batch.carry_out(store)
+    outcomes = batch.carry_out(store, Permissive())
     assert [it.item for it in outcomes] == [item_of(key) for key in new]
     for key, it in zip(new, outcomes):
         if it.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED):
@@ -203,18 +204,18 @@ def test_acting_twice_is_acting_once_and_undo_leads_back(before, wanted, logs, w
     wrong = {key: fault for key, fault in wrong.items() if fault in ("refused", "lost before", "lost after")}
     actor = ModelActor(Store(before, wrong))
     assert actor.state(step) == StepState.NOT_DONE
-    actor.act(step, lambda outcomes: None)
+    actor.act(step, Permissive())
     actor.store.faults.clear()
-    reported = []
-    outcomes = actor.act(step, reported.extend)
-    assert list(outcomes) == reported
+    report = Permissive()
+    outcomes = actor.act(step, report)
+    assert list(outcomes) == report.told
     assert {it.outcome for it in outcomes} <= {Outcome.CONFIRMED, Outcome.UNCHANGED}
     assert (actor.state(step), actor.verify(step).ok) == (StepState.DONE, True)
     was_written = actor.store.written
     actor.store.written = set()
-    actor.act(step, reported.extend)
+    actor.act(step, report)
     assert (actor.store.written, was_written) == (set(), set(after_of(step)))
     written = tuple(replace(it, outcome=Outcome.CONFIRMED) for it in outcomes)
-    actor.undo(step, ActedRecord(step.step_id, written), reported.extend)
+    actor.undo(step, ActedRecord(step.step_id, written), report)
     assert actor.state(step) == StepState.NOT_DONE
     assert {key: stored for key, stored in actor.store.values.items() if stored is not None} == before

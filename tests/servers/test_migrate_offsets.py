@@ -32,7 +32,7 @@ from kit.migrate import offset_performer
 from kit.migrate.approval import approve
 from kit.migrate.dry_run import dry_run
 from kit.migrate.offset_kafka import KafkaWriter
-from kit.migrate.offset_moves import Stored, item_of
+from kit.migrate.offset_moves import NOTHING, Stored, item_of
 from kit.migrate.offset_performer import OffsetsActor, OffsetsPerformer
 from kit.migrate.offset_reading import fetch_stores
 from kit.migrate.offset_zookeeper import ZookeeperWriter, offset_path
@@ -42,14 +42,17 @@ from kit.migrate.offsets import (
     export_offsets,
     offset_changes,
     plan_copy,
+    plan_delete,
     plan_import,
     plan_reset,
+    save_backup,
     select,
 )
 from kit.migrate.performer import Outcome
 from kit.migrate.run import Run, start_run
 from kit.migrate.states import RunState
 from kit.profile import load_profile
+from tests.reporting import Permissive
 
 NOW = datetime.now(UTC)
 OPTIONS = PlanOptions(made_by="ann", now=NOW)
@@ -224,6 +227,63 @@ def test_undo_in_zookeeper_leaves_not_even_a_parent(desk, topic):
     run = desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
     run.undo().raise_unless(RunState.UNDONE)
     assert desk.offsets("zookeeper", group) == in_topic(topic, p0=5)
+
+
+@pytest.mark.parametrize("store", ["kafka", "zookeeper"])
+def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(desk, topic, tmp_path, store):
+    group, file = f"g-{topic}", tmp_path / "deleted.jsonl"
+    desk.commit(group, topic, {0: Stored(10, "seen by ann", 0), 1: Stored(20)})
+    desk.put(group, topic, {0: 10, 1: 20})
+
+    def held():
+        return {place: replace(it, version=None) for place, it in desk.stored(store, group).items()}
+
+    was = held()
+    plan = plan_delete(desk.cluster, store, select(groups=group), OPTIONS)
+    assert plan.steps[0].title == f"Delete 2 offsets of group {group!r} from {store}"
+    assert save_backup(plan, file) == 2
+    with pytest.raises(InputError, match="is not overwritten"):
+        save_backup(plan, file)
+    run = desk.act(plan)
+    assert held() == {}
+    assert {it.outcome for it in run.record.acted(plan.steps[0]).outcomes} == {Outcome.CONFIRMED}
+    run.undo().raise_unless(RunState.UNDONE)
+    assert held() == was
+    desk.act(plan_delete(desk.cluster, store, select(groups=group, topics=topic, partitions=[1]), OPTIONS))
+    assert held() == {(topic, 0): was[topic, 0]}
+    desk.act(plan_import(desk.cluster, file, store, OPTIONS))
+    assert held() == was
+
+
+def test_what_only_one_store_knows_is_not_deleted_unasked(desk, topic):
+    group = f"g-{topic}"
+    desk.commit(group, topic, {0: 50, 1: 60})
+    desk.put(group, topic, {0: 40})
+    with pytest.raises(UnsafePlan, match=r"kept_elsewhere: 2 of 2 .*-0 50, in zookeeper 40, .*-1 60, .* none"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    desk.act(plan_delete(desk.cluster, "zookeeper", select(groups=group), OPTIONS))
+    assert desk.offsets("zookeeper", group) == {}
+    desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), replace(OPTIONS, overrides=("kept_elsewhere",))))
+    assert desk.offsets("kafka", group) == {}
+    with pytest.raises(NotFound, match="is not in kafka's offsets"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+
+
+def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(desk, lab, topic):
+    group = f"g-{topic}"
+    desk.put(group, topic, {0: 100, 1: 100})
+    desk.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    member = lab.start_new_consumer(group, topic)
+    wait_until(lambda: desk.everything().kafka[group].state == "Stable", "the member has joined", 30)
+    with pytest.raises(UnsafePlan, match="no_members"):
+        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    with pytest.raises(StalePlan, match="group"):
+        desk.run(plan).act()
+    answers = desk.kafka.write({(group, topic, 0): NOTHING}, {})
+    assert "the group is subscribed to this topic" in str(answers[group, topic, 0].error)
+    assert (topic, 0) in desk.offsets("kafka", group)
+    member.stop()
 
 
 def test_what_moved_on_since_is_not_taken_back(desk, topic):
@@ -618,7 +678,7 @@ def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
 
     step = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS).steps[0]
     actor = OffsetsActor(replace(desk.cluster, link=Mute()), deadline_s=0.5)
-    (outcome,) = actor.act(step, lambda outcomes: None)
+    (outcome,) = actor.act(step, Permissive())
     if is_sent:
         assert (outcome.outcome, outcome.after) == (Outcome.CONFIRMED, 100)
     else:
@@ -673,7 +733,10 @@ def test_what_is_not_there_is_named(desk, topic):
     refused(NotFound, "name topics", plan_reset, "zookeeper", select(groups=group), latest)
     refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
     desk.commit(f"a/{group}", topic, {0: 10})
-    refused(InputError, "no name of a znode", plan_copy, *copied, select(groups=f"a/{group}"))
+    alone, both = select(groups=f"a/{group}"), select(groups=[f"a/{group}", group])
+    refused(NothingToDo, "no offset is left to be .*: a znode's name can't hold a slash", plan_copy, *copied, alone)
+    left_out = plan_copy(cluster, *copied, both, replace(OPTIONS, allow_backwards=True)).parameters["left_out"]
+    assert list(left_out) == [f"a/{group}/{topic}-0"]
     new = plan_reset(cluster, "kafka", select(groups="nobody", topics=topic), latest, replace(OPTIONS, new_groups=True))
     assert [change.before for change in new.steps[0].changes] == [None, None]
 

@@ -166,7 +166,12 @@ def test_a_settled_kafka_group_does_not_block(state: str | None) -> None:
 def test_old_consumers_with_offsets_in_kafka_block_step_one() -> None:
     in_both = tables_of([old()], committed_offsets=both(0, 5, 5))
     assert codes(in_both) == ["commits_to_kafka"]
-    assert "Kafka holds offsets of 1 partition(s)" in sentence_of(in_both, "commits_to_kafka")
+    told = sentence_of(in_both, "commits_to_kafka")
+    assert "Kafka holds offsets of 1 partition(s)" in told
+    assert "One look can't tell whether they are committed there or left over" in told
+    left_over = tables_of([old()], committed_offsets=[*both(0, 9, 5), *both(1, 9, 9)])
+    assert "Kafka holds offsets of 1 partition(s)" in sentence_of(left_over, "commits_to_kafka")
+    assert codes(tables_of([old()], committed_offsets=both(0, 9, 5))) == []
     only_kafka = tables_of([old()], committed_offsets=[committed(0, KAFKA, 5)])
     assert codes(only_kafka) == ["commits_to_kafka", "kafka_ahead"]
 

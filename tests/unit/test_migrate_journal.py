@@ -57,7 +57,7 @@ def test_a_run_leaves_everything_behind(done):
     assert re.fullmatch(r"20261121T120000Z-toggle-shop-orders-[0-9a-f]{4}", done.folder.name)
     record = load_run(done.folder)
     assert (record.state, record.plan, record.notes) == (RunState.VERIFIED, done.plan, ())
-    acted = [(event.item, event.outcome, event.before, event.after) for event in record.events if event.item]
+    acted = [(event.item, event.outcome, event.before, event.after) for event in record.events if event.event == "acted"]
     assert acted == [(item, "CONFIRMED", '"old"', '"new"') for item in ("i00", "i01", "i10", "i11")]
     verified = [event for event in record.events if event.event == "verified"]
     assert [json.loads(event.details) for event in verified] == [{"end": 100}] * 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 
-from kit.errors import InputError, NotFound, WrongCluster
+from kit.errors import InputError, NotFound, PlanError, WrongCluster
 from kit.migrate.offset_draft import PlanOptions
 from kit.migrate.offset_files import load_offsets, save_offsets
 from kit.migrate.offset_moves import NOTHING, Move, Stored, Wish, clamp, item_of, parse_item, told
@@ -18,9 +21,11 @@ from kit.migrate.offset_reading import GroupInStore, Stores
 from kit.migrate.offset_resets import Reset, wanted_by
 from kit.migrate.offset_rules import backwards_finding, member_findings, source_finding, unreadable_finding
 from kit.migrate.offset_selection import Selection, select
-from kit.migrate.offset_steps import after_of, before_of, offset_steps
-from kit.migrate.offset_zookeeper import _chunks, offset_path
+from kit.migrate.offset_steps import after_of, before_of, offset_steps, remade
+from kit.migrate.offset_zookeeper import _chunks, offset_path, why_no_znode
+from kit.migrate.step import Change, Step
 from kit.model import LogOffset
+from tests import hostile
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 KEY = ("shop", "orders", 3)
@@ -221,25 +226,98 @@ def moves(n_groups, before=NOTHING):
 
 
 def test_a_thousand_groups_are_a_step():
-    steps = offset_steps("kafka", moves(2001), can_delete=True, missing_parents=(), new_groups=(), observed=())
+    steps = offset_steps("kafka", moves(2001), can_delete=True, missing_parents=(), new_groups=())
     assert [len(step.changes) for step in steps] == [1000, 1000, 1]
-    assert steps[-1].title == "Write 1 offsets of group 'g2000' to kafka"
+    assert steps[-1].title == "Write 1 offsets of group 'g2000' to kafka, 1 with metadata or leader epoch"
 
 
 def test_a_step_tells_what_was_and_what_shall_be_beside_the_offset():
     known = {"can_delete": True, "missing_parents": (), "new_groups": {"g0000"}}
-    observed = {"kafka offsets g0000", "kafka group g0000", "zookeeper offsets g0000"}
-    (step,) = offset_steps("kafka", moves(1, Stored(3, "old", 7)), observed=observed, **known)
-    assert step.affects == ("kafka offsets g0000", "kafka group g0000")
+    (step,) = offset_steps("kafka", moves(1, Stored(3, "old", 7)), **known)
+    beside = ("kafka offsets g0000", "kafka metadata g0000", "kafka leader epochs g0000")
+    assert step.affects == (*beside, "kafka group g0000")
     assert before_of(step) == {("g0000", "orders", 0): Stored(3, "old", 7)}
     assert after_of(step) == {("g0000", "orders", 0): Stored(5, "m")}
     assert step.undo is not None
 
 
 def test_what_had_no_offset_cannot_be_undone_where_offsets_cannot_be_deleted():
-    known = {"can_delete": False, "missing_parents": (), "new_groups": (), "observed": ()}
+    known = {"can_delete": False, "missing_parents": (), "new_groups": ()}
     assert "can't delete single offsets" in offset_steps("kafka", moves(1), **known)[0].cannot_be_undone
     assert offset_steps("kafka", moves(1, Stored(3)), **known)[0].undo is not None
+
+
+STORED = Stored(3, version=7)
+
+
+def step_of(store="zookeeper", wanted=5, before=STORED):
+    """Of two groups, one of them new; clamped, so that there is a note."""
+    keys = (("a", "orders", 0), ("a", "orders", 1), ("b/c" if store == "kafka" else "b c", "x-1", 12))
+    wishes = [Wish(key, before, wanted, "a note", metadata="m", leader_epoch=2) for key in keys]
+    made = [clamp(wish, 0, 4) for wish in wishes]
+    parents = {"/consumers/b c", "/consumers/b c/offsets", "/consumers/other"}
+    (step,) = offset_steps(store, made, can_delete=True, missing_parents=parents, new_groups={"b/c", "b c"})
+    return step
+
+
+STEPS = [
+    step_of(),
+    step_of("kafka"),
+    step_of("kafka", before=Stored(3, "old", 7)),
+    step_of("kafka", before=NOTHING),
+    step_of("kafka", wanted=None),
+    step_of(wanted=None),
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_made_again_of_its_changes_and_parameters(step):
+    assert remade(step) == step
+
+
+def edits(step):
+    """Each field of a step, and each parameter, made to say something else."""
+    for name in ("step_id", "kind", "title", "precondition", "verification", "undo"):
+        yield replace(step, **{name: "another"})
+    yield replace(step, undo=None, cannot_be_undone="it can't")
+    yield replace(step, deadline_s=3600.0)
+    yield replace(step, needs_person="stop it")
+    yield replace(step, affects=(*step.affects, "kafka group victim"))
+    yield replace(step, affects=step.affects[:-1])
+    yield replace(step, changes=step.changes[:-1])
+    yield replace(step, changes=())
+    yield replace(step, changes=(replace(step.changes[0], item="victim/orders-0"), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], item="a/orders-00"), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], after=-1), *step.changes[1:]))
+    yield replace(step, changes=(replace(step.changes[0], before="3"), *step.changes[1:]))
+    stranger = {"victim/orders-0": {"metadata": "m", "wanted": 1, "reason": "none"}}
+    others = {"store": "another", "number": 2, "can_delete": 1, "new_groups": ("victim",), "new_parents": ("/victim",)}
+    for name, value in step.parameters.items():
+        other = {**value, **stranger} if name in ("kept", "written", "noted") else others[name]
+        yield replace(step, parameters={**step.parameters, name: other})
+        yield replace(step, parameters={each: it for each, it in step.parameters.items() if each != name})
+    yield replace(step, parameters={**step.parameters, "more": 1})
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_whatever_is_edited_in_a_step_shows(step):
+    for edited in edits(step):
+        with suppress(PlanError):
+            assert remade(edited) != edited, edited
+
+
+def test_a_group_that_is_a_path_is_no_step_of_zookeeper():
+    step = step_of()
+    for group_id in ("a/offsets", "..", "a\x00", "a\U0001f600"):
+        change = replace(step.changes[0], item=f"{group_id}/orders-0")
+        with pytest.raises(PlanError, match="a znode's name can't"):
+            remade(replace(step, changes=(change,)))
+
+
+@pytest.mark.parametrize("item", ["", "g", "g/t", "g/t-", "g/t-01", "g/t-+1", "g/t-٣", "g/-1", "t-1", "g/t-2147483648"])
+def test_what_is_no_item_is_refused(item):
+    with pytest.raises(InputError, match="is not a group, a slash"):
+        parse_item(item)
 
 
 def test_transactions_are_small_enough_for_a_server():
@@ -284,7 +362,7 @@ ROW = '{"group_id":"shop","offset":5,"partition":0,"topic":"orders"}'
         ([ROW.replace("5", "9223372036854775808")], "offset is 9223372036854775808"),
         ([ROW.replace("5", '"5"')], "offset is '5'"),
         ([ROW.replace(',"partition":0', "")], "partition is None"),
-        ([ROW.replace('"shop"', '""')], "group_id is ''"),
+        ([ROW.replace('"orders"', '""')], "topic is ''"),
         ([ROW.replace("topic", "Topic")], "nobody knows the column 'Topic'"),
         ([ROW.replace('"topic"', '"offset":6,"topic"')], "a key stands twice"),
     ],
@@ -330,6 +408,71 @@ def test_files_that_are_none(tmp_path):
         load_offsets(tmp_path / "missing.csv", "cluster")
     with pytest.raises(InputError, match="can't be written"):
         save_offsets(tmp_path / "no folder" / "a.csv", "c", "kafka", OFFSETS, NOW)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_a_file_holds_every_hostile_name(tmp_path, suffix):
+    """A group's name and what is committed beside an offset are anybody's; a topic's name is a broker's."""
+    path, places = tmp_path / f"offsets.{suffix}", zip(hostile.GROUPS, itertools.cycle(hostile.TOPICS))
+    offsets = {(name, topic, 7): Stored(1, name or None) for name, topic in places}
+    save_offsets(path, "cluster", "kafka", offsets, NOW)
+    assert load_offsets(path, "cluster").offsets == offsets
+
+
+def test_no_cell_of_a_table_is_a_formula(tmp_path):
+    path = tmp_path / "offsets.csv"
+    offsets = {(name, "t", 0): Stored(1, name or None) for name in hostile.GROUPS}
+    save_offsets(path, "cluster", "kafka", offsets, NOW)
+    with path.open(encoding="utf-8", newline="") as file:
+        file.readline()
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert "'=1+cmd|'/C calc'!A0" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+
+
+def test_a_table_of_the_format_before_is_taken_as_it_is(tmp_path):
+    path = tmp_path / "offsets.csv"
+    save_offsets(path, "cluster", "kafka", {("'g", "t", 0): Stored(1)}, NOW)
+    path.write_text(path.read_text().replace('"format":2', '"format":1').replace("''g", "'g"))
+    assert load_offsets(path, "cluster").offsets == {("'g", "t", 0): Stored(1)}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "line", "said"),
+    [
+        ("jsonl", "[" * 100_000, "recursion"),
+        ("csv", '"g","t",0,' + "9" * 5_000 + ",,", "offset is '9+'"),
+        ("csv", '"g","t",0,1,"' + "m" * 200_000 + '",', "field larger than"),
+    ],
+)
+def test_a_line_that_no_parser_survives_is_named(tmp_path, suffix, line, said):
+    path = tmp_path / f"offsets.{suffix}"
+    save_offsets(path, "cluster", "kafka", {("g", "t", 0): Stored(1)}, NOW)
+    path.write_text("\n".join([*path.read_text().splitlines()[: 1 + (suffix == "csv")], line]) + "\n")
+    with pytest.raises(InputError, match=said):
+        load_offsets(path, "cluster", edited=True)
+
+
+def test_items_of_hostile_names_are_read_back_and_never_alike():
+    keys = [(name, topic, number) for name in hostile.GROUPS for topic in hostile.TOPICS[::7] for number in (0, 12)]
+    assert [parse_item(item_of(key)) for key in keys] == keys
+    assert len({item_of(key) for key in keys}) == len(set(keys))
+
+
+def test_steps_of_hostile_names_are_made_again_from_their_file():
+    wishes = [Wish((name, "orders", 0), Stored(3, "m"), 5, metadata="n") for name in sorted(set(hostile.GROUPS))]
+    for store in ("kafka", "zookeeper"):
+        made = [clamp(each, 0, 9) for each in wishes if store == "kafka" or hostile.may_be_znode(each.key[0])]
+        steps = offset_steps(store, made, can_delete=True, missing_parents=(), new_groups={"a/b"})
+        for step in steps:
+            read = json.loads(json.dumps(step.to_json(), default=dict))
+            again = Step(**{**read, "changes": [Change(**each) for each in read["changes"]]})
+            assert remade(again) == again == step
+
+
+@pytest.mark.parametrize("name", hostile.GROUPS)
+def test_what_may_be_a_znode(name):
+    assert (why_no_znode(name) is None) == hostile.may_be_znode(name)
 
 
 def test_an_edited_file_is_noticed(tmp_path):

@@ -196,6 +196,7 @@ def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
 def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
     def act(step, report):
         report([ItemOutcome("i00", Outcome.REFUSED, "old", None, "the group became active")])
+        report.attempt(["i01"])
         world.cluster.values["i01"] = "new"
         return [ItemOutcome("i01", Outcome.CONFIRMED, "old", "new")]
 
@@ -214,13 +215,31 @@ def test_an_item_nobody_speaks_of_was_not_attempted(world):
 def test_an_item_outside_of_the_plan_fails_the_step(world):
     ending = answering(world, "act", lambda step, report: report([ItemOutcome("owner", Outcome.CONFIRMED)])).act()
     assert ending.state == RunState.FAILED
-    assert "owner was touched, which is no item of the step that was approved" in ending.sentence
+    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
     assert "owner" in [event.item for event in world.run.record.events]
+
+
+def test_an_item_outside_of_the_plan_is_refused_before_it_is_written(world):
+    def act(step, report):
+        report.attempt(["owner"])
+        world.cluster.write("i00", "old", "new")
+        return []
+
+    ending = answering(world, "act", act).act()
+    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
+    assert world.cluster.writes == []
+
+
+def test_what_was_written_without_asking_fails_the_step(world):
+    ending = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
+    assert (ending.state, "i00 was written without being asked for first" in ending.sentence) == (RunState.FAILED, True)
 
 
 @pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
 def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
-    def broken(*_):
+    def broken(step, report=None):
+        if report is not None:
+            report.attempt(["i00"])
         raise ZeroDivisionError("a bug")
 
     with pytest.raises(StepFailed, match=f"{world.folder.name}: .*ZeroDivisionError: a bug") as raised:
@@ -234,7 +253,10 @@ def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
     assert "in broken" in failed.error
     if method == "act":
         unknown = [(e.item, e.outcome, e.error) for e in record.events if e.event == "acted"]
-        assert unknown == [(item, "UNKNOWN", "ZeroDivisionError: a bug") for item in ("i00", "i01")]
+        assert unknown == [
+            ("i00", "UNKNOWN", "ZeroDivisionError: a bug"),
+            ("i01", "NOT_ATTEMPTED", "ZeroDivisionError: a bug"),
+        ]
         assert "step 's0', item 'i00': ZeroDivisionError" in str(raised.value)
 
 
@@ -265,6 +287,7 @@ def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(worl
     def act(step, report):
         outcomes = []
         for change in step.changes:
+            report.attempt([change.item])
             thread = threading.Thread(target=world.run.request_stop, args=("Cid",))
             thread.start()
             thread.join()
@@ -282,6 +305,7 @@ def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(worl
 def test_a_performer_that_swallows_the_stop_is_stopped_all_the_same(world):
     def act(step, report):
         done = []
+        report.attempt([change.item for change in step.changes])
         world.run.request_stop("Cid")
         for change in step.changes:
             try:
@@ -331,19 +355,118 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
     assert world.run.record.state == RunState.VERIFIED
 
 
-def test_a_verified_run_is_only_undone_while_approved(world):
+@pytest.mark.parametrize("ends", ["VERIFIED", "FAILED"])
+def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
+    """However the run ended; the approval itself has long run out by then."""
+    world = World(tmp_path, way_back_s=3 * 3600.0)
+    if ends == "FAILED":
+        answering(world, "verify", lambda step: Verified(False, "no"))
+    assert world.run.act().state == ends
+    world.time.ahead = timedelta(hours=3, minutes=1)
+    with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*, and the approval expired"):
+        world.process().undo()
+    assert world.run.record.state == ends
+    written = len(world.cluster.writes)
+    world.time.ahead = timedelta(hours=2, minutes=58)
+    assert world.process().undo().state == RunState.UNDONE
+    assert len(world.cluster.writes) == 2 * written
+
+
+def test_a_way_back_that_is_over_takes_a_new_approval(world):
     world.run.act()
-    world.time.ahead = timedelta(hours=2)
-    with pytest.raises(ApprovalError, match="expired"):
+    world.time.ahead = timedelta(days=90)
+    with pytest.raises(ApprovalError, match="was open until"):
         world.process().undo()
     assert world.is_all_done
     assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
 
 
-def test_the_way_back_out_of_a_failed_run_needs_no_new_approval(world):
+def test_the_way_back_ends_between_two_items(tmp_path):
+    world = World(tmp_path, way_back_s=3600.0)
+    world.run.act()
+    world.time.ahead = timedelta(minutes=50)
+    at = point_back(tmp_path / "other", "s1/i11.written")
+    world.process()
+    world.hazard.arm(at, world.jump_clock)
+    ending = world.run.undo()
+    assert (ending.state, [new for _, _, new in world.cluster.writes].count("old")) == (RunState.UNDO_HALTED, 1)
+    assert "was open until" in ending.sentence
+
+
+def point_back(folder, name):
+    """Where in an undo the point of that name is."""
+    other = World(folder)
+    other.run.act()
+    other.process()
+    other.hazard.points.clear()
+    other.run.undo()
+    return other.hazard.points.index(name)
+
+
+def test_an_approval_that_runs_out_between_two_items_stops_the_run_there(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
+    ending = world.run.act()
+    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new")])
+    assert "step 's0': the approval expired" in ending.sentence
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "NOT_ATTEMPTED")]
+
+
+def test_a_clock_that_is_set_back_revives_no_approval(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
+    world.run.act()
+    world.time.ahead = timedelta(0)
+    with pytest.raises(ApprovalError, match="clock trouble: here it is"):
+        world.process().resume()
+    assert len(world.cluster.writes) == 1
+    assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
+
+
+@pytest.mark.parametrize("verb", ["resume", "undo"])
+def test_a_run_that_another_one_followed_touches_nothing_any_more(world, verb):
     answering(world, "verify", lambda step: Verified(False, "no")).act()
-    world.time.ahead = timedelta(days=3)
-    assert world.process().undo().state == RunState.UNDONE
+    world.lock.last = "20991231T000000Z-later"
+    state, written = world.run.record.state, list(world.cluster.writes)
+    with pytest.raises(RunError, match=r"run 20991231T000000Z-later changed group shop\.orders after run"):
+        getattr(world.process(), verb)()
+    assert (world.run.record.state, world.cluster.writes) == (state, written)
+
+
+def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(world):
+    world.run.act()
+    world.process()
+    answering(world, "check_back", lambda step, acted: Checked(False, "somebody else set it"))
+    with pytest.raises(RunError, match="'s1' can't be undone now: somebody else set it; nothing was taken back"):
+        world.run.undo()
+    assert (world.run.record.state, world.is_all_done) == (RunState.VERIFIED, True)
+
+
+def test_an_unknown_write_is_taken_back_by_its_actor_even_where_nothing_is_seen_of_it(world):
+    """It may still come: only the actor can call it off."""
+
+    def act(step, report):
+        report.attempt(["i00"], {"stops": "a"})
+        raise RunError("no new member was seen")
+
+    answering(world, "act", act).act()
+    asked = []
+    world.process()
+    answering(world, "undo", lambda step, acted, report: asked.append(acted) or [])
+    assert world.run.undo().state == RunState.UNDONE
+    (acted,) = asked
+    assert [(it.item, it.is_open, it.details) for it in acted.attempts] == [("i00", True, {"stops": "a"})]
+
+
+def test_what_a_run_found_done_already_is_not_its_own_to_take_back(world):
+    world.cluster.values["i00"] = "new"
+
+    def observe(plan):
+        return {name: it.value for name, it in plan.observed.items()}
+
+    answering(world, "observe", observe).act()
+    world.process()
+    assert answering(world, "observe", observe).undo().state == RunState.UNDONE
+    assert world.cluster.values == {"i00": "new", "i01": "old", "i10": "old", "i11": "old"}
 
 
 def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(world):
@@ -362,7 +485,7 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
         world.run.act()
     world.process()
     for verb in ("resume", "undo"):
-        ending = getattr(answering(world, "state", lambda step: StepState.UNKNOWN), verb)()
+        ending = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
         assert "nobody can tell how far it came" in ending.sentence
     assert world.cluster.writes == [("i00", "old", "new")]
 
@@ -393,7 +516,13 @@ def test_an_item_that_was_stopped_before_and_cut_off_later_may_be_written(world,
     world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.press_stop)
     assert world.run.act().state == RunState.STOPPED
     world.process()
-    world.performer.act = lambda step, report: world.cluster.write("i01", "old", "new") or world.kill("")
+
+    def act(step, report):
+        report.attempt(["i01"])
+        world.cluster.write("i01", "old", "new")
+        world.kill("")
+
+    world.performer.act = act
     with pytest.raises(Killed):
         world.run.resume()
     world.process()
@@ -409,7 +538,7 @@ def test_what_was_written_once_stays_so_when_a_later_act_finds_it_unchanged(worl
         world.run.act()
     assert world.process().resume().state == RunState.VERIFIED
     told = [(e.item, e.outcome) for e in world.run.record.events if e.event == "acted" and e.step_id == "s0"]
-    assert told == [("i00", "CONFIRMED"), ("i01", "UNKNOWN"), ("i00", "UNCHANGED"), ("i01", "CONFIRMED")]
+    assert told == [("i00", "CONFIRMED"), ("i00", "UNCHANGED"), ("i01", "CONFIRMED")]
     outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
     assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "CONFIRMED")]
 

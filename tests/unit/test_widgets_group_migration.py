@@ -69,7 +69,7 @@ def test_it_opens_where_the_group_stands_and_wishes_the_next_stage(model):
 
 
 def test_of_growth_nothing_is_known_after_one_look(model):
-    assert {each.rule.name for each in model.checks if each.is_met is None} == {"lag", "stable"}
+    assert {each.rule.name for each in model.checks if each.is_met is None} == {"lag", "stable", "commits"}
     model.refresh()
     assert {each.rule.name for each in model.checks if each.is_met is None} == set()
 

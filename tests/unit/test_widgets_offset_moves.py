@@ -10,6 +10,8 @@ from bs4 import BeautifulSoup
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, NothingToDo, UnsafePlan
 from kit.migrate import fleet, group
 from kit.migrate.offset_changes import offset_directions
+from kit.migrate.offset_files import load_offsets
+from kit.migrate.offset_moves import Stored
 from kit.migrate.states import RunState
 from tests.unit.toy_offsets import ToyOffsets, open_toy
 from widgets import fragments, offset_fragments, offset_moves, offsets_wizard
@@ -315,9 +317,25 @@ def test_from_selection_to_undo_by_buttons(view, model, toy):
     assert ("shop", "orders", 3) not in toy.kafka
 
 
+def test_what_is_deleted_is_saved_first_and_comes_back(model, toy):
+    toy.zookeeper |= {key: offset + 5 for key, offset in toy.kafka.items()}
+    was = dict(toy.kafka)
+    gone = {key for key in was if key[0] == "shop"}
+    plan = done(model, what="delete", target="kafka", groups="shop")
+    assert model.record.state == RunState.VERIFIED
+    assert set(toy.kafka) == set(was) - gone
+    assert set(offset_directions(plan)["direction"]) == {"deleted"}
+    assert f"× deleted: {len(gone)}" in offset_fragments.changes(plan)
+    (backup,) = (model.runs / "plans").glob("*.offsets.jsonl")
+    assert load_offsets(backup, "toy").offsets == {key: Stored(was[key]) for key in gone}
+    model.undo("shop")
+    model.wait(20)
+    assert toy.kafka == was
+
+
 def test_fields_are_shown_where_they_mean_something(view, model):
     wanted = {"From store": "copy", "To group, if another": "copy", "Reset to": "reset", "File to import": "import"}
-    for what in ("copy", "reset", "import"):
+    for what in ("copy", "reset", "import", "delete"):
         field(view, "What").value = what
         shown = {label for label in wanted if field(view, label).layout.display != "none"}
         assert shown == {label for label, where in wanted.items() if where == what}

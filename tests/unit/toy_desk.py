@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from kit.errors import ConnectError
-from kit.migrate import group
+from kit.migrate import group, recipes
 from kit.migrate.desk import Desk
 from kit.migrate.group import Wish, plan_from
 from kit.migrate.performer import Checked, ItemOutcome, Outcome, StepState, Verified
@@ -100,7 +100,13 @@ class ToyPerformer:
     def check(self, step):
         return Checked(True, f"found {self._counts()}")
 
-    def state(self, step):
+    def refuse_altered(self, plan):
+        recipes.refuse_altered(plan)
+
+    def check_back(self, step, acted):
+        return Checked(True, "nobody was there")
+
+    def state(self, step, acted=None):
         if not step.changes:
             return StepState.NOT_DONE
         wanted = [step.parameters["after"], step.parameters["before"]]
@@ -124,6 +130,7 @@ class ToyPerformer:
         self._say(f"Now replace one {old} by one {new}.")
         is_there = step.kind != "toggle" and old not in self.toy.flavours
         if not is_there:
+            report.attempt([change.item])
             self.toy.write(f"{old} → {new}")
             if step.kind == "toggle":
                 self.toy.mode = new
@@ -146,6 +153,12 @@ class ToyLock:
 
     def release(self) -> None:
         pass
+
+    def mark(self, targets, run_id) -> None:
+        pass
+
+    def followed_by(self, targets, run_id):
+        return {}
 
 
 class ToyDesk(Desk):

@@ -11,7 +11,7 @@ import polars as pl
 
 from kit import tables
 from kit.errors import ConnectError
-from kit.migrate import fleet
+from kit.migrate import fleet, recipes
 from kit.migrate.fleet import FleetWish
 from kit.migrate.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.plan import Plan
@@ -84,7 +84,13 @@ class ToyWaves:
     def check(self, step):
         return Checked(True, f"{len(step.parameters['groups'])} groups are settled")
 
-    def state(self, step):
+    def refuse_altered(self, plan):
+        recipes.refuse_altered(plan)
+
+    def check_back(self, step, acted):
+        return Checked(True, "nobody was there")
+
+    def state(self, step, acted=None):
         found = {self.toy.modes[name] for name in step.parameters["groups"]} if step.changes else {None}
         if found == {step.parameters.get("after")}:
             return StepState.DONE
@@ -107,6 +113,7 @@ class ToyWaves:
         return [(names[change.item], change) for change in step.changes]
 
     def _change(self, name, before, after, report) -> ItemOutcome:
+        report.attempt([mode_path(name)])
         self.toy.write(name, after)
         outcome = ItemOutcome(mode_path(name), Outcome.CONFIRMED, before, after)
         report([outcome])

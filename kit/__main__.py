@@ -1,0 +1,29 @@
+"""The ``offramp`` command, from its first moment: loading the verbs takes a second, in which Ctrl-C is no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Load the verbs and run one."""
+    signal.signal(signal.SIGINT, _leave)
+    from kit.cli import main as run
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """At once: modules are half loaded, nothing was opened yet."""
+    os.write(sys.stderr.fileno(), b"offramp: interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

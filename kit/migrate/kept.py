@@ -1,0 +1,99 @@
+"""What a folder of plans and runs holds, to be listed and named; no cluster is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit.errors import ApprovalError, NotFound, PlanError
+from kit.migrate.approval import load_approval
+from kit.migrate.plan import load_plan
+from kit.migrate.progress import in_order
+from kit.migrate.record import RunRow, list_runs
+from kit.migrate.states import RunState
+
+PLANS, PREFIX = "plans", 12
+_APPROVAL = ".approval.json"
+_AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
+_NAMED = 10
+"""How many of what there is an error names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One plan in a list of them; ``error`` says what of it can't be read. ``state``: of its newest run, if begun."""
+
+    plan: str
+    kind: str | None = None
+    subject: str | None = None
+    made_by: str | None = None
+    made_at: str | None = None
+    approved_by: str | None = None
+    approved_until: str | None = None
+    state: str | None = None
+    run_id: str | None = None
+    error: str | None = None
+
+
+def plan_files(root: Path) -> list[Path]:
+    """Of the plans kept under ``root``, the oldest first."""
+    files = [path for path in (root / PLANS).glob("*.json") if not path.name.endswith(_APPROVAL)]
+    return sorted(files, key=lambda path: path.stat().st_mtime)
+
+
+def list_plans(root: Path) -> tuple[PlanRow, ...]:
+    """All plans under ``root``: first what needs somebody (unreadable, or its run did not end well), then the newest.
+
+    Raises:
+        EvidenceError: ``root`` itself can't be read.
+    """
+    runs = {row.plan_digest: row for row in in_order(list_runs(root))}
+    rows = [_row(path, runs) for path in reversed(plan_files(root))]
+    return tuple(sorted(rows, key=lambda row: row.error is None and row.state in _AT_EASE))
+
+
+def run_folder(root: Path, run_id: str) -> Path:
+    """The folder of a run under ``root``.
+
+    Raises:
+        NotFound: there is no such run; which there are.
+        EvidenceError: ``root`` itself can't be read.
+    """
+    here = {path.name for path in root.iterdir() if path.is_dir()} if root.is_dir() else set()
+    if run_id in here - {PLANS}:
+        return root / run_id
+    known = [row.run_id for row in reversed(in_order(list_runs(root)))]
+    raise NotFound(f"there is no run {run_id!r} in {root}; {there_is('run', known)}")
+
+
+def there_is(what: str, names: Sequence[str]) -> str:
+    """What there is instead, the newest first."""
+    if not names:
+        return f"there is no {what} at all"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"there {'are' if len(names) > 1 else 'is'} {', '.join(names[:_NAMED])}{more}"
+
+
+def _row(path: Path, runs: dict[str | None, RunRow]) -> PlanRow:
+    try:
+        plan = load_plan(path)
+    except PlanError as error:
+        return PlanRow(path.stem, error=str(error))
+    by, until, problem = _approved(path)
+    run = runs.get(plan.digest, RunRow(""))
+    made = plan.made_at.isoformat(timespec="seconds")
+    begun = (run.state, run.run_id or None)
+    return PlanRow(plan.digest[:PREFIX], plan.kind, plan.subject, plan.made_by, made, by, until, *begun, problem)
+
+
+def _approved(path: Path) -> tuple[str | None, str | None, str | None]:
+    """By whom, until when, or why that can't be said."""
+    file = path.with_suffix(_APPROVAL)
+    if not file.exists():
+        return None, None, None
+    try:
+        approval = load_approval(file)
+    except ApprovalError as error:
+        return None, None, str(error)
+    return approval.approved_by, approval.expires_at.isoformat(timespec="seconds"), None

@@ -1,0 +1,71 @@
+"""The access list that a new znode gets: that of the nearest znode above it.
+
+Who may write a group's znodes was decided by whoever made them: Kafka's old consumers give theirs to the creator and
+let the world read when they log in, and leave them open when they don't. A znode made without a list is open to
+everyone, whatever stands around it; one that is given to its creator alone locks out members with another login.
+So a new znode gets what its parent has, no more and no less. ``/consumers`` itself Kafka leaves open on purpose
+(``ZkUtils``: "different consumers will write under this node"; its security migrator passes the tree by), and what is
+made right below it stays so: members of 0.8 can't log in at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.security import ACL, OPEN_ACL_UNSAFE
+
+from kit.errors import AuthenticationFailed
+
+HIDDEN = ":x"
+"""What ZooKeeper ≥ 3.5 shows of a digest to who may not change the list (CVE-2019-0201)."""
+AS_IT_IS: tuple[str, ...] = ("world", "ip", "sasl", "x509", "digest", "super")
+
+
+def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
+    """The access list of the nearest znode above ``path`` that there is. With ``makepath`` each new level gets it.
+
+    Raises:
+        AuthenticationFailed: that list can't be read in full, so it can't be given to another znode.
+        KazooException, or the handler's time-out: ZooKeeper did not answer.
+    """
+    for above in _above(path):
+        try:
+            found: Any = client.get_acls_async(above).get(timeout=answer_s)[0]
+        except NoNodeError:
+            continue
+        except NoAuthError:
+            raise AuthenticationFailed(
+                _refusal(path, above, "these credentials may not read its access list")
+            ) from None
+        return _copied(path, above, list(found))
+    return list(OPEN_ACL_UNSAFE)
+
+
+def _above(path: str) -> Iterator[str]:
+    """Nearest first; the root (of the chroot) last."""
+    while path not in ("", "/"):
+        path = path.rpartition("/")[0] or "/"
+        yield path
+
+
+def _copied(path: str, above: str, found: list[ACL]) -> list[ACL]:
+    """ZooKeeper stores no ``auth``, which would mean whoever asks; and a digest that it hides is nobody's."""
+    for entry in found:
+        scheme, who = entry.id.scheme, entry.id.id
+        if scheme == "digest" and who.endswith(HIDDEN):
+            raise AuthenticationFailed(
+                _refusal(path, above, f"ZooKeeper hides whose digest may use it ({who}): these credentials lack ADMIN")
+            )
+        if scheme not in AS_IT_IS:
+            raise AuthenticationFailed(_refusal(path, above, f"it is closed by the scheme {scheme!r}"))
+    return found
+
+
+def _refusal(path: str, above: str, why: str) -> str:
+    return (
+        f"{path} is not made: it would get the access list of {above}, but {why}; nothing was written, because a znode "
+        "open to everyone must not stand where its parent is closed. Use credentials with ADMIN there"
+    )

@@ -1,0 +1,46 @@
+"""Group, topic and member names as parts of znode paths: a name that can't be one is refused, never written as it is.
+
+Kafka takes any text for a group's name, ZooKeeper does not: the group ``a/b`` has no znode, and ``/consumers/a/b`` is
+part of what belongs to the group ``a``. kazoo drops empty parts, so the nameless group would be ``/consumers`` itself.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kit.errors import InputError
+
+CONSUMERS = "/consumers"
+_RELATIVE = ("", ".", "..")
+_REFUSED = re.compile("[\x00-\x1f/\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
+"""ZooKeeper's ``PathUtils.validatePath``; it looks at UTF-16 units, so every character beyond U+FFFF is a refused
+surrogate to it. The slash is our own: it would begin another znode."""
+
+
+def is_znode_name(name: str) -> bool:
+    """Whether ZooKeeper can hold one znode of exactly this name."""
+    return name not in _RELATIVE and _REFUSED.search(name) is None
+
+
+def znode_name(name: str, what: str) -> str:
+    """``name``, if a znode can have it; ``what`` says in the error what it names.
+
+    Raises:
+        InputError: it is no znode's name, so nothing of it can be in ZooKeeper.
+    """
+    if not is_znode_name(name):
+        raise InputError(
+            f"the {what} {name!r} can't be the name of a znode (a slash, '.', '..', empty, control characters or "
+            "characters beyond U+FFFF): ZooKeeper holds nothing of it, and nothing can be written there for it"
+        )
+    return name
+
+
+def group_path(group_id: str) -> str:
+    """``/consumers/<group>``; raises InputError as :func:`znode_name`."""
+    return f"{CONSUMERS}/{znode_name(group_id, 'group')}"
+
+
+def partition_path(group_id: str, branch: str, topic: str, partition: int) -> str:
+    """``/consumers/<group>/<branch>/<topic>/<partition>``; raises InputError as :func:`znode_name`."""
+    return f"{group_path(group_id)}/{branch}/{znode_name(topic, 'topic')}/{partition}"

@@ -1,0 +1,81 @@
+"""Text of strangers, made fit for a person's eyes: the one place in which a face escapes names.
+
+Names of groups, topics, members, clients and hosts may hold anything. What can't be seen, moves the cursor, turns the
+direction of reading or ends a line is spelled out (``\\x1b``, ``\\u202e``); the rest stays as it is. Terminals take
+:func:`visible`, everything that becomes HTML :func:`html_text`, cells of tables :func:`cell`. Data that programs read
+(JSON, CSV, Parquet) stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from html import escape
+
+LONGEST = 2_000
+"""Characters of one text that a cell shows: a topic has 249 at most, a group id may have 32,767."""
+_TAIL = 40
+_BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+)
+"""Letters and marks that Unicode counts as printable though nothing is to be seen of them."""
+
+
+def visible(text: str) -> str:
+    """One line in which every character is to be seen; a text without hidden ones is given back as it is."""
+    if text.isprintable() and _BLANK.isdisjoint(text):
+        return text
+    return "".join(char if char.isprintable() and char not in _BLANK else _spelled(char) for char in text)
+
+
+def html_text(text: str) -> str:
+    """The same as text of HTML, fit for an attribute's value in quotes too."""
+    return escape(visible(text))
+
+
+def html_source(page: str) -> str:
+    """A whole page as the value of an attribute (``srcdoc``), exactly."""
+    return escape(page)
+
+
+def cell(value: object) -> str:
+    """A value in a table: a dash for unknown, lists element by element, blanks at an end spelled out."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return shortened(_edged(visible(value)))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{visible(str(name))}={_element(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_element, value))
+    is_plain = isinstance(value, bool | int | float | date | datetime | timedelta)
+    return str(value) if is_plain else shortened(visible(str(value)))
+
+
+def shortened(text: str) -> str:
+    """A text too long for a cell: its beginning, its end, and how long it is."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
+
+
+def _element(value: object) -> str:
+    """One of a list; in quotes where it could pass for two, or for none."""
+    text = cell(value)
+    return f'"{text}"' if isinstance(value, str) and (", " in text or not text) else text
+
+
+def _edged(text: str) -> str:
+    inner = text.strip(" ")
+    if len(inner) == len(text):
+        return text
+    start = len(text) - len(text.lstrip(" "))
+    return "\\x20" * start + inner + "\\x20" * (len(text) - start - len(inner))
+
+
+def _spelled(char: str) -> str:
+    code = ord(char)
+    if char == "\n":
+        return "\\n"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

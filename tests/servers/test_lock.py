@@ -1,0 +1,121 @@
+"""The lock of a run, on a real ZooKeeper: lost answers, other people's data, names that are no znode's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.exceptions import ConnectionLoss
+
+from kit.cluster import Cluster, connect
+from kit.errors import ConnectError, LockLost, TargetBusy
+from kit.lab import Lab
+from kit.migrate.lock import LOCKS, ZookeeperLock
+from kit.profile import load_profile
+
+
+@pytest.fixture
+def cluster(lab: Lab, tmp_path: Path) -> Iterator[Cluster]:
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    with connect(load_profile(file=path)) as connected:
+        yield connected
+
+
+@pytest.fixture
+def answers_lost(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Creations reach the server; their answers don't come back while a word stands in this list."""
+    create, lost = cluster.zookeeper.create_async, []
+
+    def create_async(path, *arguments, **options):
+        result = create(path, *arguments, **options)
+        if lost and options.get("ephemeral"):
+            result.get(timeout=10)
+            result = cluster.zookeeper.handler.async_result()
+            result.set_exception(ConnectionLoss())
+        return result
+
+    monkeypatch.setattr(cluster.zookeeper, "create_async", create_async)
+    return lost
+
+
+def test_a_lock_whose_answer_was_lost_is_had(cluster: Cluster, answers_lost: list[str]) -> None:
+    answers_lost.append("lost")
+    lock = ZookeeperLock(cluster)
+    lock.acquire(["lost-answer"], "run-1")
+    lock.assert_held()
+    with pytest.raises(TargetBusy, match="run-1"):
+        ZookeeperLock(cluster).acquire(["lost-answer"], "run-2")
+    lock.release()
+    assert not cluster.zookeeper.exists(f"{LOCKS}/lost-answer")
+
+
+def test_a_lock_whose_answer_never_came_is_no_hindrance_to_the_same_session(
+    cluster: Cluster, answers_lost: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers_lost.append("lost")
+    lock = ZookeeperLock(cluster)
+    with monkeypatch.context() as silent:
+        stat = lock._stat
+        silent.setattr(lock, "_stat", lambda path: None if path.endswith("/never-came") else stat(path))
+        with pytest.raises(ConnectError):
+            lock.acquire(["never-came"], "run-1")
+    assert cluster.zookeeper.exists(f"{LOCKS}/never-came")
+    answers_lost.clear()
+    again = ZookeeperLock(cluster)
+    again.acquire(["never-came"], "run-2")
+    assert b"run-2" in cluster.zookeeper.get(f"{LOCKS}/never-came")[0]
+    again.assert_held()
+    again.release()
+
+
+def test_two_runs_of_one_session_exclude_each_other(cluster: Cluster) -> None:
+    first, second = ZookeeperLock(cluster), ZookeeperLock(cluster)
+    first.acquire(["a", "b"], "run-1")
+    with pytest.raises(TargetBusy, match="group b is being worked on in this very session: run run-1"):
+        second.acquire(["b", "c"], "run-2")
+    first.assert_held()
+    first.release()
+    second.acquire(["b", "c"], "run-2")
+    second.release()
+
+
+@pytest.mark.parametrize("data", [b"[1, 2]", b"7", b'"text"', b"null", b"\xff\xfe", b"", b"{}", b"[" * 100_000, None])
+def test_a_lock_of_another_shape_is_told_as_it_is(cluster: Cluster, data: bytes | None) -> None:
+    cluster.zookeeper.create(f"{LOCKS}/strange", data or b"", makepath=True)
+    try:
+        with pytest.raises(TargetBusy, match=r"group strange is being worked on: .*, which offramp did not write"):
+            ZookeeperLock(cluster).acquire(["strange"], "run-1")
+    finally:
+        cluster.zookeeper.delete(f"{LOCKS}/strange")
+
+
+NAMES = ["", ".", "..", "a/b", "x/../y", "%", "%2E", "\x00", "\x1b[2J", "\N{PILE OF POO}", "a\nb", "ü" * 249]
+
+
+def test_each_name_has_a_lock_of_its_own(cluster: Cluster) -> None:
+    lock = ZookeeperLock(cluster)
+    lock.acquire(NAMES, "run-1")
+    assert len(cluster.zookeeper.get_children(LOCKS)) == len(NAMES)
+    lock.assert_held()
+    cluster.zookeeper.delete(f"{LOCKS}/%2E%2E")
+    with pytest.raises(LockLost):
+        lock.assert_held()
+    lock.release()
+    assert cluster.zookeeper.get_children(LOCKS) == []
+
+
+def test_a_look_at_the_lock_is_as_fresh_as_the_leader(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    call = cluster.zookeeper._call
+    monkeypatch.setattr(
+        cluster.zookeeper, "_call", lambda it, result: (sent.append(type(it).__name__), call(it, result))[1]
+    )
+    lock = ZookeeperLock(cluster)
+    lock.acquire(["fresh"], "run-1")
+    sent.clear()
+    lock.assert_held()
+    lock.release()
+    assert sent[0] == "Sync"
+    assert "Exists" in sent[1:]
