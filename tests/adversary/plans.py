@@ -97,8 +97,18 @@ def _forged_step(step: Step, others: list[str], rng: random.Random) -> Step:
         return _with(step, {"groups": tuple(others), "before": dict.fromkeys(others)})
     if step.kind == "toggle":
         return _with(step, {"group": rng.choice(others), "before": None})
-    choices: list[Mapping[str, Any]] = [{"group": others[0]}, {"mode": None}, {"after": _one_more(words["after"])}]
-    return _with(step, rng.choice(choices))
+    choices = [
+        of_group(step, others[0]),
+        _with(step, {"mode": None}),
+        _with(step, {"after": _one_more(words["after"])}),
+    ]
+    return rng.choice(choices)
+
+
+def of_group(step: Step, name: str) -> Step:
+    """A replacement that says what it said and replaces another group's members."""
+    flavours = [str(value) for value in (step.changes[-1].before, step.changes[-1].after)]
+    return _with(step, {"group": name, "instruction": instruction(name, *flavours)})
 
 
 def _one_more(after: Mapping[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from kit.migrate.toggle import mode_path
 from kit.model import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import Manner
-from tests.adversary.plans import forged
+from tests.adversary.plans import forged, of_group
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
 from tests.adversary.world import World
 
@@ -92,8 +92,7 @@ def test_a_step_that_acts_on_another_group_writes_nothing() -> None:
     """A3: it says ``orders``; its parameters say ``other``."""
     with scene(("orders", OLD, None), ("other", OLD, None)) as world:
         plan = move_plan(world, "orders", "canary MEZKCC")
-        step = plan.steps[0]
-        plan = replace(plan, steps=(replace(step, parameters={**step.parameters, "group": "other"}), *plan.steps[1:]))
+        plan = replace(plan, steps=(of_group(plan.steps[0], "other"), *plan.steps[1:]))
         process = world.start(plan, is_forged=True)
         if process is not None:
             process.work("act")
