@@ -1,0 +1,145 @@
+"""Who replaces processes when a run asks: promptly, late, half, twice, not at all, or while saying something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kit.errors import RunError
+from kit.migrate.deploy import Swap
+from kit.migrate.standing import FLAVOURS
+
+if TYPE_CHECKING:
+    from tests.adversary.process import Process
+    from tests.adversary.world import World
+
+
+class Manner(StrEnum):
+    PROMPT = "does it at once"
+    SLOW = "does it later, or never"
+    HALF = "stops the old one and forgets the new one"
+    IDLE = "says done and does nothing"
+    TWICE = "does it twice"
+    REFUSES = "fails without doing it"
+    FAILS_DONE = "does it and fails all the same"
+    FAILS_HALF = "stops the old one and fails"
+    FAILS_LATE = "times out, and it is done later"
+
+
+PLAIN = (Manner.PROMPT, Manner.SLOW, Manner.REFUSES)
+_LATER = (Manner.SLOW, Manner.FAILS_LATE)
+_FAILS = (Manner.REFUSES, Manner.FAILS_DONE, Manner.FAILS_HALF, Manner.FAILS_LATE)
+
+
+@dataclass
+class Order:
+    """One swap that was asked for, and what became of it in truth."""
+
+    run_id: str
+    step_id: str | None
+    is_back: bool
+    swap: Swap
+    manner: Manner
+    stopped: str | None = None
+    started: int = 0
+    is_pending: bool = False
+    is_countermanded: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Somebody may still act on it."""
+        return self.is_pending and not self.is_countermanded
+
+    def __str__(self) -> str:
+        swap = self.swap
+        return f"{swap.from_flavour} {swap.member or '(none)'} → {swap.to_flavour} of {swap.group}"
+
+
+class Deployer:
+    """One process's hand. In what manner an order is carried out, ``World.manner_of_next`` draws."""
+
+    needs_person = True
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world, self._process = world, process
+
+    def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
+        return instruction(group, from_flavour, to_flavour)
+
+    def replace(self, swap: Swap, tell: Callable[[str], None]) -> str:
+        self._world.point(self._process, f"replace {swap.from_flavour} {swap.member or '(none)'} of {swap.group}")
+        process = self._process
+        order = Order(process.run_id, process.step_id, process.is_back, swap, self._world.manner_of_next())
+        self._world.judge.ordered(process, order)
+        process.ordered(order)
+        self._world.orders.append(order)
+        tell(f"Now replace {order}")
+        self._world.say(f"ordered: {order}; who is asked {order.manner}")
+        carry_out(self._world, order)
+        self._world.point(process, f"replaced {swap.member or '(none)'}")
+        if order.manner in _FAILS:
+            raise RunError(f"the deployer {order.manner}")
+        return "done"
+
+    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> str:
+        """Who was asked and hasn't begun won't; who has stopped one doesn't start another."""
+        self._world.point(self._process, f"countermand {swap.member or '(none)'}")
+        for order in self._world.orders:
+            if order.run_id == self._process.run_id and order.swap.group == swap.group:
+                order.is_countermanded = order.is_countermanded or _is_same(order.swap, swap)
+        tell(f"Don't replace {swap.from_flavour} {swap.member} any more")
+        self._world.say(f"countermanded: {swap.from_flavour} {swap.member or '(none)'} → {swap.to_flavour}")
+        return "told"
+
+
+def instruction(group: str, from_flavour: str, to_flavour: str) -> str:
+    return f"The model replaces a {from_flavour} of {group} by a {to_flavour}."
+
+
+def carry_out(world: World, order: Order) -> None:
+    """What is done at once; the rest waits for :func:`finish`."""
+    manner = order.manner
+    if manner in _LATER:
+        order.is_pending = True
+        return
+    if manner in (Manner.IDLE, Manner.REFUSES):
+        return
+    _stop(world, order)
+    if manner in (Manner.HALF, Manner.FAILS_HALF):
+        return
+    for _ in range(2 if manner == Manner.TWICE else 1):
+        _start(world, order)
+
+
+def finish(world: World, order: Order) -> None:
+    """A late one does it now, or half of it; who was told not to any more doesn't go on."""
+    if order.is_countermanded:
+        order.is_pending = False
+        return
+    world.foreign[order.swap.group] += 1
+    if order.swap.member and order.stopped is None:
+        _stop(world, order)
+        if world.rng.random() < 0.3:
+            world.say(f"late, the first half: {order}")
+            return
+    order.is_pending = False
+    world.say(f"late: {order}")
+    _start(world, order)
+
+
+def _stop(world: World, order: Order) -> None:
+    gone = world.groups[order.swap.group].stop(order.swap.member, world.now())
+    order.stopped = gone.member_id if gone else None
+
+
+def _start(world: World, order: Order) -> None:
+    assert order.swap.to_flavour in FLAVOURS
+    host = order.swap.host or "host9"
+    world.groups[order.swap.group].start(order.swap.to_flavour, host, world.now(), order.run_id)
+    order.started += 1
+
+
+def _is_same(one: Swap, other: Swap) -> bool:
+    return (one.member, one.from_flavour, one.to_flavour) == (other.member, other.from_flavour, other.to_flavour)

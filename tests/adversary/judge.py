@@ -1,0 +1,314 @@
+"""What must hold after every write and at every end, told by the model's truth and not by what the engine believes.
+
+An engine can't know what another hand did after its last look. So each order and each toggle is judged by what that
+look could see, and each approval, lock and stop by whether it was over for more than ``GRACE`` requests already.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from kit.migrate import fleet
+from kit.migrate.approval import CLOCK_SKEW, Approval
+from kit.migrate.performer import Outcome
+from kit.migrate.plan import Plan
+from kit.migrate.record import RunRecord, load_run
+from kit.migrate.states import RunState
+from kit.migrate.step import Step
+from kit.migrate.toggle import mode_path
+from tests.adversary.deployers import Order
+from tests.adversary.znodes import Write
+
+if TYPE_CHECKING:
+    from tests.adversary.process import Process
+    from tests.adversary.world import World
+
+GRACE = 16
+"""Requests between the engine's look at an approval, a lock or a button and the write it allows."""
+FRESH_S = 5.0
+"""How old the look may be that an order rests on."""
+WAY_BACK = timedelta(days=7)
+"""Where a plan doesn't say how long its way back is open."""
+WRITTEN = {Outcome.CONFIRMED, Outcome.UNKNOWN}
+HALTED = {RunState.FAILED, RunState.STOPPED, RunState.UNDO_HALTED}
+
+
+class Wrong(AssertionError):
+    """``what`` must hold and doesn't."""
+
+    def __init__(self, what: str, text: str) -> None:
+        super().__init__(f"{what}: {text}")
+        self.what = what
+
+
+@dataclass
+class Facts:
+    """What is true of one run, whatever its journal says."""
+
+    plan: Plan
+    began_at: datetime
+    is_forged: bool = False
+    approvals: list[Approval] = field(default_factory=list)
+    mzxids: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Of each toggle, those its writes left, forward and back."""
+    in_place: dict[str, int] = field(default_factory=dict)
+    """Toggles whose last write of this run was forward, and the mzxid it left."""
+    unsure: set[str] = field(default_factory=set)
+    """Paths of writes whose answer was lost."""
+
+    def is_approved(self, now: datetime) -> bool:
+        return any(
+            each.digest == self.plan.digest and each.approved_at - CLOCK_SKEW <= now < each.expires_at
+            for each in self.approvals
+        )
+
+    def may_go_back(self, now: datetime) -> bool:
+        seconds = getattr(self.plan, "way_back_s", None)
+        limit = WAY_BACK if seconds is None else timedelta(seconds=seconds)
+        return self.is_approved(now) or now <= self.began_at + limit
+
+    def step(self, step_id: str | None) -> Step | None:
+        return next((step for step in self.plan.steps if step.step_id == step_id), None)
+
+
+class Judge:
+    """Collects what was wrong; raising it at once would only look like a fault of the performer to the engine."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.runs: dict[str, Facts] = {}
+        self.wrongs: list[Wrong] = []
+        self.met: Counter[str] = Counter()
+        self._planned: dict[str, dict[str, int]] = {}
+
+    def raise_if_wrong(self) -> None:
+        if self.wrongs:
+            raise self.wrongs[0]
+
+    def wrong(self, what: str, text: str) -> None:
+        self.met[what] += 1
+        self._world.say(f"WRONG {what}: {text}")
+        self.wrongs.append(Wrong(what, text))
+
+    def planned(self, plan: Plan) -> None:
+        """How the toggles stand when a plan is made."""
+        nodes = self._world.tree.nodes
+        paths = [mode_path(group) for group in plan.targets]
+        self._planned[plan.digest] = {path: nodes[path].mzxid for path in paths if path in nodes}
+
+    # What is written
+
+    def wrote(self, process: Process, write: Write) -> None:
+        if write.path.startswith("/offramp/"):
+            return
+        group = write.path.split("/")[2]
+        self._may_write(process, group, f"{write.verb} {write.path} {write.text!r}")
+        if write.path == mode_path(group):
+            self._toggled(process, group, write)
+        elif write.path.startswith(f"/consumers/{group}/offsets/"):
+            self._moved_offset(process, write)
+        else:
+            self.wrong("stranger", f"{process}: {write.verb} {write.path}")
+
+    def ordered(self, process: Process, order: Order) -> None:
+        swap, facts = order.swap, self.runs[process.run_id]
+        self._may_write(process, swap.group, str(order))
+        seen = process.seen.get(swap.group)
+        if seen is None or process.slept - seen.at > FRESH_S:
+            self.wrong("stale look", f"{process} orders {order} and has slept since it looked")
+            return
+        step = facts.step(order.step_id)
+        problem = None if step is None else _off_the_way(step, seen.mix.counts)
+        if problem:
+            self.wrong("foreign", f"{process} orders {order}, and {problem}")
+        after = seen.mix.changed(swap.from_flavour if swap.member else None, swap.to_flavour)
+        if after.reads_twice:
+            self.wrong("reads another's", f"{process} orders {order} where {after.counts} then read, {after.mode!r}")
+        self._victim(process, order, seen.mix.flavours)
+        if any(other.is_open for other in self._orders_of(process.run_id, swap.group)):
+            self.wrong("two orders", f"{process} orders {order} while another order of it may still be carried out")
+
+    def _may_write(self, process: Process, group: str, what: str) -> None:
+        facts = self.runs[process.run_id]
+        if facts.is_forged or process.is_of_edited:
+            self.wrong("forged", f"{process}: {what}, by a plan whose steps say something else")
+        if group not in facts.plan.targets:
+            self.wrong("other group", f"{process}: {what}; its plan is for {facts.plan.targets}")
+        for name, since in process.over.items():
+            if process.calls - since > GRACE:
+                self.wrong(name, f"{process}: {what}, {process.calls - since} requests after that")
+
+    def _toggled(self, process: Process, group: str, write: Write) -> None:
+        facts = self.runs[process.run_id]
+        seen = process.seen.get(group)
+        mix = seen.mix if seen else self._world.groups[group].mix
+        if mix.toggled(write.text).reads_twice:
+            self.wrong("reads another's", f"{process} sets {write.path} to {write.text!r} where {mix.counts} read")
+        found = None if write.before is None else write.before.mzxid
+        if found not in self._known(process, write.path):
+            back = "takes back" if process.is_back else "overwrites"
+            self.wrong("another's toggle", f"{process} {back} {write.path}, which another hand set")
+        facts.mzxids[write.path].append(write.zxid)
+        facts.in_place.pop(write.path, None)
+        if not process.is_back:
+            facts.in_place[write.path] = write.zxid
+
+    def _known(self, process: Process, path: str) -> set[int | None]:
+        """What this run may find there: what it wrote, and going forward what its plan saw."""
+        facts = self.runs[process.run_id]
+        mine: set[int | None] = {*facts.mzxids[path]}
+        if path in facts.unsure:  # It can't tell whose the one write is that followed what it knew.
+            node = self._world.tree.nodes.get(path)
+            mine |= {None if node is None else node.mzxid, *self._others(path)}
+        return mine if process.is_back else mine | {self._planned[facts.plan.digest].get(path)}
+
+    def _others(self, path: str) -> set[int]:
+        return {zxid for zxid, where in self._world.others_wrote if where == path}
+
+    def _moved_offset(self, process: Process, write: Write) -> None:
+        before = None if write.before is None else int(write.before.data)
+        if write.text is None or (before is not None and int(write.text) < before):
+            self.wrong("offset lowered", f"{process}: {write.path} from {before} to {write.text}")
+
+    def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
+        run, swap = process.run_id, order.swap
+        if not swap.member:
+            # Whether one that it had stopped went by its order or by another hand, nobody can tell.
+            mine = self._orders_of(run, swap.group)
+            gone = [each for each in mine if each.swap.member and each.swap.member not in flavours]
+            if len(gone) <= sum(each.started for each in mine):
+                self.wrong("no victim", f"{process} has one started and stopped nobody: {order}")
+        elif flavours.get(swap.member) != swap.from_flavour:
+            self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
+        elif process.is_back and not self._is_mine(process, order):
+            self.wrong("undo of another's", f"{process} orders {order}, which another hand started")
+
+    def _is_mine(self, process: Process, order: Order) -> bool:
+        """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
+        members = self._world.groups[order.swap.group].members
+        mine = [
+            each for each in members if (each.started_for, each.flavour) == (process.run_id, order.swap.from_flavour)
+        ]
+        seen = process.seen[order.swap.group].mix.flavours
+        known = {each.member_id for each in mine} & seen.keys()
+        return order.swap.member in known or not known or self._has_unheard(process, order)
+
+    def _has_unheard(self, process: Process, order: Order) -> bool:
+        """Of an order of which nobody heard, the run can't tell who came by it."""
+        forward = [each for each in self._orders_of(process.run_id, order.swap.group) if not each.is_back]
+        events = load_run(process.folder).events
+        told = [it for it in events if (it.event, it.outcome) == ("acted", "CONFIRMED") and "member" in (it.item or "")]
+        return len(told) < len(forward)
+
+    def _orders_of(self, run_id: str, group: str) -> list[Order]:
+        return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]
+
+    # How it ends
+
+    def ended(self, process: Process, record: RunRecord, told: str | None) -> None:
+        """One process on a run is over, and not by a crash; ``told`` None: it was refused before it began."""
+        withheld = [event for event in record.events if event.withheld]
+        if withheld:
+            self.wrong("withheld", f"{process}: {withheld[0].withheld} of {withheld[0].item or withheld[0].event}")
+        self._outcomes(process, record)
+        if told is not None:
+            self._unknowns(process, record, told)
+        if record.state == RunState.UNDONE:
+            self._undone(process)
+        if record.state == RunState.VERIFIED and process.verb != "undo":
+            self._verified(process)
+
+    def _outcomes(self, process: Process, record: RunRecord) -> None:
+        """What was written or ordered is told as CONFIRMED or UNKNOWN, not as nothing and not as 'not attempted'."""
+        for event, step_id in {(each.event, each.step_id) for each in process.did}:
+            told = {each.outcome for each in record.events if (each.event, each.step_id) == (event, step_id)}
+            if told.isdisjoint({"CONFIRMED", "UNKNOWN", "REFUSED"}):
+                self.wrong("untold", f"{process}: step {step_id} wrote, and its outcomes are {told or 'none'}")
+        for item in process.silent:
+            told = {each.outcome for each in record.events if each.item == item and each.outcome}
+            if told <= {"NOT_ATTEMPTED", "UNCHANGED"}:
+                self.wrong("untold", f"{process}: nobody knows what became of {item}, and it is told as {told}")
+
+    def _unknowns(self, process: Process, record: RunRecord, told: str) -> None:
+        """Where a run halts, its last sentence names what nobody can tell of what it just wrote."""
+        last: dict[tuple[str | None, str | None], str | None] = {}
+        for event in record.events:
+            if event.event == "opened":
+                last = {}
+            elif event.event in ("acted", "undone"):
+                last[event.step_id, event.item] = event.outcome
+        unsure = {str(item) for (_, item), outcome in last.items() if outcome == Outcome.UNKNOWN}
+        if record.state in HALTED and unsure and not any(item in told for item in unsure):
+            self.wrong("untold ending", f"{process} is {record.state}, unsure of {unsure}, and says: {told}")
+
+    def _undone(self, process: Process) -> None:
+        facts = self.runs[process.run_id]
+        for group in facts.plan.targets:
+            mine = self._orders_of(process.run_id, group)
+            pending = [each for each in mine if each.is_open]
+            if pending:
+                self.wrong(
+                    "undone while pending", f"{process} is UNDONE, and somebody may still carry out {pending[0]}"
+                )
+            if self._world.was_quiet(process, group):
+                left = self.left_in_place(process.run_id, group)
+                if left:
+                    self.wrong("not undone", f"{process} is UNDONE, and {left}")
+
+    def at_rest(self, process: Process, told: str) -> None:
+        """A way back may halt because of what it found; not because of what isn't there."""
+        facts = self.runs[process.run_id]
+        left = [self.left_in_place(process.run_id, group) for group in facts.plan.targets]
+        if facts.plan.kind == fleet.KIND and not any(left) and load_run(process.folder).state == RunState.UNDO_HALTED:
+            self.wrong("halts for ever", f"{process} has nothing left to take back and says: {told}")
+
+    def left_in_place(self, run_id: str, group: str) -> str | None:
+        """What this run did to a group and is still so."""
+        facts, tree, path = self.runs[run_id], self._world.tree, mode_path(group)
+        if path in facts.in_place and path in tree.nodes and tree.nodes[path].mzxid == facts.in_place[path]:
+            return f"{path} still holds what it wrote, {tree.text(path)!r}"
+        wanted = {str(step.changes[-1].after) for step in facts.plan.steps if step.kind == "replace"}
+        mine = [each for each in self._world.groups[group].members if each.started_for == run_id]
+        left = [each for each in mine if each.flavour in wanted and not self._is_from_undo(run_id, each.flavour)]
+        return f"{left[0].member_id} is still there, which it had started" if left else None
+
+    def _is_from_undo(self, run_id: str, flavour: str) -> bool:
+        return any(
+            each.run_id == run_id and each.is_back and each.swap.to_flavour == flavour for each in self._world.orders
+        )
+
+    def _verified(self, process: Process) -> None:
+        facts = self.runs[process.run_id]
+        last: dict[str, Step] = {step.kind: step for step in facts.plan.steps if step.changes}
+        step = last.get("replace")
+        group = facts.plan.targets[0]
+        if step is not None and step is facts.plan.steps[-1] and self._world.was_quiet(process, group):
+            found = self._world.groups[group].mix.counts
+            if found != Counter({name: int(str(count)) for name, count in _counts(step, "after").items() if count}):
+                self.wrong("not verified", f"{process} is VERIFIED, and {group} has {dict(found)}")
+
+
+def _off_the_way(step: Step, counts: Counter[str]) -> str | None:
+    """Between ``before`` and ``after`` there are as many members, or one less in the midst of a swap."""
+    if step.kind != "replace":
+        return f"step {step.step_id} replaces nobody"
+    before, after = _counts(step, "before"), _counts(step, "after")
+    flavours = {*before, *after, *counts}
+    low = {each: min(before.get(each, 0), after.get(each, 0)) for each in flavours}
+    high = {each: max(before.get(each, 0), after.get(each, 0)) for each in flavours}
+    total, wanted = sum(counts.values()), sum(before.values())
+    missing = wanted - total
+    for flavour in flavours:
+        if not low[flavour] - max(missing, 0) <= counts[flavour] <= high[flavour]:
+            return f"it has {dict(counts)}, not between {before} and {after}"
+    return f"it has {total} members instead of {wanted}" if missing < 0 or missing > 1 else None
+
+
+def _counts(step: Step, name: str) -> dict[str, int]:
+    counts = step.parameters[name]
+    assert isinstance(counts, Mapping)
+    return {flavour: int(str(count)) for flavour, count in counts.items() if count}

@@ -1,0 +1,110 @@
+"""Mistakes put back on purpose: what the engine and its actors once did, each as it was found by a hostile review.
+
+Each is a set of patches, (where, name) → what stands there instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from kit.migrate.actor import ClusterPerformer
+from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
+from kit.migrate.replace import ReplaceActor, _counts, _direction_of, _item, _Order
+from kit.migrate.run import Run
+from kit.migrate.step import Step
+from kit.migrate.toggle import Toggle
+from kit.migrate.wave import WaveActor
+from kit.migrate.workplace import _Reporter
+
+Mistake = Mapping[tuple[Any, str], Any]
+
+
+@contextmanager
+def put_back(mistake: Mistake) -> Iterator[None]:
+    with ExitStack() as stack:
+        for (where, name), instead in mistake.items():
+            stack.enter_context(patch.object(where, name, instead))
+        yield
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> Sequence[ItemOutcome]:
+    """Until the counts are as before; where nobody is left to be stopped one is just started."""
+    from_flavour, to_flavour = _direction_of(step)
+    wanted = _counts(step, "before").get(from_flavour, 0) - _counts(step, "after").get(from_flavour, 0)
+    outcomes = []
+    for number in range(1, wanted + 1):
+        found, item = self._look(step), _item(number, wanted)
+        if found.count(from_flavour) >= _counts(step, "after").get(from_flavour, 0) + number:
+            outcome = ItemOutcome(item, Outcome.UNCHANGED, to_flavour, from_flavour)
+        else:
+            left = [each for each in found.members if each.flavour == to_flavour]
+            order = _Order(item, number, to_flavour, from_flavour, left[0] if left else None)
+            outcome = self._replace(step, order, found, report)
+        report([outcome])
+        outcomes.append(outcome)
+    return outcomes
+
+
+A1: Mistake = {
+    (Run, "_refuse_unless_open"): _nothing,
+    (Run, "_refuse_followed"): _nothing,
+    (ReplaceActor, "check_back"): lambda self, step, acted: _Fine(),
+    (ReplaceActor, "undo"): _undo_by_counts,
+}
+"""The way back looks at nothing: no time limit, no later run, no counts, no mode."""
+
+
+class _Fine:
+    ok, sentence = True, "not looked at"
+
+
+A3: Mistake = {(ClusterPerformer, "refuse_altered"): _nothing}
+"""Nothing ties what a step says to what it does."""
+
+
+B8: Mistake = {
+    (ActedRecord, "is_open"): property(lambda self: False),
+    (ReplaceActor, "_settle_open"): _nothing,
+}
+"""An order of which nobody knows counts as none, where the group looks as before."""
+
+
+def _attempt_unasked(self: Any, items: Sequence[str], details: Any = None) -> None:
+    permit, self.place.permit = self.place.permit, _nothing
+    try:
+        _ATTEMPT(self, items, details)
+    finally:
+        self.place.permit = permit
+
+
+_ATTEMPT: Callable[..., None] = _Reporter.attempt
+C10: Mistake = {(_Reporter, "attempt"): _attempt_unasked}
+"""The approval is looked at between steps only."""
+
+
+def _left_by_anybody(self: Toggle, written: ItemOutcome) -> bool:
+    return self.mode is not None and self.mode == written.after
+
+
+def _touched(self: ActedRecord) -> tuple[ItemOutcome, ...]:
+    return tuple(each for each in self.outcomes if each.outcome in {"CONFIRMED", "UNKNOWN", "UNCHANGED"})
+
+
+C11: Mistake = {(Toggle, "was_left_by"): _left_by_anybody, (ActedRecord, "written"): property(_touched)}
+"""The way back takes what holds the wanted value for its own doing."""
+
+
+def _state_of_all(self: Any, step: Step, acted: ActedRecord | None = None) -> StepState:
+    return _STATE(self, step, None)
+
+
+_STATE: Callable[..., StepState] = WaveActor.state
+C11_WAVE: Mistake = {(WaveActor, "state"): _state_of_all}
+"""Whether a wave was taken back is told by groups that it never wrote."""

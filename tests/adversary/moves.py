@@ -1,0 +1,148 @@
+"""What another hand, the network, the clock or the operator does while a run is between two requests."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+from kit.migrate.approval import save_approval
+from kit.migrate.journal import APPROVAL, PLAN
+from kit.migrate.plan import save_plan
+from kit.migrate.standing import FLAVOURS
+from kit.model import KAFKA, ZOOKEEPER
+from tests.adversary import plans
+from tests.adversary.process import Killed, Process
+from tests.adversary.world import World
+from tests.adversary.znodes import LOST, TIMEOUT
+
+Move = Callable[[World, Process, random.Random], None]
+MODES = (None, KAFKA, ZOOKEEPER)
+
+
+def toggles(world: World, process: Process, rng: random.Random) -> None:
+    world.set_toggle(_name(world, rng), rng.choice(MODES))
+
+
+def toggles_the_same(world: World, process: Process, rng: random.Random) -> None:
+    """The same text once more, by somebody who now relies on it."""
+    name = _name(world, rng)
+    world.set_toggle(name, world.groups[name].mode)
+
+
+def replaces(world: World, process: Process, rng: random.Random) -> None:
+    name = _name(world, rng)
+    members = world.groups[name].members
+    world.swap(name, rng.choice(members).member_id if members else None, rng.choice(FLAVOURS))
+
+
+def restarts(world: World, process: Process, rng: random.Random) -> None:
+    name = _name(world, rng)
+    members = world.groups[name].members
+    if members:
+        one = rng.choice(members)
+        world.swap(name, one.member_id, one.flavour)
+
+
+def adds(world: World, process: Process, rng: random.Random) -> None:
+    world.swap(_name(world, rng), None, rng.choice(FLAVOURS))
+
+
+def removes(world: World, process: Process, rng: random.Random) -> None:
+    name = _name(world, rng)
+    if len(world.groups[name].members) > 1:
+        world.swap(name, rng.choice(world.groups[name].members).member_id, None)
+
+
+def kills(world: World, process: Process, rng: random.Random) -> None:
+    """Sometimes over the middle of a line."""
+    if rng.random() < 0.5:
+        with (process.folder / "events.jsonl").open("ab") as file:
+            file.write(json.dumps({"run_id": process.run_id})[:-3].encode())
+    world.say(f"{process} is killed")
+    raise Killed
+
+
+def interrupts(world: World, process: Process, rng: random.Random) -> None:
+    world.say(f"{process} gets Ctrl-C")
+    raise KeyboardInterrupt
+
+
+def stops(world: World, process: Process, rng: random.Random) -> None:
+    if process.run is not None and not process.is_back:
+        process.run.request_stop("Cid")
+        process.stopped = True
+        world.say(f"{process} is asked to stop")
+
+
+def expires(world: World, process: Process, rng: random.Random) -> None:
+    world.time.ahead += timedelta(hours=5)
+    world.say("five hours pass at once: approvals expire")
+
+
+def sets_clock_back(world: World, process: Process, rng: random.Random) -> None:
+    world.time.ahead -= timedelta(hours=rng.choice((1, 6)))
+    world.say("the operator's clock is set back")
+
+
+def loses_answer(world: World, process: Process, rng: random.Random) -> None:
+    process.client.loses = (rng.random() < 0.5, rng.choice((LOST, TIMEOUT)))
+    world.say(f"the answer to the next write of {process} is lost; is it applied: {process.client.loses[0]}")
+
+
+def ends_session(world: World, process: Process, rng: random.Random) -> None:
+    process.client.expire()
+    world.say(f"the ZooKeeper session of {process} expires")
+
+
+def blinds(world: World, process: Process, rng: random.Random) -> None:
+    process.blind = rng.choice((1, 3))
+    world.say(f"the next {process.blind} looks of {process} fail")
+
+
+def carries_out(world: World, process: Process, rng: random.Random) -> None:
+    if world.open_orders:
+        world.finish_late(rng.choice(world.open_orders))
+
+
+def edits_the_plan(world: World, process: Process, rng: random.Random) -> None:
+    """Of a run that was begun, with a digest and an approval that are its own."""
+    plan = world.judge.runs[process.run_id].plan
+    other = plans.forged(plan, [name for name in world.groups if name not in plan.targets] or list(plan.targets), rng)
+    save_plan(other, process.folder / PLAN)
+    save_approval(world.approve(other), process.folder / APPROVAL)
+    world.edited.add(process.run_id)
+    world.say(f"somebody edits the plan of {world.short(process.run_id)}, and its approval")
+
+
+def waits(world: World, process: Process, rng: random.Random) -> None:
+    world.time.seconds += 3600.0
+    world.say("an hour passes")
+
+
+ANY: tuple[Move, ...] = (
+    toggles,
+    toggles_the_same,
+    replaces,
+    restarts,
+    adds,
+    removes,
+    kills,
+    interrupts,
+    stops,
+    expires,
+    sets_clock_back,
+    loses_answer,
+    ends_session,
+    blinds,
+    carries_out,
+    edits_the_plan,
+    waits,
+)
+LIKELY: tuple[Move, ...] = (kills, loses_answer, expires, carries_out, toggles, replaces)
+"""Drawn more often: what most of the ways back have to do with."""
+
+
+def _name(world: World, rng: random.Random) -> str:
+    return rng.choice(list(world.groups))

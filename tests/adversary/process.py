@@ -1,0 +1,255 @@
+"""One process at work on one run: the real Run, lock, performer and actors over the model's client and looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import polars as pl
+
+from kit.errors import ConnectError, OfframpError
+from kit.migrate import fleet, group, replace, soak, toggle, wave
+from kit.migrate.actor import ClusterPerformer
+from kit.migrate.approval import Approval
+from kit.migrate.clock import Clock
+from kit.migrate.event import Event
+from kit.migrate.lock import ZookeeperLock
+from kit.migrate.performer import ActedRecord, ItemOutcome, Report
+from kit.migrate.plan import Plan
+from kit.migrate.record import load_run
+from kit.migrate.replace import ReplaceActor
+from kit.migrate.run import Ending, Run
+from kit.migrate.soak import SoakActor
+from kit.migrate.standing import Standing
+from kit.migrate.states import RunState
+from kit.migrate.step import Step
+from kit.migrate.toggle import ToggleActor
+from kit.migrate.values import Json
+from kit.migrate.wave import BrakeActor, WaveActor
+from kit.model import KAFKA, ZOOKEEPER
+from tests.adversary.deployers import Deployer, Order
+from tests.adversary.groups import KC, Mix
+from tests.adversary.znodes import Client, Write
+
+if TYPE_CHECKING:
+    from tests.adversary.world import World
+
+REPLACE_POLL_S, RUN_POLL_S = 5.0, 20.0
+BACK = {RunState.UNDOING, RunState.UNDO_HALTED, RunState.UNDONE}
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it runs any more."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    mix: Mix
+    at: float
+    foreign: int
+
+
+@dataclass(frozen=True)
+class Did:
+    event: str
+    step_id: str | None
+
+
+class Process:
+    """``over`` names what is over for this process (approval, lock …), with the request at which it became so."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world, self.folder, self.run_id = world, folder, folder.name
+        self.client = Client(world.tree, lambda what: world.point(self, what), self._wrote)
+        self.cluster: Any = SimpleNamespace(
+            name="model", cluster_id="model", profile=SimpleNamespace(), zookeeper=self.client, process=self
+        )
+        self.deployer = Deployer(world, self)
+        self.verb = "?"
+        self.calls = self.blind = 0
+        self.slept = 0.0
+        self.clock = Clock(world.time.now, world.time.tick, self._sleep)
+        self.step_id: str | None = None
+        self.state: str | None = None
+        self.seen: dict[str, Seen] = {}
+        self.over: dict[str, int] = {}
+        self.did: list[Did] = []
+        self.silent: set[str] = set()
+        self.is_dead = False
+        self.is_of_edited = self.run_id in world.edited
+        self.stopped = False
+        self.run: Run | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verb} of {self.world.short(self.run_id)}"
+
+    @property
+    def is_back(self) -> bool:
+        return self.state in BACK
+
+    def work(self, verb: str, approval: Approval | None = None) -> Ending | OfframpError | None:
+        """The ending, the refusal, or None where the process died or was interrupted."""
+        self.verb = verb
+        if approval is not None:
+            self.world.judge.runs[self.run_id].approvals.append(approval)
+        self.world.say(f"{self}{' with a new approval' if approval else ''}")
+        try:
+            found: Ending | OfframpError = self._begun(verb, approval)
+            told = found.sentence if isinstance(found, Ending) else str(found)
+        except OfframpError as error:
+            found, told = error, str(error)
+        except Killed:
+            return self._died()
+        except KeyboardInterrupt:
+            self.client.expire()  # Ctrl-C ends a terminal's process, and that its session.
+            self.world.say(f"  {self} was interrupted")
+            return None
+        name = found.state if isinstance(found, Ending) else type(found).__name__
+        self.world.say(f"  {self} → {name}: {told[:300]}")
+        self._judge(told if isinstance(found, Ending) else None)
+        return found
+
+    def _begun(self, verb: str, approval: Approval | None) -> Ending:
+        plan = self.world.judge.runs[self.run_id].plan
+        performer = self._group() if plan.kind == group.KIND else self._fleet()
+        lock = ZookeeperLock(self.cluster)
+        self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
+        ending: Ending = getattr(self.run, verb)(approval)
+        return ending
+
+    def _judge(self, told: str | None) -> None:
+        try:
+            record = load_run(self.folder)
+        except OfframpError:
+            return  # Somebody edited it, and load_run says so.
+        self.world.ends.append((self.run_id, str(record.state)))
+        self.world.judge.ended(self, record, told)
+
+    def _group(self) -> ClusterPerformer:
+        actor = ReplaceActor(self.cluster, self.deployer, self.world.hear, self.clock, REPLACE_POLL_S)
+        actors = {
+            group.REPLACE: actor,
+            group.TOGGLE: ToggleActor(self.cluster),
+            group.SOAK: SoakActor(self.cluster, self.clock),
+        }
+        return Hand(self, actors, lambda plan: group.observe(self.cluster, plan))
+
+    def _fleet(self) -> ClusterPerformer:
+        actors = {wave.WAVE: WaveActor(self.cluster), wave.BRAKE: BrakeActor(self.cluster, self.clock)}
+        return Hand(self, actors, lambda plan: fleet.observe_plan(self.cluster, plan))
+
+    def _tell(self, event: Event) -> None:
+        self.state = event.state
+        self.world.point(self, f"event {event.event} {event.item or event.step_id or event.state}")
+
+    def _wrote(self, write: Write) -> None:
+        if not write.path.startswith("/offramp/"):
+            self.did.append(Did("undone" if self.is_back else "acted", self.step_id))
+        self.world.judge.wrote(self, write)
+        self.world.follow(write)
+
+    def ordered(self, order: Order) -> None:
+        self.did.append(Did("undone" if order.is_back else "acted", order.step_id))
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.world.time.sleep(seconds)
+
+    def _died(self) -> None:
+        self.is_dead = True
+        self.client.loses = None
+        self.world.zombies.append(self.client.client_id[0])
+        self.world.say(f"  {self} died")
+
+    # What it sees
+
+    def look(self, name: str) -> Standing:
+        self.world.point(self, f"look at {name}")
+        if self.blind:
+            self.blind -= 1
+            raise ConnectError("the model can't be read now")
+        return self.world.look(name, self)
+
+
+class Hand(ClusterPerformer):
+    """The real one, which says what step it is at: going back, the journal tells it afterwards only."""
+
+    def __init__(
+        self, process: Process, actors: Mapping[str, Any], observe: Callable[[Plan], Mapping[str, Json]]
+    ) -> None:
+        super().__init__(process.cluster, actors, observe)
+        self._process = process
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        self._process.step_id = step.step_id
+        return super().act(step, report)
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        self._process.step_id = step.step_id
+        return super().undo(step, acted, report)
+
+
+class Sight:
+    """What ``observe_groups`` gives: as much of a snapshot as plans and actors of waves take from one."""
+
+    def __init__(self, found: Mapping[str, Standing]) -> None:
+        self.found = found
+        self.read_timings = pl.DataFrame({"duration_ms": [1.0]})
+
+    @property
+    def migration_states(self) -> pl.DataFrame:
+        rows = [
+            {"group_id": name, "mode": found.mode, "mode_version": found.mode_version, "mode_mzxid": None}
+            for name, found in self.found.items()
+            if found.mode is not None
+        ]
+        return pl.DataFrame(
+            rows, {"group_id": pl.String, "mode": pl.String, "mode_version": pl.Int32, "mode_mzxid": pl.Int64}
+        )
+
+    @property
+    def members(self) -> pl.DataFrame:
+        rows = [
+            {"group_id": name, "source": ZOOKEEPER, "member_id": member.member_id}
+            for name, found in self.found.items()
+            for member in found.members
+            if member.flavour != KC
+        ]
+        return pl.DataFrame(rows, {"group_id": pl.String, "source": pl.String, "member_id": pl.String})
+
+    @property
+    def group_lag(self) -> pl.DataFrame:
+        lags = [position.lag or 0 for found in self.found.values() for position in found.positions.values()]
+        return pl.DataFrame({"store": [KAFKA], "lag": [sum(lags)]})
+
+
+@contextmanager
+def seams() -> Iterator[None]:
+    """The actors' looks are the model's; nothing else of them is replaced."""
+    look = lambda cluster, name: cluster.process.look(name)  # noqa: E731
+    sight = lambda cluster, names: Sight({name: cluster.process.look(name) for name in names})  # noqa: E731
+    views = SimpleNamespace(lag=lambda found: found, group_lag=lambda found: found.group_lag)
+    with ExitStack() as stack:
+        for module in (replace, toggle, soak, group):
+            stack.enter_context(patch.object(module, "look", look))
+        for module in (wave, fleet):
+            stack.enter_context(patch.object(module, "observe_groups", sight))
+        stack.enter_context(patch.object(wave, "standings", lambda found, names: [found.found[each] for each in names]))
+        stack.enter_context(patch.object(wave, "views", views))
+        stack.enter_context(patch.object(toggle, "_Watch", _NoWatch))
+        yield
+
+
+class _NoWatch:
+    """The watch of owner znodes has a client of its own, and only measures."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def pauses(self) -> dict[str, None]:
+        return {"unowned_ms": None}

@@ -1,0 +1,81 @@
+"""A world led by hand: what a race needs beside what walks use."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kit.migrate.fleet import FleetWish
+from kit.migrate.group import Wish
+from kit.migrate.plan import Plan
+from kit.migrate.record import RunRecord, load_run
+from tests.adversary.judge import Wrong
+from tests.adversary.moves import Move
+from tests.adversary.plans import plan_fleet, plan_group
+from tests.adversary.process import Process, seams
+from tests.adversary.world import World
+
+Groups = tuple[tuple[str, tuple[str, ...], str | None], ...]
+
+
+@contextmanager
+def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[World]:
+    """In it all that was wrong is raised at its end, with its story."""
+    memory = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(prefix="adversary-", dir=memory if memory.is_dir() else None))
+    world = World(root, groups)
+    world.settle()
+    failed: AssertionError | None = None
+    try:
+        with seams():
+            yield world
+    except AssertionError as error:
+        failed = error
+    finally:
+        shutil.rmtree(root)
+    story = "\n".join(world.story)
+    for wrong in world.judge.wrongs:
+        raise Wrong(wrong.what, f"{wrong}\n{story}") from failed
+    if failed is not None:
+        raise AssertionError(f"{failed}\n{story}") from failed
+
+
+def move_plan(world: World, name: str, to_stage: str, **changed: object) -> Plan:
+    plan = plan_group(world, Wish(name, to_stage, **{"soak_s": 0, "stable_s": 0, "each_s": 40, **changed}))
+    world.judge.raise_if_wrong()
+    assert plan is not None, world.story
+    return plan
+
+
+def toggle_plan(world: World, to: str, *names: str, wave: int = 1) -> Plan:
+    plan = plan_fleet(world, FleetWish(to, groups=names, wave=wave, pause_s=0, stable_s=0))
+    world.judge.raise_if_wrong()
+    assert plan is not None, world.story
+    return plan
+
+
+def begin(world: World, plan: Plan, **how: object) -> Process:
+    process = world.start(plan, **how)
+    assert process is not None, world.story
+    return process
+
+
+def record(process: Process) -> RunRecord:
+    return load_run(process.folder)
+
+
+def strike_at(world: World, what: str, move: Move, nth: int = 1) -> None:
+    """At the ``nth`` point whose name begins so, once."""
+    left = [nth]
+
+    def strike(process: Process, name: str) -> None:
+        if name.startswith(what):
+            left[0] -= 1
+            if left[0] == 0:
+                world.say(f"  at {process}: {name}:")
+                move(world, process, world.rng)
+
+    world.strike = strike
