@@ -21,6 +21,7 @@ from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.toggle import mode_path
 from tests.adversary.deployers import Order
+from tests.adversary.groups import Start
 from tests.adversary.znodes import Write
 
 if TYPE_CHECKING:
@@ -190,9 +191,8 @@ class Judge:
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
         members = self._world.groups[order.swap.group].members
-        mine = [
-            each for each in members if (each.started_for, each.flavour) == (process.run_id, order.swap.from_flavour)
-        ]
+        wanted = Start(process.run_id, order.step_id, is_back=False)
+        mine = [each for each in members if (each.started_for, each.flavour) == (wanted, order.swap.from_flavour)]
         seen = process.seen[order.swap.group].mix.flavours
         known = {each.member_id for each in mine} & seen.keys()
         return order.swap.member in known or not known or self._has_unheard(process, order)
@@ -271,15 +271,9 @@ class Judge:
         facts, tree, path = self.runs[run_id], self._world.tree, mode_path(group)
         if path in facts.in_place and path in tree.nodes and tree.nodes[path].mzxid == facts.in_place[path]:
             return f"{path} still holds what it wrote, {tree.text(path)!r}"
-        wanted = {str(step.changes[-1].after) for step in facts.plan.steps if step.kind == "replace"}
-        mine = [each for each in self._world.groups[group].members if each.started_for == run_id]
-        left = [each for each in mine if each.flavour in wanted and not self._is_from_undo(run_id, each.flavour)]
+        steps = [Start(run_id, step.step_id, is_back=False) for step in facts.plan.steps]
+        left = [each for each in self._world.groups[group].members if each.started_for in steps]
         return f"{left[0].member_id} is still there, which it had started" if left else None
-
-    def _is_from_undo(self, run_id: str, flavour: str) -> bool:
-        return any(
-            each.run_id == run_id and each.is_back and each.swap.to_flavour == flavour for each in self._world.orders
-        )
 
     def _verified(self, process: Process) -> None:
         facts = self.runs[process.run_id]
