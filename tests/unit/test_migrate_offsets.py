@@ -441,10 +441,11 @@ def test_a_table_of_the_format_before_is_taken_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "line", "said"),
     [
-        ("jsonl", "[" * 100_000, "recursion"),
+        ("jsonl", "[" * 100_000, "nested too deeply"),
         ("csv", '"g","t",0,' + "9" * 5_000 + ",,", "offset is '9+'"),
         ("csv", '"g","t",0,1,"' + "m" * 200_000 + '",', "field larger than"),
     ],
+    ids=["nested", "number", "field"],
 )
 def test_a_line_that_no_parser_survives_is_named(tmp_path, suffix, line, said):
     path = tmp_path / f"offsets.{suffix}"
