@@ -24,7 +24,7 @@ from kit.model import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import PLAIN, Manner
 from tests.adversary.judge import Wrong
-from tests.adversary.plans import forged, plan_fleet, plan_group
+from tests.adversary.plans import forged, plan_fleet, plan_group, senseless
 from tests.adversary.process import Process, seams
 from tests.adversary.world import World
 
@@ -70,7 +70,11 @@ class Walk:
 
     def _plan_and_act(self, root: str = "runs") -> None:
         plan = self._plan()
-        process = None if plan is None else self.world.start(plan, root)
+        if plan is not None:
+            self._act(plan, root)
+
+    def _act(self, plan: Plan, root: str = "runs") -> None:
+        process = self.world.start(plan, root)
         if process is not None:
             self.processes.append(process)
             self._work(process, "act")
@@ -152,6 +156,9 @@ class Walk:
     def _forge(self) -> None:
         plan = self._plan()
         if plan is None:
+            return
+        if self.rng.random() < 0.4 and (other := senseless(self.world, plan)) is not None:
+            self._act(other)
             return
         others = [name for name in self.world.groups if name not in plan.targets]
         try:

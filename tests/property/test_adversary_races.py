@@ -151,6 +151,37 @@ def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
         again.work("resume", world.approve(record(process).plan))
 
 
+@pytest.mark.parametrize("nth", range(1, 14))
+def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
+    """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
+
+    def adds(world: World, process, rng) -> None:
+        world.swap("orders", None, KC)
+
+    with scene(("orders", ENABLED, None)) as world:
+        process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
+        strike_at(world, "look at orders" if nth < 7 else "get /consumers/orders/offsets/orders/0", adds, nth % 7 + 1)
+        process.work("act")
+
+
+def test_the_way_back_replaces_whom_the_run_had_started_and_nobody_else() -> None:
+    """Also of an order that was carried out and told as failed: who was there before the run stays."""
+
+    def fails(world: World, process, rng) -> None:
+        world.manners = (Manner.FAILS_DONE,)
+
+    with scene(("orders", (MEZKCC, MEZKCC, KC), KAFKA)) as world:
+        there = {each.member_id for each in world.groups["orders"].members if each.flavour == KC}
+        process = begin(world, move_plan(world, "orders", "all KC"))
+        strike_at(world, "event acted", fails)
+        process.work("act")
+        world.strike, world.manners = None, (Manner.PROMPT,)
+        again = world.again(process)
+        again.work("undo")
+        assert record(again).state == RunState.UNDONE
+        assert {each.member_id for each in world.groups["orders"].members if each.flavour == KC} == there
+
+
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_nothing_is_written_after_the_approval_ran_out(nth: int) -> None:
     """C10: in the midst of a step of four."""
