@@ -107,8 +107,12 @@ def _forged_step(step: Step, others: list[str], rng: random.Random) -> Step:
     return rng.choice(choices)
 
 
-def senseless(world: World, plan: Plan) -> Plan | None:
-    """Consistent with itself, as its own factory made it: one member becomes of any other flavour, here and now."""
+def senseless(world: World, plan: Plan) -> Plan:
+    """Consistent with itself, as its own factory made it: one member becomes of any other flavour, here and now.
+
+    Raises:
+        PlanError: the factory makes no such step.
+    """
     name = plan.targets[0]
     counts = dict(world.groups[name].mix.counts)
     old = world.rng.choice(sorted(counts))
@@ -118,7 +122,7 @@ def senseless(world: World, plan: Plan) -> Plan | None:
     step = replace_step(
         "01-senseless", name, counts, {each: n for each, n in after.items() if n}, words, True, (), 40.0
     )
-    return replace(plan, steps=(step,)) if plan.kind == group.KIND else None
+    return replace(plan, steps=(step,))
 
 
 def of_group(step: Step, name: str) -> Step:

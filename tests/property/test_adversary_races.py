@@ -11,13 +11,14 @@ from datetime import timedelta
 import pytest
 
 from kit.errors import OfframpError
+from kit.migrate.replace import replace_step
 from kit.migrate.run import Ending
 from kit.migrate.standing import KC, MEZKCC, OZKCC
 from kit.migrate.states import RunState
 from kit.migrate.toggle import mode_path
 from kit.model import KAFKA, ZOOKEEPER
 from tests.adversary import moves
-from tests.adversary.deployers import Manner
+from tests.adversary.deployers import Manner, instruction
 from tests.adversary.plans import forged, of_group
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
 from tests.adversary.world import World
@@ -96,6 +97,22 @@ def test_a_step_that_acts_on_another_group_writes_nothing() -> None:
         process = world.start(plan, is_forged=True)
         if process is not None:
             process.work("act")
+
+
+@pytest.mark.parametrize(("old", "new"), [(KC, OZKCC), (OZKCC, KC)])
+def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> None:
+    """Consistent with itself, approved, and senseless: old consumers and plain Kafka consumers are never beside."""
+    with scene(("orders", (old,) * 3, KAFKA if old == KC else None)) as world:
+        plan = move_plan(world, "orders", "all MEZKCC")
+        words = ({old: 3}, {old: 2, new: 1}, instruction("orders", old, new), True)
+        try:
+            plan = replace(plan, steps=(replace_step("01-senseless", "orders", *words),))
+        except OfframpError:
+            return  # It can't even be made.
+        process = world.start(plan)
+        if process is not None:
+            process.work("act")
+        assert world.groups["orders"].mix.counts == {old: 3}
 
 
 @pytest.mark.parametrize("name", ["reset-password", "auth.secret", "rotate-credentials", "user_api-key"])
