@@ -44,8 +44,8 @@ BEGINNINGS: tuple[tuple[tuple[str, ...], str | None], ...] = (
 OVER = {RunState.UNDONE, RunState.VOID}
 N_STEPS = (3, 8)
 STRIKES_WITHIN = 120
-SHORT = timedelta(minutes=1)
-"""An approval that runs out in the midst of most runs."""
+SHORT = (timedelta(seconds=12), timedelta(minutes=1))
+"""Approvals that run out in the midst of most runs."""
 ALL_MANNERS = tuple(Manner)
 
 
@@ -77,7 +77,7 @@ class Walk:
             self._act(plan, root)
 
     def _act(self, plan: Plan, root: str = "runs") -> None:
-        valid_for = self.rng.choice((VALID_FOR, VALID_FOR, SHORT))
+        valid_for = self.rng.choice((VALID_FOR, VALID_FOR, *SHORT))
         process = self.world.start(plan, root, valid_for=valid_for)
         if process is not None:
             self.processes.append(process)
