@@ -123,7 +123,7 @@ class Draft:
     def plan(self) -> Plan:
         """Raises:
         NothingToDo, UnsafePlan: see the rules.
-        InputError: a group can't have offsets in that store, or committed metadata looks like a secret.
+        InputError: a group can't have offsets in that store.
         """
         moves = self._changes()
         targets = sorted({move.key[0] for move in moves})
