@@ -12,13 +12,14 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit.errors import OfframpError, RunError
-from kit.migrate.desk import VALID_FOR, operator, runs_beside
+from kit.errors import EvidenceError, OfframpError, ProfileError, RunError
+from kit.migrate.approval import is_badly_signed, told_signature
+from kit.migrate.desk import operator, runs_beside
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import STOP, UNDO
 from kit.migrate.record import list_runs, load_run
-from kit.migrate.rendering import record_text
+from kit.migrate.rendering import plan_text, record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
 from kit.migrate.toggle import SETTLE_S
@@ -111,26 +112,33 @@ def show(
 def approve(
     plan: Named,
     typed_subject: Annotated[
-        str, typer.Option("--subject", prompt="Type the group's name", help="The group's name, as a confirmation.")
-    ],
+        str | None, typer.Option("--subject", help="The group's name, as a confirmation; asked for by default.")
+    ] = None,
     typed_digest: Annotated[
-        str,
-        typer.Option(
-            "--digest",
-            prompt="Type the first 8 characters of the plan's digest",
-            help="Eight or more of the digest's first characters, as a confirmation.",
-        ),
-    ],
+        str | None,
+        typer.Option("--digest", help="Eight or more of the digest's first characters; asked for by default."),
+    ] = None,
     approver: Annotated[str | None, typer.Option("--by", help="Who approves; by default who is logged in.")] = None,
-    hours: Annotated[float, typer.Option(help="For how long it may be carried out.")] = VALID_FOR / timedelta(hours=1),
+    hours: Annotated[
+        float | None, typer.Option(help="For how long it may be carried out; by default 4, or what the profile allows.")
+    ] = None,
+    sign_with: Annotated[
+        Path | None, typer.Option("--sign-with", help="Your private SSH key, such as ~/.ssh/id_ed25519.")
+    ] = None,
     runs: RunsFolder = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Approve one plan, by typing its group's name and the beginning of its digest."""
+    """Show one plan and approve it, by typing its group's name and the beginning of its digest."""
     with open_desk(profile, profile_file, runs) as desk:
         found = desk.plan(plan)
-        made = desk.approve(found, typed_subject, typed_digest, approver, timedelta(hours=hours))
+        typer.echo(plan_text(found))
+        for given in desk.approvals(found):
+            say(f"{given.approved_by} approved it already, until {given.expires_at.isoformat()}; this one is added")
+        subject = typed_subject or typer.prompt("Type the group's name", err=True)
+        digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
+        valid_for = None if hours is None else timedelta(hours=hours)
+        made = desk.approve(found, subject, digest, approver, valid_for, sign_with, _passphrase)
         say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
         say(f"carry it out: offramp act {found.digest[:8]}")
 
@@ -160,6 +168,12 @@ def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
     with refusals():
         record = load_run(_folder(runs, profile, profile_file) / run)
         typer.echo(record_text(record))
+        for approval in record.approvals:
+            typer.echo(
+                f"approval by {approval.approved_by}: {told_signature(approval, _signers(profile, profile_file))}"
+            )
+        if any(is_badly_signed(approval) for approval in record.approvals):
+            raise EvidenceError(f"run {run}: an approval was altered after it was signed")
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
             raise RunError(f"run {run} is {record.state}: {record.sentence}")
 
@@ -179,6 +193,20 @@ def list_(
             return
         rows = [{name: getattr(row, name) for name in _COLUMNS} for row in list_runs(folder)]
         print_rows(pl.DataFrame(rows, schema=dict.fromkeys(_COLUMNS, pl.String)), as_json)
+
+
+def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
+    """Whose keys count, by the profile; None where there is none: evidence may be verified anywhere."""
+    try:
+        return load_profile(profile, profile_file).approvals.signers
+    except ProfileError:
+        if profile or profile_file:
+            raise
+        return None
+
+
+def _passphrase() -> str:
+    return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
 
 
 def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:

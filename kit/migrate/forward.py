@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
-from kit.migrate.approval import refuse_unless_valid
 from kit.migrate.journal import Entry
 from kit.migrate.observation import IGNORED, Difference, Observation, differences
 from kit.migrate.performer import Outcome, StepState
@@ -111,7 +110,7 @@ class Forward:
     def _pass(self) -> None:
         """The gate before anything that leads to a write."""
         self._place.raise_if_halted()
-        refuse_unless_valid(self._place.record.approvals[-1], self._plan, self._place.clock.now())
+        self._place.refuse_unless_approved()
 
 
 def told_differences(found: Sequence[Difference]) -> str:

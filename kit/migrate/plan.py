@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kit.errors import InputError, NothingToDo, OfframpError, PlanError
+from kit.login import system_user
 from kit.migrate.files import write_whole
 from kit.migrate.observation import Observation
 from kit.migrate.step import Change, Step
-from kit.migrate.values import Json, digest_of, frozen_mapping, parse_json, readable, refuse_secrets
+from kit.migrate.values import Json, digest_of, frozen_mapping, parse_json, readable
 
 FORMAT = 1
 STOP = "stop"
@@ -27,12 +28,12 @@ class Plan:
     ``observed`` names what was read, with how far it may move until the plan is carried out. ``overridden`` holds the
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
     fails makes the run take back by itself what it did. ``digest`` is over everything else, so a plan can't be altered
-    and stay approved.
+    and stay approved. ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans).
 
     Raises:
         NothingToDo: no step changes anything.
         PlanError: it contradicts itself.
-        InputError: a value is no JSON or looks like a secret.
+        InputError: a value is no JSON.
     """
 
     kind: str
@@ -46,20 +47,18 @@ class Plan:
     risks: tuple[str, ...] = ()
     overridden: Mapping[str, str] = field(default_factory=dict)
     on_failure: str = STOP
+    made_as: str | None = field(default_factory=system_user)
     digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("targets", "steps", "risks"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _refuse_contradictions(self)
-        refuse_secrets({name: item.value for name, item in self.observed.items()}, "observed")
         object.__setattr__(self, "made_at", utc(self.made_at, "made_at"))
         object.__setattr__(self, "parameters", frozen_mapping(self.parameters, "parameters"))
         object.__setattr__(self, "overridden", frozen_mapping(self.overridden, "overridden"))
         object.__setattr__(self, "observed", MappingProxyType(dict(self.observed)))
-        content = _content(self)
-        refuse_secrets({name: value for name, value in content.items() if name != "observed"}, "plan")
-        object.__setattr__(self, "digest", digest_of(content))
+        object.__setattr__(self, "digest", digest_of(_content(self)))
 
     @property
     def subject(self) -> str:
@@ -156,6 +155,7 @@ def _content(plan: Plan) -> dict[str, Json]:
         "risks": plan.risks,
         "overridden": plan.overridden,
         "on_failure": plan.on_failure,
+        **({} if plan.made_as is None else {"made_as": plan.made_as}),
     }
 
 
@@ -164,6 +164,7 @@ def _built(content: dict[str, Any]) -> Plan:
     return Plan(
         **{
             **fields,
+            "made_as": fields.get("made_as"),
             "made_at": datetime.fromisoformat(fields["made_at"]),
             "observed": {name: Observation(**observation) for name, observation in fields["observed"].items()},
             "steps": tuple(_step(step) for step in fields["steps"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from platform import node, python_version
@@ -33,8 +34,10 @@ from kit.migrate.plan import UNDO, Plan, load_plan
 from kit.migrate.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
-from kit.migrate.values import canonical, frozen_mapping, readable, secrets_in
+from kit.migrate.values import canonical, frozen_mapping, readable
 from kit.migrate.workplace import StopButton, Workplace
+from kit.profile import ApprovalSettings
+from kit.withholding import without_secrets
 
 _GOES_ON_FROM = {
     RunState.OBSERVING,
@@ -76,7 +79,8 @@ def start_run(
     root: Path,
     *,
     clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
-    require_second_person: bool = False,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    latest: datetime | None = None,
 ) -> Path:
     """The folder of a new run under ``root``, for :class:`Run`; nothing is touched yet.
 
@@ -84,7 +88,7 @@ def start_run(
         ApprovalError: see ``approval.refuse_unless_valid``.
         EvidenceError: the folder can't be made.
     """
-    refuse_unless_valid(approval, plan, clock.now(), require_second_person=require_second_person)
+    refuse_unless_valid(approval, plan, clock.now(), rules=rules, latest=latest)
     assert approval is not None
     return create_run(plan, approval, root, clock)
 
@@ -110,12 +114,12 @@ class Run:
         versions: Mapping[str, str] | None = None,
         poll_s: float = 1.0,
         tell: Callable[[Event], None] | None = None,
-        require_second_person: bool = False,
+        rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008
     ) -> None:
         self.folder, self.run_id = folder, folder.name
         self._performer, self._lock, self._clock, self._poll_s, self._tell = performer, lock, clock, poll_s, tell
         self._versions = frozen_mapping(dict(versions or {}), "versions")
-        self._needs_second_person = require_second_person
+        self._rules = rules
         self._stop = StopButton()
 
     @property
@@ -165,23 +169,26 @@ class Run:
                 record = load_run(self.folder)  # Another process may have gone on with it until now.
                 _refuse_from_elsewhere(record, verb, begins_from)
                 yield Workplace(
-                    record, journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb
+                    record,
+                    journal,
+                    self._performer,
+                    self._lock,
+                    self._clock,
+                    self._stop,
+                    self._poll_s,
+                    verb,
+                    self._rules,
                 )
         finally:
             self._stop.pressed = None
             self._lock.release()
 
-    def _refuse_unless_approved(self, record: RunRecord) -> None:
-        now, needs_second = self._clock.now(), self._needs_second_person
-        refuse_unless_valid(record.approvals[-1], record.plan, now, require_second_person=needs_second)
-
     def _take(self, place: Workplace, approval: Approval | None) -> None:
         """A new approval goes into the evidence beside the old one; without one, the old one has to hold still."""
         if approval is None:
-            self._refuse_unless_approved(place.record)
+            place.refuse_unless_approved()
             return
-        now, needs_second = self._clock.now(), self._needs_second_person
-        refuse_unless_valid(approval, place.record.plan, now, require_second_person=needs_second)
+        place.refuse_unless_approved(approval)
         number = sum(event.event == "approved" for event in place.record.events) + 1
         save_approval(approval, self.folder / f"approval-{number}.json")
         place.journal.approved(approval)
@@ -231,9 +238,7 @@ class Run:
         where = "before any step" if step is None else f"step {step.step_id!r}"
         where += f", item {place.unsure!r}" if place.unsure else ""
         what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
-        if any(secrets_in(what, "error")):
-            what = f"{type(error).__name__}, whose text is withheld: it looks like a secret"
-        sentence = f"{where}: {what}"
+        sentence = f"{where}: {without_secrets(what, place.record.plan.targets)}"
         step_id = None if step is None else step.step_id
         place.tell_failure(error, step_id, sentence)
         place.journal.move(state, step_id, sentence)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kit.errors import EvidenceError, InputError, LockLost, OfframpError, RunError, Stopped
+from kit.errors import EvidenceError, LockLost, OfframpError, RunError, Stopped
+from kit.migrate.approval import Approval, refuse_unless_valid
 from kit.migrate.clock import Clock
 from kit.migrate.journal import Entry, Journal, iso, of_item
 from kit.migrate.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
 from kit.migrate.record import RunRecord, remember
 from kit.migrate.step import Step
+from kit.profile import ApprovalSettings
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class Workplace:
     stop: StopButton
     poll_s: float
     verb: str
+    rules: ApprovalSettings = ApprovalSettings()  # noqa: RUF009 - it is frozen
     unsure: str | None = None
     """The first item of which nobody can tell what came of it, after an act that broke off."""
 
@@ -50,6 +52,13 @@ class Workplace:
             self.stop.pressed = None
             raise Stopped(f"{who} asked to stop")
         self.lock.assert_held()
+
+    def refuse_unless_approved(self, approval: Approval | None = None) -> None:
+        """Raises:
+        ApprovalError: the approval, by default the run's last one, does not hold now.
+        """
+        found, latest = approval or self.record.approvals[-1], self.journal.latest
+        refuse_unless_valid(found, self.record.plan, self.clock.now(), rules=self.rules, latest=latest)
 
     def ms_since(self, started: float) -> int:
         return round((self.clock.monotonic() - started) * 1000)
@@ -68,8 +77,7 @@ class Workplace:
             reporter.take_new(do(reporter))
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, EvidenceError):
-                with suppress(InputError):  # Its text was withheld; it is still the error to tell of.
-                    reporter.close(Outcome.NOT_ATTEMPTED if error is reporter.halted else Outcome.UNKNOWN, error)
+                reporter.close(Outcome.NOT_ATTEMPTED if error is reporter.halted else Outcome.UNKNOWN, error)
             raise
         reporter.close(Outcome.NOT_ATTEMPTED)
         if reporter.halted is not None:
@@ -115,8 +123,7 @@ class Workplace:
     def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
         """A project's error is told by its sentence; of any other the traceback is kept."""
         told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
-        with suppress(InputError):  # It looked like a secret and was withheld, which the entry says.
-            self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
+        self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
 
 
 @dataclass(slots=True)
