@@ -166,7 +166,7 @@ class ToyDesk(Desk):
         return ToyPerformer(self.toy, self._say)
 
     def _run(self, folder: Path, plan: Plan) -> Run:
-        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell)
+        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell, rules=self._rules)
 
 
 def open_toy(toy: ToyGroup, runs: Path, needs_second: bool = False) -> GroupMigration:
