@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
-from kit.profile import Profile, load_profile
+from kit.profile import Profile, Secret, load_profile
 from kit.read.brokers import ClusterMetadata, fetch_metadata
 from kit.read.link import AUTHENTICATION_FAILURES, BrokerLink
 from kit.read.multiread import Znode, fetch_data
@@ -176,7 +176,8 @@ def librdkafka_settings(profile: Profile) -> dict[str, Any]:
         "ssl.key.location": security.key_file,
         "ssl.key.password": security.key_password.reveal() if security.key_password is not None else None,
     }
-    return {name: str(value) for name, value in values.items() if value is not None}
+    settings = {name: value for name, value in values.items() if value is not None}
+    return {name: value if isinstance(value, Secret) else str(value) for name, value in settings.items()}
 
 
 def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: KazooClient | None) -> str:

@@ -60,7 +60,7 @@ class Wish:
     consumption: Path | None = None
     events: Path | None = None
     metrics: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # Passwords may be among them.
 
 
 def consume(profile: Profile, wish: Wish) -> None:
@@ -247,16 +247,22 @@ def properties_of(pairs: Sequence[str], file: Path | None) -> dict[str, str]:
     Raises:
         InputError: one of them has no ``=``, or the file can't be read.
     """
-    lines: list[str] = []
+    lines = [(f"property {number} on the command line", pair) for number, pair in enumerate(pairs, 1)]
     if file is not None:
-        try:
-            lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{file} can't be read: {error}") from None
+        lines = [*_lines_of(file), *lines]
     found = {}
-    for line in [*(line for line in lines if line and line[0] not in "#!"), *pairs]:
+    for where, line in lines:
         key, separator, value = line.partition("=")
-        if not separator:
-            raise InputError(f"{line!r} is no property; it must be key=value")
+        if not separator:  # The line isn't quoted: it may be a password.
+            raise InputError(f"{where} is no property: it has no '='; it must be key=value")
         found[key.strip()] = value.strip()
     return found
+
+
+def _lines_of(file: Path) -> list[tuple[str, str]]:
+    """Each line that says something, with where it stands."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} can't be read: {type(error).__name__}") from None
+    return [(f"line {at} of {file}", line) for at, line in enumerate(lines, 1) if line and line[0] not in "#!"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -13,14 +13,16 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit.errors import OfframpError, RunError
-from kit.migrate.desk import VALID_FOR, operator, runs_beside
+from kit.errors import EvidenceError, IllegalMove, OfframpError, ProfileError, RunError
+from kit.migrate.approval import is_badly_signed, told_signature
+from kit.migrate.desk import operator, runs_beside
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
+from kit.migrate.journal import request_stop
 from kit.migrate.kept import PlanRow, list_plans, run_folder
-from kit.migrate.plan import STOP, UNDO
+from kit.migrate.plan import STOP, UNDO, WAY_BACK_S
 from kit.migrate.record import list_runs, load_run
-from kit.migrate.rendering import record_text
+from kit.migrate.rendering import plan_text, record_text
 from kit.migrate.run import Ending, Run
 from kit.migrate.states import RunState
 from kit.migrate.toggle import SETTLE_S
@@ -33,6 +35,7 @@ plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
 plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset or import committed offsets.")
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
+WayBack = Annotated[float, typer.Option(help="Hours for which the run may be taken back without a new approval.")]
 RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
 
 
@@ -49,6 +52,7 @@ def plan_group(
     lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
     each: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
     look: Annotated[float, typer.Option(help="Seconds for which the group is looked at first.")] = 5.0,
+    way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
     runs: RunsFolder = None,
@@ -59,7 +63,8 @@ def plan_group(
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
     with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
-        wish = Wish(group, to, canary, soak, stable, lag_tolerance, each, look, tuple(member or ()), on_failure)
+        limits = (canary, soak, stable, lag_tolerance, each, look)
+        wish = Wish(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
         show_plan(desk.plan_group(wish, override or ()), as_json)
 
@@ -77,6 +82,7 @@ def plan_fleet(
         float | None, typer.Option(help="How long a read of them may take; by default 5 times now.")
     ] = None,
     each: Annotated[float, typer.Option(help="Seconds until all groups of a wave must follow.")] = SETTLE_S,
+    way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
     runs: RunsFolder = None,
@@ -87,7 +93,7 @@ def plan_fleet(
     """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
     with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
-        limits = (wave, pause, stable, lag_tolerance, read_ms, each, on_failure)
+        limits = (wave, pause, stable, lag_tolerance, read_ms, each, on_failure, way_back * 3600)
         show_plan(desk.plan_fleet(FleetWish(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
 
 
@@ -123,26 +129,33 @@ def list_plans_(
 def approve(
     plan: Named,
     typed_subject: Annotated[
-        str, typer.Option("--subject", prompt="Type the group's name", help="The group's name, as a confirmation.")
-    ],
+        str | None, typer.Option("--subject", help="The group's name, as a confirmation; asked for by default.")
+    ] = None,
     typed_digest: Annotated[
-        str,
-        typer.Option(
-            "--digest",
-            prompt="Type the first 8 characters of the plan's digest",
-            help="Eight or more of the digest's first characters, as a confirmation.",
-        ),
-    ],
+        str | None,
+        typer.Option("--digest", help="Eight or more of the digest's first characters; asked for by default."),
+    ] = None,
     approver: Annotated[str | None, typer.Option("--by", help="Who approves; by default who is logged in.")] = None,
-    hours: Annotated[float, typer.Option(help="For how long it may be carried out.")] = VALID_FOR / timedelta(hours=1),
+    hours: Annotated[
+        float | None, typer.Option(help="For how long it may be carried out; by default 4, or what the profile allows.")
+    ] = None,
+    sign_with: Annotated[
+        Path | None, typer.Option("--sign-with", help="Your private SSH key, such as ~/.ssh/id_ed25519.")
+    ] = None,
     runs: RunsFolder = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Approve one plan, by typing its group's name and the beginning of its digest."""
+    """Show one plan and approve it, by typing its group's name and the beginning of its digest."""
     with open_desk(profile, profile_file, runs) as desk:
         found = desk.plan(plan)
-        made = desk.approve(found, typed_subject, typed_digest, approver, timedelta(hours=hours))
+        typer.echo(plan_text(found))
+        for given in desk.approvals(found):
+            say(f"{given.approved_by} approved it already, until {given.expires_at.isoformat()}; this one is added")
+        subject = typed_subject or typer.prompt("Type the group's name", err=True)
+        digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
+        valid_for = None if hours is None else timedelta(hours=hours)
+        made = desk.approve(found, subject, digest, approver, valid_for, sign_with, _passphrase)
         say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
         say(f"carry it out: offramp act {found.digest[:8]}")
 
@@ -158,13 +171,32 @@ def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
     with open_desk(profile, profile_file, runs) as desk:
         found = desk.run(run)
         wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
-        _carry_out(found, Run.resume, wanted)
+        newer = desk.newer_approval(found.record)
+        _carry_out(found, lambda going: going.resume(newer), wanted)
 
 
 def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Take back what a run did, the newest step first."""
+    """Take back what a run did, the newest step first.
+
+    The plan says for how long that needs no new approval; after that approve the same plan again, then undo.
+    """
     with open_desk(profile, profile_file, runs) as desk:
-        _carry_out(desk.run(run), Run.undo, RunState.UNDONE)
+        found = desk.run(run)
+        newer = desk.newer_approval(found.record)
+        if not found.record.has_written:
+            say(f"run {run} wrote nothing to the cluster: there is nothing to take back")
+        _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
+
+
+def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Ask a run that goes on elsewhere to stop after what is being written; then resume it or undo it."""
+    with refusals():
+        folder = run_folder(_folder(runs, profile, profile_file), run)
+        record = load_run(folder)
+        if not record.is_at_work:
+            raise IllegalMove(f"run {run} is {record.state}: it is not going on, so there is nothing to stop")
+        request_stop(folder, operator(), datetime.now(UTC))
+        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off hears it if resumed")
 
 
 def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
@@ -172,6 +204,10 @@ def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
     with refusals():
         record = load_run(run_folder(_folder(runs, profile, profile_file), run))
         tell(*record_text(record).split("\n"))
+        for approval in record.approvals:
+            tell(f"approval by {approval.approved_by}: {told_signature(approval, _signers(profile, profile_file))}")
+        if any(is_badly_signed(approval) for approval in record.approvals):
+            raise EvidenceError(f"run {run}: an approval was altered after it was signed")
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
             raise RunError(f"run {run} is {record.state}: {record.sentence}")
 
@@ -197,6 +233,20 @@ def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> Non
     print_rows(pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String)), as_json)
 
 
+def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
+    """Whose keys count, by the profile; None where there is none: evidence may be verified anywhere."""
+    try:
+        return load_profile(profile, profile_file).approvals.signers
+    except ProfileError:
+        if profile or profile_file:
+            raise
+        return None
+
+
+def _passphrase() -> str:
+    return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
+
+
 def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
     return runs or runs_beside(load_profile(profile, profile_file))
 
@@ -207,7 +257,15 @@ _GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
 
 def register(app: typer.Typer) -> None:
     """Put the verbs that belong to no noun on the command line."""
-    for verb, name in ((approve, None), (act, None), (resume, None), (undo, None), (verify, None), (list_, "runs")):
+    for verb, name in (
+        (approve, None),
+        (act, None),
+        (resume, None),
+        (undo, None),
+        (stop, None),
+        (verify, None),
+        (list_, "runs"),
+    ):
         app.command(name)(verb)
 
 

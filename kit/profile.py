@@ -14,7 +14,12 @@
     kind = "manual"                                    # or "command", or "lab"
 
     [clusters.production.approvals]
-    require_second_person = true                       # who makes a plan may not approve it alone
+    require_second_person = true                       # who makes a plan may not approve it, by name nor by login
+    longest_hours = 24                                 # for which an approval may hold
+    require_signature = true                           # offramp approve --sign-with ~/.ssh/id_ed25519
+
+    [clusters.production.approvals.signers]            # whose signature counts: lines as in id_ed25519.pub
+    ann = ["ssh-ed25519 AAAA… ann@laptop"]
 
     [clusters.production.security.kafka]
     protocol = "SASL_SSL"
@@ -37,7 +42,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from kit.errors import ProfileError
 
@@ -134,15 +139,43 @@ class SparkSettings(_Section):
 
 
 class DeploySettings(_Section):
-    """``command`` (a list: program and arguments, with placeholders) and ``timeout_s`` are for kind ``command``."""
+    """All but ``kind`` is for kind ``command``; ``command`` is a list: program and arguments, with placeholders.
+
+    ``allow_any_characters`` lets names through that hold others than letters, digits and ``._:-``.
+    """
 
     kind: Literal["manual", "command", "lab"] = MANUAL
     command: tuple[str, ...] = ()
     timeout_s: float = Field(default=300.0, gt=0)
+    allow_any_characters: bool = False
 
 
 class ApprovalSettings(_Section):
+    """``signers``: who may sign, and the public SSH keys of each. ``longest_hours``: for which an approval may hold."""
+
     require_second_person: bool = False
+    require_signature: bool = False
+    longest_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
+    signers: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @field_validator("signers")
+    @classmethod
+    def _whose(cls, signers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        if not signers:
+            return signers
+        from kit.ssh_signature import public_key  # Only who signs needs it, and it takes time to load.
+
+        keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}
+        of_all = [key for name in keys for key in keys[name]]
+        if len(set(of_all)) < len(of_all):
+            raise ValueError("one key stands twice: a signature by it would be anybody's")
+        return keys
+
+    @model_validator(mode="after")
+    def _somebody(self) -> ApprovalSettings:
+        if self.require_signature and not self.signers:
+            raise ValueError("require_signature needs [approvals.signers]: who may sign, and their public keys")
+        return self
 
 
 class Profile(_Section):

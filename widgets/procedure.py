@@ -210,8 +210,7 @@ class Procedure(Planned):
 
     def _carry_on(self, verb: Callable[..., Any], direction: str) -> None:
         record = self.record
-        approval = self.desk.approval(record.plan)
-        newer = approval if approval not in record.approvals else None
+        newer = self.desk.newer_approval(record)
         self._carry_out(self.desk.run(record.run_id), lambda run: verb(run, newer), direction)
 
     def _carry_out(self, run: Run, verb: Callable[[Run], Any], direction: str) -> None:

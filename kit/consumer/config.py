@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kit.errors import InputError
@@ -118,7 +118,7 @@ class ConsumerConfig:
     """
 
     values: Mapping[str, Any]
-    kafka: Mapping[str, Any]
+    kafka: Mapping[str, Any] = field(repr=False)  # Passwords are among them.
 
     @classmethod
     def parse(cls, config: Mapping[str, Any]) -> ConsumerConfig:

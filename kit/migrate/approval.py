@@ -1,17 +1,24 @@
-"""An approval: this plan and no other, by this person, until then."""
+"""An approval: this plan and no other, by this person, until then; signed where the profile asks for it.
+
+Files are no authority: who can write ``runs/`` can write any name into one. A signature by a key that the profile names
+is one; it is over all that the approval says, and is verified offline from the evidence alone.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from kit.errors import ApprovalError, InputError
+from kit.login import system_user
 from kit.migrate.files import write_whole
 from kit.migrate.plan import Plan, utc
-from kit.migrate.values import Json, digest_of, parse_json, readable, refuse_secrets
+from kit.migrate.values import Json, canonical, digest_of, parse_json, readable
+from kit.profile import ApprovalSettings
 
 SHORTEST_PREFIX = 8
 CLOCK_SKEW = timedelta(minutes=2)
@@ -20,25 +27,39 @@ CLOCK_SKEW = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who agreed to the plan of this digest, when, and until when it may be carried out."""
+    """Who agreed to the plan of this digest, when, and until when it may be carried out.
+
+    ``approved_by`` was typed; ``approved_as`` is whom the operating system knew (None: in approvals of older versions).
+    ``signature`` is over all the rest.
+    """
 
     digest: str
     approved_by: str
     approved_at: datetime
     expires_at: datetime
+    approved_as: str | None = None
+    signature: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_secrets(self.approved_by, "approved_by")
         object.__setattr__(self, "approved_at", utc(self.approved_at, "approved_at"))
         object.__setattr__(self, "expires_at", utc(self.expires_at, "expires_at"))
 
     def to_json(self) -> dict[str, Json]:
-        return {
+        content: dict[str, Json] = {
             "digest": self.digest,
             "approved_by": self.approved_by,
             "approved_at": self.approved_at.isoformat(),
             "expires_at": self.expires_at.isoformat(),
+            "approved_as": self.approved_as,
+            "signature": self.signature,
         }
+        later = ("approved_as", "signature")
+        return {name: value for name, value in content.items() if value is not None or name not in later}
+
+    @property
+    def signed_content(self) -> bytes:
+        """What the signature is over."""
+        return canonical(replace(self, signature=None).to_json()).encode()
 
 
 def approve(
@@ -49,28 +70,46 @@ def approve(
     approver: str,
     now: datetime,
     valid_for: timedelta,
-    require_second_person: bool = False,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    approved_as: str | None = None,
+    sign_with: Path | None = None,
+    passphrase: Callable[[], str] | None = None,
 ) -> Approval:
     """The approval of a plan by who typed its group's name and the first eight or more characters of its digest.
 
+    ``sign_with`` is a private SSH key; ``passphrase`` is asked where that is encrypted.
+
     Raises:
-        ApprovalError: what was typed is not this plan's, nobody approves, the planner approves alone where a second
-            person is required, it would be valid for no time, or the plan is from the future.
+        ApprovalError: what was typed is not this plan's, or it would not hold: see :func:`refuse_unless_valid`.
+        InputError: the key can't be used.
     """
     _refuse_typed(plan, typed_subject, typed_digest_prefix)
     if valid_for <= timedelta(0):
         raise ApprovalError("an approval has to be valid for some time")
-    approval = Approval(plan.digest, approver.strip(), now, now + valid_for)
-    refuse_unless_valid(approval, plan, now, require_second_person=require_second_person)
+    as_user = system_user() if approved_as is None else approved_as
+    approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
+    if sign_with is not None:
+        from kit.ssh_signature import sign  # Only who signs needs it, and it takes time to load.
+
+        approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
+    refuse_unless_valid(approval, plan, now, rules=rules)
     return approval
 
 
 def refuse_unless_valid(
-    approval: Approval | None, plan: Plan, now: datetime, *, require_second_person: bool = False
+    approval: Approval | None,
+    plan: Plan,
+    now: datetime,
+    *,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    latest: datetime | None = None,
 ) -> None:
-    """Raises:
-    ApprovalError: there is none, it is another plan's, expired, from the future, older than its plan, or by the
-        planner where a second person is required.
+    """The one gate before every write. ``latest`` is the latest time known so far: it can't be earlier by now.
+
+    Raises:
+        ApprovalError: there is none; it is another plan's; it is expired, from the future, older than its plan, or for
+            longer than the profile allows; it is by the planner where a second person is required; it is not signed
+            where that is required, or signed by nobody whom the profile names so.
     """
     if approval is None:
         raise ApprovalError(f"the plan {plan.digest[:8]} for {plan.subject} was not approved")
@@ -78,9 +117,35 @@ def refuse_unless_valid(
         raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
     if not approval.approved_by.strip():
         raise ApprovalError("an approval has to say who approves")
-    if require_second_person and _person(approval.approved_by) == _person(plan.made_by):
-        raise ApprovalError(f"{plan.made_by} made this plan: another person has to approve it")
-    _refuse_times(approval, plan, utc(now, "now"))
+    if rules.require_second_person:
+        _refuse_planner(approval, plan)
+    _refuse_signature(approval, rules)
+    _refuse_times(approval, plan, utc(now, "now"), rules, latest)
+
+
+def told_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
+    """Who signed, as the profile's keys tell it, in a sentence; ``signers`` None: there is no profile here."""
+    if approval.signature is None:
+        return "not signed"
+    from kit.ssh_signature import fingerprint, signer
+
+    key = signer(approval.signed_content, approval.signature)
+    if key is None:
+        return "BAD SIGNATURE: it is not over this approval"
+    if signers is None:
+        return f"signed with the key {fingerprint(key)}, which no profile here vouches for"
+    if key in _keys_of(approval.approved_by, signers):
+        return f"signed by {approval.approved_by} with the key {fingerprint(key)}, which the profile names"
+    return f"signed with the key {fingerprint(key)}, which the profile does NOT name for {approval.approved_by}"
+
+
+def is_badly_signed(approval: Approval) -> bool:
+    """Whether its signature is not over what it says."""
+    if approval.signature is None:
+        return False
+    from kit.ssh_signature import signer
+
+    return signer(approval.signed_content, approval.signature) is None
 
 
 def save_approval(approval: Approval, path: Path) -> None:
@@ -110,8 +175,8 @@ def parse_approval(data: Any, where: str) -> Approval:
     if digest_of(content) != data.get("checksum"):
         raise ApprovalError(f"{where} was edited after it was made, or is not an approval")
     try:
-        times = [datetime.fromisoformat(content.pop(name)) for name in ("approved_at", "expires_at")]
-        return Approval(content.pop("digest"), content.pop("approved_by"), *times, **content)
+        times = {name: datetime.fromisoformat(content[name]) for name in ("approved_at", "expires_at")}
+        return Approval(**{**content, **times})
     except (KeyError, TypeError, ValueError, InputError) as error:
         raise ApprovalError(f"{where} is not an approval: {error}") from error
 
@@ -126,7 +191,53 @@ def _refuse_typed(plan: Plan, subject: str, prefix: str) -> None:
         raise ApprovalError(f"the plan's digest does not begin with {prefix!r}: was another plan meant?")
 
 
-def _refuse_times(approval: Approval, plan: Plan, now: datetime) -> None:
+def _refuse_planner(approval: Approval, plan: Plan) -> None:
+    if _person(approval.approved_by) == _person(plan.made_by):
+        raise ApprovalError(f"{plan.made_by} made this plan: another person has to approve it")
+    if plan.made_as is None or approval.approved_as is None:
+        raise ApprovalError(
+            "a second person is required, and it isn't recorded who was logged in: plan and approve again"
+        )
+    if approval.approved_as == plan.made_as:
+        raise ApprovalError(
+            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed:"
+            " another person has to approve it, logged in as themselves"
+        )
+
+
+def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
+    """A signature that isn't required has to be right all the same."""
+    if approval.signature is None:
+        if rules.require_signature:
+            raise ApprovalError(
+                "the profile wants approvals signed, and this one is not: offramp approve … --sign-with KEY"
+            )
+        return
+    from kit.ssh_signature import fingerprint, signer
+
+    key = signer(approval.signed_content, approval.signature)
+    if key is None:
+        raise ApprovalError("the signature is not over this approval: it was altered, or made for another one")
+    known = _keys_of(approval.approved_by, rules.signers)
+    if not known:
+        raise ApprovalError(
+            f"the profile names no key of {approval.approved_by}: put it into [approvals.signers],"
+            " or approve by the name that stands there (--by)"
+        )
+    if key not in known:
+        raise ApprovalError(
+            f"the key {fingerprint(key)} is none that the profile names for {approval.approved_by};"
+            f" it names {', '.join(map(fingerprint, known))}"
+        )
+
+
+def _keys_of(person: str, signers: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(key for name, keys in signers.items() if _person(name) == _person(person) for key in keys)
+
+
+def _refuse_times(
+    approval: Approval, plan: Plan, now: datetime, rules: ApprovalSettings, latest: datetime | None
+) -> None:
     if approval.approved_at > now + CLOCK_SKEW:
         raise ApprovalError(
             f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and here it is {now.isoformat()}"
@@ -136,8 +247,17 @@ def _refuse_times(approval: Approval, plan: Plan, now: datetime) -> None:
             f"clock trouble: the plan is of {plan.made_at.isoformat()},"
             f" its approval of {approval.approved_at.isoformat()}"
         )
-    if now >= approval.expires_at:
-        raise ApprovalError(f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again")
+    if approval.expires_at - approval.approved_at > timedelta(hours=rules.longest_hours):
+        raise ApprovalError(
+            f"it would hold until {approval.expires_at.isoformat()}; the profile allows {rules.longest_hours:g} hours"
+            " (approvals.longest_hours)"
+        )
+    known = now if latest is None else max(now, latest)
+    if known >= approval.expires_at:
+        later = f" It was {known.isoformat()} here before: was the clock set back?" if known > now + CLOCK_SKEW else ""
+        raise ApprovalError(
+            f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again.{later}"
+        )
 
 
 def _person(name: str) -> str:

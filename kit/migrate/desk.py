@@ -1,33 +1,42 @@
 """The operator's desk for one cluster: plan, approve, carry out, take back – for terminal, notebooks and widgets alike.
 
-Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json`` beside it,
-and one folder per run. So a plan made in one process is approved in a second and carried out in a third.
+Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json``
+(``.approval-2.json``, … where it was approved again) beside it, and one folder per run.
+So a plan made in one process is approved in a second and carried out in a third.
 """
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable, Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from kit.cluster import Cluster
-from kit.errors import EvidenceError, InputError, NotFound, PlanError
+from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
+from kit.login import system_user
 from kit.migrate import fleet, group
-from kit.migrate.approval import SHORTEST_PREFIX, Approval, approve, load_approval, save_approval
+from kit.migrate.approval import (
+    SHORTEST_PREFIX,
+    Approval,
+    approve,
+    refuse_unless_valid,
+    save_approval,
+)
 from kit.migrate.clock import Clock
 from kit.migrate.deploy import deployer_of
 from kit.migrate.dry_run import DryRun, dry_run
 from kit.migrate.event import Event
+from kit.migrate.files import private_folder, write_whole
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish, plan_group
-from kit.migrate.kept import PLANS, PREFIX, plan_files, run_folder, there_is
+from kit.migrate.kept import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, there_is
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offset_performer import OffsetsPerformer
 from kit.migrate.offset_steps import STEP_KINDS
 from kit.migrate.performer import Performer
 from kit.migrate.plan import Plan, load_plan, save_plan
-from kit.migrate.record import load_run
+from kit.migrate.recipes import refuse_altered
+from kit.migrate.record import RunRecord, load_run
 from kit.migrate.replace import ReplaceActor
 from kit.migrate.run import Run, start_run
 from kit.profile import Profile
@@ -52,7 +61,7 @@ class Desk:
         self.cluster, self.runs = cluster, runs or runs_beside(cluster.profile)
         self._say, self._tell, self._clock = say, tell, clock
         self._deployer = deployer_of(cluster.profile)
-        self._needs_second = cluster.profile.approvals.require_second_person
+        self._rules = cluster.profile.approvals
 
     def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at the group for some seconds and plan; the plan is kept. Raises as ``kit.migrate.group.plan_group``."""
@@ -65,11 +74,13 @@ class Desk:
 
     def keep(self, plan: Plan) -> Plan:
         """Raises:
+        PlanError: it says something else than what it would do.
         EvidenceError: it can't be written.
         """
+        refuse_altered(plan)
         path = self._file(plan.digest)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(path.parent)
         except OSError as error:
             raise EvidenceError(f"{path.parent} can't be made: {error.strerror}") from error
         save_plan(plan, path)
@@ -81,10 +92,13 @@ class Desk:
         Raises:
             InputError: fewer characters.
             NotFound: there is none, or several begin so.
-            PlanError: it was edited, or can't be read.
+            PlanError: it was edited, can't be read, or says something else than what it would do.
         """
-        if named.endswith(".json"):
-            return load_plan(Path(named))
+        plan = load_plan(Path(named)) if named.endswith(".json") else self._kept(named)
+        refuse_altered(plan)
+        return plan
+
+    def _kept(self, named: str) -> Plan:
         if len(named) < SHORTEST_PREFIX:
             raise InputError(f"name a plan by at least {SHORTEST_PREFIX} characters of its digest, not by {named!r}")
         begin = named.lower()
@@ -110,26 +124,47 @@ class Desk:
         typed_subject: str,
         typed_digest: str,
         approver: str | None = None,
-        valid_for: timedelta = VALID_FOR,
+        valid_for: timedelta | None = None,
+        sign_with: Path | None = None,
+        passphrase: Callable[[], str] | None = None,
     ) -> Approval:
-        """Kept beside the plan. Raises ApprovalError."""
+        """Kept beside the plan and beside the approvals that it has already.
+
+        ``valid_for`` is by default four hours, or what the profile allows. ``sign_with`` is a private SSH key.
+
+        Raises:
+            ApprovalError, InputError: see ``kit.migrate.approval.approve``.
+        """
+        refuse_altered(plan)
         approval = approve(
             plan,
             typed_subject=typed_subject,
             typed_digest_prefix=typed_digest,
             approver=approver or operator(),
             now=self._clock.now(),
-            valid_for=valid_for,
-            require_second_person=self._needs_second,
+            valid_for=valid_for or min(VALID_FOR, timedelta(hours=self._rules.longest_hours)),
+            rules=self._rules,
+            sign_with=sign_with,
+            passphrase=passphrase,
         )
         self.keep(plan)
-        save_approval(approval, self._file(plan.digest).with_suffix(".approval.json"))
+        save_approval(approval, approval_file(self._file(plan.digest), len(self.approvals(plan)) + 1))
         return approval
 
+    def approvals(self, plan: Plan) -> tuple[Approval, ...]:
+        """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""
+        return load_approvals(self._file(plan.digest))
+
     def approval(self, plan: Plan) -> Approval | None:
-        """The one kept for this plan. Raises ApprovalError: it was edited."""
-        path = self._file(plan.digest).with_suffix(".approval.json")
-        return load_approval(path) if path.exists() else None
+        """Of those that hold, the one that holds longest; else the last one. Raises ApprovalError: one was edited."""
+        given = self.approvals(plan)
+        holding = [approval for approval in given if self._holds(approval, plan)]
+        return max(holding, key=lambda approval: approval.expires_at) if holding else given[-1] if given else None
+
+    def newer_approval(self, record: RunRecord) -> Approval | None:
+        """The one kept for a run's plan, if it was given after those that the run has. Raises ApprovalError: edited."""
+        approval = self.approval(record.plan)
+        return None if approval in record.approvals else approval
 
     def begin(self, plan: Plan) -> Run:
         """A new run of an approved plan; nothing is done before its ``act``.
@@ -137,9 +172,8 @@ class Desk:
         Raises:
             ApprovalError: it isn't approved, or the approval doesn't hold.
         """
-        folder = start_run(
-            plan, self.approval(plan), self.runs, clock=self._clock, require_second_person=self._needs_second
-        )
+        approval, latest = self.approval(plan), self._seen(plan)
+        folder = start_run(plan, approval, self.runs, clock=self._clock, rules=self._rules, latest=latest)
         return self._run(folder, plan)
 
     def run(self, run_id: str) -> Run:
@@ -160,7 +194,7 @@ class Desk:
             clock=self._clock,
             poll_s=0.5,
             tell=self._tell,
-            require_second_person=self._needs_second,
+            rules=self._rules,
         )
 
     def _performer(self, plan: Plan) -> Performer:
@@ -175,8 +209,29 @@ class Desk:
     def backup_file(self, plan: Plan) -> Path:
         """Where what a plan deletes is saved by default; its folder is made."""
         file = self._file(plan.digest).with_suffix(".offsets.jsonl")
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(file.parent)
         return file
+
+    def _holds(self, approval: Approval, plan: Plan) -> bool:
+        try:
+            refuse_unless_valid(approval, plan, self._clock.now(), rules=self._rules)
+        except ApprovalError:
+            return False
+        return True
+
+    def _seen(self, plan: Plan) -> datetime:
+        """The latest time at which this plan's approval was asked for, kept: a clock set back revives none."""
+        path, now = self._file(plan.digest).with_suffix(".seen"), self._clock.now()
+        try:
+            before = datetime.fromisoformat(path.read_text(encoding="utf-8").strip())
+        except FileNotFoundError:
+            before = now
+        except (OSError, ValueError) as error:
+            raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
+        latest = max(before, now)
+        self.keep(plan)
+        write_whole(path, latest.isoformat() + "\n")
+        return latest
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
@@ -189,4 +244,4 @@ def runs_beside(profile: Profile) -> Path:
 
 def operator() -> str:
     """Who works here, by the operating system."""
-    return getpass.getuser()
+    return system_user()

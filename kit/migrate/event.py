@@ -32,8 +32,9 @@ class Event:
     ``state`` is the run's state after it. ``event``: ``planned``, ``approved``, ``opened`` (a process takes the run
     up; versions in ``details``), ``moved`` (to ``state``), ``differs`` (an observation), ``checked``, ``attempted`` (a
     write is about to be made: of one item, or of those that ``details`` names), ``acted`` and ``undone`` (one item,
-    with its ``outcome``), ``waiting``, ``verified``, ``step_undone``, ``stop_requested``,
-    ``failed``, ``torn_line``, ``display_failed``, ``ended``. ``withheld`` names the columns that looked like a secret.
+    with its ``outcome``), ``waiting``, ``verified``, ``step_undone``, ``stop_requested``, ``failed``, ``torn_line``,
+    ``display_failed``, ``ended``. ``withheld`` names the column in which something looked like a secret: stars are in
+    its place.
     """
 
     run_id: str

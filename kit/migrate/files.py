@@ -1,20 +1,40 @@
-"""Files that are there as a whole or not at all, also after a crash."""
+"""Files that are there as a whole or not at all, also after a crash; and nobody else's to read.
+
+A folder that a team may write to (``chmod g+rwxs``) stays the team's: what is put into it is open to the group too.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
 from pathlib import Path
 
 
 def write_whole(path: Path, text: str) -> None:
     """Put ``text`` where ``path`` is; who reads meanwhile sees the old file or the new one."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with scratch.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(scratch, path)
+    handle, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            os.fchmod(file.fileno(), 0o600 | _for_group(path.parent) & 0o060)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder, and those above it that aren't there; one that is there stays as it is."""
+    if folder.is_dir():
+        return
+    private_folder(folder.parent)
+    folder.mkdir(0o700, exist_ok=True)
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    folder.chmod(mode | _for_group(folder.parent))
 
 
 def sync_folder(folder: Path) -> None:
@@ -24,3 +44,9 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _for_group(folder: Path) -> int:
+    """What the group may do in it, if it is one that the group shares."""
+    mode = folder.stat().st_mode
+    return mode & 0o070 if mode & stat.S_ISGID and mode & stat.S_IWGRP else 0

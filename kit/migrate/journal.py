@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,26 +18,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kit.errors import EvidenceError, InputError
+from kit.errors import EvidenceError
 from kit.migrate.approval import Approval, save_approval
 from kit.migrate.clock import Clock
 from kit.migrate.event import Event, link, parse_chain, shown, to_line
-from kit.migrate.files import sync_folder, write_whole
+from kit.migrate.files import private_folder, sync_folder, write_whole
 from kit.migrate.performer import ItemOutcome
 from kit.migrate.plan import Plan, save_plan
 from kit.migrate.states import RunState, moved
-from kit.migrate.values import canonical, parse_json, readable, secrets_in
+from kit.migrate.values import canonical, parse_json, readable
+from kit.withholding import without_secrets
 
 PLAN = "plan.json"
 APPROVAL = "approval.json"
 EVENTS = "events.jsonl"
 STOP = "stop.json"
 """There while another process asks the run to stop."""
-_WITHHELD = "withheld: it looks like a secret"
 _HIDDEN = "."
 """Before the name of a folder in the making."""
-_JSON = ("before", "after", "details")
-_TEXT = ("item", "sentence", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,22 @@ def create_run(
     run_id = "-".join((f"{clock.now():%Y%m%dT%H%M%SZ}", _slug(plan.kind), _slug(plan.subject), token()))
     folder, scratch = root / run_id, root / f"{_HIDDEN}{run_id}"
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        scratch.mkdir()
+        private_folder(root)
+        if scratch.exists():
+            raise EvidenceError(f"{scratch} is there already")
+        private_folder(scratch)
+    except OSError as error:
+        raise EvidenceError(f"{folder} can't be made: {error.strerror}") from error
+    try:
         save_plan(plan, scratch / PLAN)
         save_approval(approval, scratch / APPROVAL)
-        (scratch / EVENTS).touch()
+        write_whole(scratch / EVENTS, "")
         _begin(plan, approval, scratch, clock)
         sync_folder(scratch)
         scratch.rename(folder)
         sync_folder(root)
     except OSError as error:
+        shutil.rmtree(scratch, ignore_errors=True)
         raise EvidenceError(f"{folder} can't be made: {error.strerror}") from error
     return folder
 
@@ -127,23 +132,15 @@ class Journal:
         """Raises:
         IllegalMove: the run can't go there from where it is.
         """
-        self._write([_without_secrets(Entry("moved", step_id, sentence=sentence))], moved(self.state, state))
+        self._write([Entry("moved", step_id, sentence=sentence)], moved(self.state, state))
 
     def append(self, *entries: Entry) -> None:
-        """Write lines, durable when it returns.
-
-        Raises:
-            InputError: something looked like a secret: it was withheld, the rest was written.
-        """
-        safe = [_without_secrets(entry) for entry in entries]
-        self._write(safe, self.state)
-        for entry in safe:
-            if entry.withheld:
-                about = entry.item or entry.step_id or entry.event
-                raise InputError(f"{about}: {entry.withheld} looked like a secret and was not recorded")
+        """Write lines, durable when it returns. What looks like a secret in an error is withheld, the rest written."""
+        self._write([_without_secrets(entry) for entry in entries], self.state)
 
     def approved(self, approval: Approval) -> None:
-        told = f"{approval.approved_by} approved it until {approval.expires_at.isoformat()}."
+        login = f" (logged in as {approval.approved_as})" if approval.approved_as else ""
+        told = f"{approval.approved_by}{login} approved it until {approval.expires_at.isoformat()}."
         self.append(Entry("approved", sentence=told, details=canonical(approval.to_json())))
 
     def _opened(self) -> int:
@@ -260,18 +257,9 @@ def iso(at: datetime) -> str:
 
 
 def _without_secrets(entry: Entry) -> Entry:
-    withheld = [name for name in (*_JSON, *_TEXT) if _looks_secret(entry, name)]
-    if not withheld:
-        return entry
-    blanks: dict[str, Any] = {name: canonical(_WITHHELD) if name in _JSON else _WITHHELD for name in withheld}
-    return replace(entry, **blanks, withheld=", ".join(withheld))
-
-
-def _looks_secret(entry: Entry, name: str) -> bool:
-    text: str | None = getattr(entry, name)
-    if text is None:
-        return False
-    return any(secrets_in({entry.item or name: parse_json(text)} if name in _JSON else text, name))
+    """Only errors hold what strangers wrote; the other columns hold names and our own words."""
+    error = None if entry.error is None else without_secrets(entry.error, (entry.item,) if entry.item else ())
+    return entry if error == entry.error else replace(entry, error=error, withheld="error")
 
 
 def _whole(file: int) -> bytes:

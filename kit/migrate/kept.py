@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import ApprovalError, NotFound, PlanError
-from kit.migrate.approval import load_approval
+from kit.migrate.approval import Approval, load_approval
 from kit.migrate.plan import load_plan
 from kit.migrate.progress import in_order
 from kit.migrate.record import RunRow, list_runs
 from kit.migrate.states import RunState
 
 PLANS, PREFIX = "plans", 12
-_APPROVAL = ".approval.json"
 _AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
 _NAMED = 10
 """How many of what there is an error names."""
@@ -38,8 +37,21 @@ class PlanRow:
 
 def plan_files(root: Path) -> list[Path]:
     """Of the plans kept under ``root``, the oldest first."""
-    files = [path for path in (root / PLANS).glob("*.json") if not path.name.endswith(_APPROVAL)]
+    files = [path for path in (root / PLANS).glob("*.json") if "." not in path.stem]
     return sorted(files, key=lambda path: path.stat().st_mtime)
+
+
+def approval_file(plan_file: Path, number: int) -> Path:
+    """``.approval.json``, then ``.approval-2.json``, …: a later one is added, none replaced."""
+    return plan_file.with_suffix(f".approval-{number}.json" if number > 1 else ".approval.json")
+
+
+def load_approvals(plan_file: Path) -> tuple[Approval, ...]:
+    """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""
+    found: list[Approval] = []
+    while (path := approval_file(plan_file, len(found) + 1)).exists():
+        found.append(load_approval(path))
+    return tuple(found)
 
 
 def list_plans(root: Path) -> tuple[PlanRow, ...]:
@@ -88,12 +100,12 @@ def _row(path: Path, runs: dict[str | None, RunRow]) -> PlanRow:
 
 
 def _approved(path: Path) -> tuple[str | None, str | None, str | None]:
-    """By whom, until when, or why that can't be said."""
-    file = path.with_suffix(_APPROVAL)
-    if not file.exists():
-        return None, None, None
+    """By whom, until when at the latest, or why that can't be said."""
     try:
-        approval = load_approval(file)
+        approvals = load_approvals(path)
     except ApprovalError as error:
         return None, None, str(error)
-    return approval.approved_by, approval.expires_at.isoformat(timespec="seconds"), None
+    if not approvals:
+        return None, None, None
+    until = max(approval.expires_at for approval in approvals)
+    return ", ".join(it.approved_by for it in approvals), until.isoformat(timespec="seconds"), None

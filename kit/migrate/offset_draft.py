@@ -147,7 +147,6 @@ class Draft:
     def plan(self) -> Plan:
         """Raises:
         NothingToDo, UnsafePlan: see the rules.
-        InputError: committed metadata looks like a secret.
         """
         moves = self._changes()
         targets = sorted({move.key[0] for move in moves})

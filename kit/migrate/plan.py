@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from kit.errors import InputError, NothingToDo, OfframpError, PlanError
+from kit.login import system_user
 from kit.migrate.files import write_whole
 from kit.migrate.observation import Observation
 from kit.migrate.step import Change, Step
-from kit.migrate.values import Json, digest_of, frozen_mapping, parse_json, readable, refuse_secrets
+from kit.migrate.values import Json, digest_of, frozen_mapping, parse_json, readable
 
 FORMAT = 2
 OLDER_FORMATS = (1,)
@@ -31,11 +32,12 @@ class Plan:
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
     fails makes the run take back by itself what it did. ``way_back_s``: for how long after a run began it may be taken
     back without a new approval. ``digest`` is over everything else, so a plan can't be altered and stay approved.
+    ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans).
 
     Raises:
         NothingToDo: no step changes anything.
         PlanError: it contradicts itself.
-        InputError: a value is no JSON or looks like a secret.
+        InputError: a value is no JSON.
     """
 
     kind: str
@@ -51,20 +53,18 @@ class Plan:
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
     format: int = FORMAT
+    made_as: str | None = field(default_factory=system_user)
     digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("targets", "steps", "risks"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _refuse_contradictions(self)
-        refuse_secrets({name: item.value for name, item in self.observed.items()}, "observed")
         object.__setattr__(self, "made_at", utc(self.made_at, "made_at"))
         object.__setattr__(self, "parameters", frozen_mapping(self.parameters, "parameters"))
         object.__setattr__(self, "overridden", frozen_mapping(self.overridden, "overridden"))
         object.__setattr__(self, "observed", MappingProxyType(dict(self.observed)))
-        content = _content(self)
-        refuse_secrets({name: value for name, value in content.items() if name != "observed"}, "plan")
-        object.__setattr__(self, "digest", digest_of(content))
+        object.__setattr__(self, "digest", digest_of(_content(self)))
 
     @property
     def subject(self) -> str:
@@ -176,6 +176,7 @@ def _content(plan: Plan) -> dict[str, Json]:
         "overridden": plan.overridden,
         "on_failure": plan.on_failure,
         "way_back_s": plan.way_back_s,
+        **({} if plan.made_as is None else {"made_as": plan.made_as}),
     }
     return content if plan.format == FORMAT else _of_format_1(content)
 
@@ -191,6 +192,7 @@ def _built(content: dict[str, Any]) -> Plan:
     return Plan(
         **{
             **content,
+            "made_as": content.get("made_as"),
             "made_at": datetime.fromisoformat(content["made_at"]),
             "observed": {name: Observation(**observation) for name, observation in content["observed"].items()},
             "steps": tuple(_step(step) for step in content["steps"]),

@@ -14,7 +14,7 @@ from kit.migrate.approval import Approval, load_approval
 from kit.migrate.event import COLUMNS, Chain, Event, parse_chain, shown, to_row
 from kit.migrate.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.performer import ActedRecord, Attempt, ItemOutcome, Outcome
-from kit.migrate.plan import Plan, load_plan
+from kit.migrate.plan import FORMAT, Plan, load_plan
 from kit.migrate.states import AT_WORK, RunState, moved
 from kit.migrate.step import Change, Step
 from kit.migrate.values import canonical, digest_of, parse_json
@@ -92,6 +92,11 @@ class RunRecord:
         spoken = {outcome.item for outcome in acted.written}
         silent = {it.item for it in acted.attempts if it.is_open and not it.is_back} - spoken
         return tuple(change for change in step.changes if change.item in silent)
+
+    @property
+    def has_written(self) -> bool:
+        """It wrote something to the cluster, or may have."""
+        return any(event.event == "attempted" or event.outcome in _WRITTEN for event in self.events)
 
     @property
     def left_alone(self) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ def _loaded(folder: Path) -> RunRecord:
     files = [folder / APPROVAL, *sorted(folder.glob("approval-*.json"), key=_number)]
     approvals = tuple(load_approval(file) for file in files)
     _refuse_others(chain, plan, approvals)
-    notes = (*_torn_notes(chain), *_verdict_notes(folder, chain))
+    notes = (*_older_notes(plan), *_torn_notes(chain), *_verdict_notes(folder, chain))
     return RunRecord(folder.name, folder, plan, approvals, chain.events, chain.head, notes)
 
 
@@ -215,6 +220,17 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
     told = [event.details for event in chain.events if event.event == "approved"]
     if told != [canonical(approval.to_json()) for approval in approvals][: len(told)] or len(approvals) > len(told) + 1:
         raise EvidenceError("the approvals are not those that were given")
+
+
+def _older_notes(plan: Plan) -> Iterator[str]:
+    """What a run of an older version could not have proven by today's rules."""
+    if plan.format != FORMAT:
+        yield (
+            f"Its plan is of format {plan.format}. By today's rules it could not have proven: that each step did what"
+            " it said (steps were not held against what their parameters make); that the approval held at each write"
+            " (it was looked at between steps); what was being written when it was cut off; who was logged in when it"
+            " was planned and approved; until when its way back was approved."
+        )
 
 
 def _torn_notes(chain: Chain) -> Iterator[str]:

@@ -21,7 +21,7 @@ from kit.errors import (
     StepFailed,
     Stopped,
 )
-from kit.migrate.approval import CLOCK_SKEW, Approval, refuse_unless_valid, save_approval
+from kit.migrate.approval import Approval, refuse_unless_valid, save_approval
 from kit.migrate.backward import Backward, steps_to_undo
 from kit.migrate.clock import Clock
 from kit.migrate.event import Event, at
@@ -34,8 +34,10 @@ from kit.migrate.plan import UNDO, Plan, load_plan, refuse_older_format
 from kit.migrate.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
-from kit.migrate.values import canonical, frozen_mapping, readable, secrets_in
+from kit.migrate.values import canonical, frozen_mapping, readable
 from kit.migrate.workplace import StopButton, Workplace
+from kit.profile import ApprovalSettings
+from kit.withholding import without_secrets
 
 _GOES_ON_FROM = {
     RunState.OBSERVING,
@@ -77,7 +79,8 @@ def start_run(
     root: Path,
     *,
     clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
-    require_second_person: bool = False,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    latest: datetime | None = None,
 ) -> Path:
     """The folder of a new run under ``root``, for :class:`Run`; nothing is touched yet.
 
@@ -86,7 +89,7 @@ def start_run(
         EvidenceError: the folder can't be made.
     """
     refuse_older_format(plan)
-    refuse_unless_valid(approval, plan, clock.now(), require_second_person=require_second_person)
+    refuse_unless_valid(approval, plan, clock.now(), rules=rules, latest=latest)
     assert approval is not None
     return create_run(plan, approval, root, clock)
 
@@ -120,12 +123,12 @@ class Run:
         versions: Mapping[str, str] | None = None,
         poll_s: float = 1.0,
         tell: Callable[[Event], None] | None = None,
-        require_second_person: bool = False,
+        rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008
     ) -> None:
         self.folder, self.run_id = folder, folder.name
         self._performer, self._lock, self._clock, self._poll_s, self._tell = performer, lock, clock, poll_s, tell
         self._versions = frozen_mapping(dict(versions or {}), "versions")
-        self._needs_second_person = require_second_person
+        self._rules = rules
         self._stop = StopButton()
 
     @property
@@ -189,14 +192,15 @@ class Run:
             self._stop.pressed = None
             self._lock.release()
 
-    def _refuse_unless_approved(self, place: Workplace) -> None:
-        record, needs_second = place.record, self._needs_second_person
-        refuse_unless_valid(record.approvals[-1], record.plan, self._now(place), require_second_person=needs_second)
+    def _refuse_unless_approved(self, place: Workplace, approval: Approval | None = None) -> None:
+        found, now = approval or place.record.approvals[-1], self._clock.now()
+        latest = None if approval else place.latest_known()
+        refuse_unless_valid(found, place.record.plan, now, rules=self._rules, latest=latest)
 
     def _refuse_unless_open(self, place: Workplace) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
         until = way_back_until(place.record)
-        if self._now(place) >= until:
+        if max(self._clock.now(), place.latest_known()) >= until:
             try:
                 self._refuse_unless_approved(place)
             except ApprovalError as error:
@@ -217,25 +221,9 @@ class Run:
                 " it left it; nothing was done. Plan the way from where the group stands now"
             )
 
-    def _now(self, place: Workplace) -> datetime:
-        """The operator's clock, where it does not run behind what this run saw since it was last approved.
-
-        Raises:
-            ApprovalError: it does: a clock that is set back would revive what has expired.
-        """
-        now = self._clock.now()
-        place.latest = max(place.latest, at(place.journal.events[-1]))
-        if now < place.latest - CLOCK_SKEW:
-            raise ApprovalError(
-                f"clock trouble: here it is {now.isoformat()}, and run {self.run_id} was at {place.latest.isoformat()}"
-                " already since it was approved. Set the clock right, or approve the plan again"
-            )
-        return max(now, place.latest)
-
     def _take(self, place: Workplace, approval: Approval) -> None:
         """A new approval goes into the evidence beside the old ones."""
-        now, needs_second = self._clock.now(), self._needs_second_person
-        refuse_unless_valid(approval, place.record.plan, now, require_second_person=needs_second)
+        self._refuse_unless_approved(place, approval)
         number = sum(event.event == "approved" for event in place.record.events) + 1
         save_approval(approval, self.folder / f"approval-{number}.json")
         place.journal.approved(approval)
@@ -289,9 +277,7 @@ class Run:
         where = "before any step" if step is None else f"step {step.step_id!r}"
         where += _told_unsure(place.unsure)
         what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
-        if any(secrets_in(what, "error")):
-            what = f"{type(error).__name__}, whose text is withheld: it looks like a secret"
-        sentence = f"{where}: {what}"
+        sentence = f"{where}: {without_secrets(what, place.record.plan.targets)}"
         step_id = None if step is None else step.step_id
         place.tell_failure(error, step_id, sentence)
         place.journal.move(state, step_id, sentence)

@@ -1,11 +1,14 @@
-"""JSON values that can't be changed, have one spelling and hold no secret: what plans and evidence are made of."""
+"""JSON values that can't be changed and have one spelling: what plans and evidence are made of.
+
+Their keys and texts are names of groups, topics and members, which may be anything at all and are never tested as
+secrets. What strangers wrote goes through ``kit.withholding`` where it comes in.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeAlias, Union
 
@@ -15,15 +18,6 @@ Json: TypeAlias = Union[bool, int, float, str, "tuple[Json, ...]", "list[Json]",
 """What JSON can hold; a list becomes a tuple in here, so that nobody changes it after it was approved."""
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, default=dict)
-_SECRET_KEY = re.compile(
-    r"(?:^|[._\- ])(?:password|passwd|passphrase|secret|credentials?|(?:private|api|secret|access)[._-]?key"
-    r"|(?:access|auth|bearer)[._-]?token|jaas[._-]?config)$",
-    re.I,
-)
-"""Names that end so, because groups and topics are keys too, and one of them is called password-resets."""
-_SECRET_TEXT = re.compile(
-    r"://[^/\s:@]+:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:password|passwd|secret)\s*[=:]\s*\S", re.I
-)
 
 
 def frozen(value: object, where: str) -> Json:
@@ -46,12 +40,11 @@ def frozen(value: object, where: str) -> Json:
 
 
 def frozen_mapping(value: Mapping[str, Json], where: str) -> Mapping[str, Json]:
-    """A mapping :func:`frozen`, and refused if it holds a secret.
+    """A mapping :func:`frozen`.
 
     Raises:
-        InputError: it holds a secret or something that is no JSON value.
+        InputError: it holds something that is no JSON value.
     """
-    refuse_secrets(value, where)
     return MappingProxyType({_key(key, where): frozen(item, f"{where}/{key}") for key, item in value.items()})
 
 
@@ -80,35 +73,6 @@ def parse_json(text: str) -> object:
         return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply to be read") from None
-
-
-def secrets_in(value: object, where: str) -> Iterator[str]:
-    """The places in a value that look like a secret: text under a key of such a name, or text that shows it itself.
-
-    A reference (``{"env": …}`` or ``{"file": …}``, as in ``offramp.toml``) is none.
-    """
-    if value is None or isinstance(value, int | float):
-        return
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            place = f"{where}/{key}"
-            if isinstance(item, str) and item and _SECRET_KEY.search(str(key)):
-                yield place
-            else:
-                yield from secrets_in(item, place)
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from secrets_in(item, f"{where}[{index}]")
-    elif isinstance(value, str) and _SECRET_TEXT.search(value):
-        yield where
-
-
-def refuse_secrets(value: object, where: str) -> None:
-    """Raises:
-    InputError: something in it looks like a secret; the place is named, the secret is not.
-    """
-    for place in secrets_in(value, where):
-        raise InputError(f"{place} looks like a secret: plans and evidence hold none; name where it is instead")
 
 
 def _key(key: object, where: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kit.errors import ApprovalError, EvidenceError, InputError, LockLost, OfframpError, RunError, Stopped
+from kit.errors import ApprovalError, EvidenceError, LockLost, OfframpError, RunError, Stopped
 from kit.migrate.clock import Clock
+from kit.migrate.event import at
 from kit.migrate.journal import Entry, Journal, iso, of_item, taken_request
 from kit.migrate.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
 from kit.migrate.record import RunRecord, remember
@@ -37,7 +37,7 @@ class Workplace:
     poll_s: float
     verb: str
     latest: datetime
-    """The latest time that is known to have been, since the plan was last approved."""
+    """The latest time that is known to have been, since a person last approved the plan, and by that the clock."""
     permit: Callable[[], None] = lambda: None
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
@@ -62,6 +62,11 @@ class Workplace:
         self.raise_if_halted()
         self.permit()
 
+    def latest_known(self) -> datetime:
+        """It can't be earlier than that by now: a clock that is set back revives nothing."""
+        self.latest = max(self.latest, at(self.journal.events[-1]))
+        return self.latest
+
     def mark(self) -> None:
         """From now on this is the last run that changed its targets."""
         if not self.is_marked:
@@ -85,8 +90,7 @@ class Workplace:
             reporter.take_new(do(reporter))
         except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, EvidenceError):
-                with suppress(InputError):  # Its text was withheld; it is still the error to tell of.
-                    reporter.close(error)
+                reporter.close(error)
             raise
         reporter.close()
         if reporter.halted is not None:
@@ -134,8 +138,7 @@ class Workplace:
     def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
         """A project's error is told by its sentence; of any other the traceback is kept."""
         told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
-        with suppress(InputError):  # It looked like a secret and was withheld, which the entry says.
-            self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
+        self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
 
 
 @dataclass(slots=True)

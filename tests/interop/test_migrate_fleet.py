@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from kit.lab.process import wait_until
 from kit.lab.python_members import PythonMember
 from kit.migrate.desk import Desk
 from kit.migrate.fleet import FleetWish, fleet
+from kit.migrate.group import Wish
 from kit.migrate.lock import LOCKS, ZookeeperLock
 from kit.migrate.plan import Plan
 from kit.migrate.progress import evidence
@@ -261,3 +263,39 @@ def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
         desk.plan_fleet(FleetWish("kafka", r"fleet-\d+", groups=("fleet-002",), stable_s=86_400.0))
     with pytest.raises(UnsafePlan, match="all_at_once"):
         desk.plan_fleet(wish("kafka", wave=0))
+
+
+SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
+
+
+def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Desk, fleet_lab: Lab) -> None:
+    """No name stands in the way of the emergency exit, nor in that of the evidence."""
+    wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
+    started = fleet_lab.start_python_members(wanted, wait=False)
+    try:
+        for each in started:
+            each.await_ready(120)
+        wait_until(
+            lambda: all(gauges_of(each)["KafkaOwnedPartitionsCount"] == 2 for each in started), "all in Kafka", 60
+        )
+        there = FleetWish("kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, stable_s=0.0, read_ms=10_000.0)
+        first = desk.begin(approved(desk, desk.plan_fleet(there)))
+        first.act().raise_unless()
+        assert n_kafka(desk, SECRET_LIKE) == len(SECRET_LIKE)
+        back = FleetWish("zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, stable_s=0.0, read_ms=10_000.0)
+        second = desk.begin(approved(desk, desk.plan_fleet(back)))
+        second.act().raise_unless()
+        assert n_kafka(desk, SECRET_LIKE) == 0
+        single = desk.plan_group(Wish(SECRET_LIKE[0], "Kafka coordination", stable_s=0.0, look_s=0.5))
+        run = desk.begin(approved(desk, single))
+        run.act().raise_unless()
+        assert n_kafka(desk, SECRET_LIKE[:1]) == 1
+        run.undo().raise_unless(RunState.UNDONE)
+        assert n_kafka(desk, SECRET_LIKE) == 0
+        for each in (first, second, run):
+            assert {event.withheld for event in each.record.events} == {None}
+        items = {event.item for event in first.record.events if event.event == "acted"}
+        assert all(any(name in str(item) for item in items) for name in SECRET_LIKE)
+    finally:
+        for each in started:
+            each.stop()

@@ -8,18 +8,21 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from kit import cli
+from kit import cli, operate
 from kit.cli import app
 from kit.migrate.approval import save_approval
+from kit.migrate.group import Wish
 from kit.migrate.kept import PLANS, PREFIX, list_plans
 from kit.migrate.plan import save_plan
 from tests import hostile
 from tests.property.migrate_model import World, make_plan
+from tests.unit.toy_desk import GROUP, ToyDesk, ToyGroup
 
 OFFRAMP = [sys.executable, "-m", "kit"]
 SLOW_IMPORT = "import signal, os\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -100,11 +103,20 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
     assert (process.returncode, err, out) == (130, b"offramp: interrupted\n", b"")
 
 
-def test_a_question_that_nobody_answers_is_one_line():
-    ended = run("approve", "12345678", stdin=subprocess.DEVNULL)
-    assert ended.returncode == 130
-    assert ended.stderr.decode().splitlines()[-1] == "offramp: interrupted"
-    assert b"Traceback" not in ended.stderr
+def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
+    desk = ToyDesk(ToyGroup(), tmp_path, lambda sentence: None, None)
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    monkeypatch.setattr(operate, "open_desk", lambda *_: nullcontext(desk))
+    monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
+    with Path(os.devnull).open(encoding="utf-8") as nobody:
+        monkeypatch.setattr(sys, "stdin", nobody)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    told = capfd.readouterr()
+    assert (ended.value.code, told.err.count("\n")) == (130, 1)
+    assert told.err.endswith("offramp: interrupted\n")
+    assert "Replace 1 OZKCC" in told.out
+    assert desk.approvals(plan) == ()
 
 
 def test_a_wrong_call_shows_what_was_typed(monkeypatch, capfd):

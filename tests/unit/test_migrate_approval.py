@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,10 +13,13 @@ import pytest
 from kit.errors import ApprovalError, InputError, UnsafePlan
 from kit.migrate.approval import load_approval, refuse_unless_valid, save_approval
 from kit.migrate.checks import WARNS, Finding, Rule, raise_if_unsafe, warnings
+from kit.migrate.desk import operator
+from kit.profile import ApprovalSettings
 from tests.property.migrate_model import START, approve_plan, make_plan
 
 PLAN = make_plan()
 HOUR = timedelta(hours=1)
+SECOND = ApprovalSettings(require_second_person=True)
 STABLE = Rule("stable", "The group has been stable for ten minutes.")
 SHARE = Rule("canary-share", "The canary gets no more than a third.")
 TOGETHER = Rule("one-cluster", "All groups are of one cluster.", can_be_overridden=False)
@@ -31,7 +37,9 @@ LAG = Rule("lag", "Lag does not grow.", WARNS)
         ({"typed_digest_prefix": PLAN.digest + "0"}, "does not begin with"),
         ({"approver": " "}, "who approves"),
         ({"valid_for": timedelta(0)}, "valid for some time"),
-        ({"approver": " aNN ", "require_second_person": True}, "another person"),
+        ({"approver": " aNN ", "rules": SECOND, "approved_as": "bob"}, "another person"),
+        ({"rules": SECOND}, "under one login"),
+        ({"valid_for": 25 * HOUR}, "the profile allows 24 hours"),
         ({"now": START - HOUR}, "clock trouble: the plan is of"),
     ],
 )
@@ -43,7 +51,7 @@ def test_an_approval_that_is_refused(changed, said):
 def test_what_may_be_typed():
     assert approve_plan(PLAN, typed_digest_prefix=f" {PLAN.digest.upper()} ", typed_subject=" shop.orders ")
     assert approve_plan(PLAN, approver="Ann").approved_by == "Ann"
-    assert approve_plan(PLAN, require_second_person=True).expires_at == START + HOUR
+    assert approve_plan(PLAN, rules=SECOND, approved_as="bob").expires_at == START + HOUR
     many = make_plan(targets=("a", "b"))
     assert approve_plan(many, typed_subject="2 groups").digest == many.digest
     with pytest.raises(InputError, match="without a time zone"):
@@ -67,7 +75,31 @@ def test_an_approval_that_does_not_hold(approval, now, said):
 def test_a_small_skew_of_clocks_is_none_and_the_planner_is_refused_when_acting_too():
     refuse_unless_valid(approve_plan(PLAN, now=START + timedelta(minutes=1)), PLAN, START)
     with pytest.raises(ApprovalError, match="another person"):
-        refuse_unless_valid(approve_plan(PLAN, approver="ANN"), PLAN, START, require_second_person=True)
+        refuse_unless_valid(approve_plan(PLAN, approver="ANN"), PLAN, START, rules=SECOND)
+
+
+def test_the_login_is_the_operating_systems(monkeypatch):
+    """$LOGNAME is anybody's to set."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody-else")
+    login = pwd.getpwuid(os.getuid()).pw_name
+    assert (operator(), approve_plan(PLAN).approved_as, make_plan().made_as) == (login, login, login)
+    with pytest.raises(ApprovalError, match="under one login"):
+        approve_plan(PLAN, rules=SECOND)
+
+
+def test_where_no_login_was_recorded_nobody_is_a_second_person():
+    old = replace(approve_plan(PLAN), approved_as=None)
+    refuse_unless_valid(old, PLAN, START)
+    with pytest.raises(ApprovalError, match="isn't recorded who was logged in"):
+        refuse_unless_valid(old, PLAN, START, rules=SECOND)
+
+
+def test_a_clock_set_back_revives_no_approval():
+    approval = approve_plan(PLAN)
+    refuse_unless_valid(approval, PLAN, START, latest=START + HOUR / 2)
+    with pytest.raises(ApprovalError, match="was the clock set back"):
+        refuse_unless_valid(approval, PLAN, START, latest=START + HOUR)
 
 
 def test_an_approval_file(tmp_path):

@@ -12,9 +12,10 @@ import pytest
 
 from kit.errors import InputError, NothingToDo, PlanError
 from kit.migrate.observation import Observation, differences
-from kit.migrate.plan import load_plan, save_plan
+from kit.migrate.plan import load_plan, parse_plan, save_plan
 from kit.migrate.step import Change, Step
-from kit.migrate.values import digest_of
+from kit.migrate.values import digest_of, readable
+from tests.names import SECRET_LIKE
 from tests.property.migrate_model import START, make_plan
 
 STEP = {"step_id": "s", "kind": "k", "title": "t", "precondition": "p", "verification": "v", "deadline_s": 1}
@@ -52,23 +53,14 @@ def edited(tmp_path, mend):
             "'s' cannot be undone",
         ),
         ({"made_at": datetime(2026, 1, 1)}, InputError, "without a time zone"),
-        ({"parameters": {"sasl.password": "hunter2"}}, InputError, "parameters/sasl.password looks like a secret"),
-        ({"parameters": {"url": "https://ann:hunter2@host/"}}, InputError, "parameters/url looks like a secret"),
-        ({"risks": ("runs kubectl --password=hunter2",)}, InputError, "looks like a secret"),
-        (
-            {"observed": {"password": Observation("hunter2"), "values": Observation(1)}},
-            InputError,
-            "observed/password looks like a secret",
-        ),
         ({"parameters": {"rate": float("nan")}}, InputError, "JSON can't hold"),
         ({"parameters": {"when": START}}, InputError, "parameters/when is a datetime"),
         ({"parameters": {"name": "\udcff"}}, InputError, "no Unicode"),
     ],
 )
 def test_a_plan_that_is_refused(changed, error, said):
-    with pytest.raises(error, match=said) as raised:
+    with pytest.raises(error, match=said):
         make_plan(**changed)
-    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +82,21 @@ def test_a_step_that_is_refused(changed, said):
 def test_a_change_has_to_change_something():
     with pytest.raises(PlanError, match="that is no change"):
         Change("mode", {"a": [1]}, {"a": (1,)})
-    with pytest.raises(InputError, match="looks like a secret"):
-        Change("ssl.key.password", None, "hunter2")
 
 
-def test_groups_named_like_secrets_and_references_are_none():
+@pytest.mark.parametrize("name", SECRET_LIKE)
+def test_no_name_is_tested_as_a_secret(name):
+    """As target, item, observation and key of a mapping, with a text as the value."""
     plan = make_plan(
-        targets=("password-resets", "token"),
-        parameters={"password": {"env": "KAFKA_PASSWORD"}, "max.password.age": 3},
-        observed={"password-resets": Observation({"secret-0": 5, "credentials-1": 7}), "members": Observation(3)}
-        | {name: Observation(1) for name in ("end", "values")},
+        targets=(name,),
+        made_by=name,
+        parameters={"groups": {name: "kafka"}, "modes": {name: {name: name}}, "pattern": name},
+        observed={name: Observation({name: "zookeeper"})} | {it: Observation(1) for it in ("members", "end", "values")},
+        steps=(a_step(changes=(Change(name, "zookeeper", name + "x"),), parameters={"nodes": {name: name}}),),
+        risks=(f"{name} is one",),
+        overridden={"stable": f"{name} moved"},
     )
-    assert plan.subject == "2 groups"
+    assert parse_plan(json.loads(readable(plan.to_json())), "here") == plan
 
 
 @pytest.mark.parametrize(

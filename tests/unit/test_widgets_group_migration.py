@@ -113,13 +113,16 @@ def test_what_is_typed_has_to_be_this_plans(model, toy, subject, digest):
     assert toy.writes == []
 
 
-def test_a_second_person(toy, tmp_path):
+def test_a_second_person(toy, tmp_path, monkeypatch):
     model = open_toy(toy, tmp_path, needs_second=True)
     plan = planned(model)
     model.typed_subject, model.typed_digest, model.approver = GROUP, plan.digest[:8], "Ann"
     with pytest.raises(ApprovalError, match="another person"):
         model.approve()
     model.approver = "Bob"
+    with pytest.raises(ApprovalError, match="under one login"):
+        model.approve()
+    monkeypatch.setattr("kit.migrate.approval.system_user", lambda: "bob")
     model.approve()
     model.act()
     model.wait(20)

@@ -16,7 +16,7 @@ from kit.migrate.performer import Checked, ItemOutcome, Outcome, StepState, Veri
 from kit.migrate.plan import Plan
 from kit.migrate.run import Run
 from kit.migrate.standing import FLAVOURS, KC, MEZKCC, OZKCC, MemberStanding, Position, Standing
-from kit.profile import DeploySettings
+from kit.profile import ApprovalSettings, DeploySettings
 from widgets.group_migration import GroupMigration
 
 GROUP = "shop"
@@ -165,7 +165,7 @@ class ToyDesk(Desk):
     """The real desk but for its hands: plans by :func:`plan_from`, runs on the toy."""
 
     def __init__(self, toy: ToyGroup, runs: Path, say, tell, needs_second: bool = False) -> None:
-        approvals = SimpleNamespace(require_second_person=needs_second)
+        approvals = ApprovalSettings(require_second_person=needs_second)
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=approvals)
         super().__init__(SimpleNamespace(profile=profile, cluster_id="toy"), runs, say, tell)  # type: ignore[arg-type]
         self.toy = toy
@@ -179,7 +179,7 @@ class ToyDesk(Desk):
         return ToyPerformer(self.toy, self._say)
 
     def _run(self, folder: Path, plan: Plan) -> Run:
-        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell)
+        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell, rules=self._rules)
 
 
 def open_toy(toy: ToyGroup, runs: Path, needs_second: bool = False) -> GroupMigration:

@@ -14,7 +14,7 @@ from kit.migrate.offset_moves import NOTHING, Stored, item_of
 from kit.migrate.offset_reading import GroupInStore, Stores
 from kit.migrate.run import Run
 from kit.model import KAFKA, ZOOKEEPER, LogOffset
-from kit.profile import DeploySettings
+from kit.profile import ApprovalSettings, DeploySettings
 from tests.unit.toy_desk import ToyLock
 from widgets.offset_moves import OffsetMove
 
@@ -108,7 +108,7 @@ class ToyDesk(Desk):
 
     def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:
         self.toy = toy
-        profile = SimpleNamespace(deploy=DeploySettings(), approvals=SimpleNamespace(require_second_person=False))
+        profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
         link = SimpleNamespace(supports=lambda request, version: True)
         cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, link=link)
         super().__init__(cluster, runs, say, tell)  # type: ignore[arg-type]

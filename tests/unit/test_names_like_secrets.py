@@ -1,0 +1,71 @@
+"""Real plans of groups whose names look like secrets: made, approved, carried out, taken back, verified."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kit.migrate.group import Wish
+from kit.migrate.observation import Observation
+from kit.migrate.plan import parse_plan
+from kit.migrate.record import load_run
+from kit.migrate.states import RunState
+from kit.migrate.toggle import Toggle
+from kit.migrate.values import readable
+from kit.migrate.wave import wave_step
+from kit.read.paths import is_znode_name
+from tests.names import SECRET_LIKE
+from tests.property.migrate_model import make_plan
+from tests.unit.toy_desk import ToyDesk, ToyGroup
+from tests.unit.toy_offsets import ToyOffsets, open_toy
+
+
+@pytest.mark.parametrize("name", [name for name in SECRET_LIKE if is_znode_name(name)])
+def test_replaced_toggled_and_taken_back(tmp_path, name):
+    desk = ToyDesk(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
+    plan = desk.plan_group(Wish(name, "all KC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    assert {step.kind for step in plan.steps} >= {"replace", "toggle"}
+    assert desk.plan(plan.digest[:8]) == plan
+    desk.approve(plan, name, plan.digest[:8], "Bob")
+    run = desk.begin(plan)
+    run.act().raise_unless()
+    run.undo().raise_unless(RunState.UNDONE)
+    record = load_run(run.folder)
+    assert record.plan.targets == (name,)
+    assert {event.withheld for event in record.events} == {None}
+
+
+def test_a_wave_of_all_back_at_once():
+    """Its parameters map each group's name to what its toggle holds, a text."""
+    groups = tuple(filter(is_znode_name, SECRET_LIKE))
+    step = wave_step(1, dict.fromkeys(groups, Toggle("kafka", 1)), "zookeeper")
+    assert set(step.parameters["before"]) == set(groups)
+    plan = make_plan(targets=groups, steps=(step,), observed={"wave 1 toggles": Observation({})})
+    assert parse_plan(json.loads(readable(plan.to_json())), "here") == plan
+
+
+@pytest.mark.parametrize("name", ["reset-password", "auth.secret", "rotate-credentials", "user_api-key"])
+def test_offsets_moved_and_back(monkeypatch, tmp_path, name):
+    toy = ToyOffsets()
+    toy.install(monkeypatch)
+    toy.logs |= {(name, 0): (10, 100)}
+    toy.zookeeper |= {(name, name, 0): 60}
+    model = open_toy(toy, tmp_path / "runs")
+    try:
+        model.wish_for(groups=name)
+        model.make_plan()
+        model.wait(20)
+        model.typed_subject, model.typed_digest = name, model.plan.digest[:8]
+        model.approve()
+        model.act()
+        model.wait(20)
+        assert model.record.state == RunState.VERIFIED
+        assert toy.kafka == {(name, name, 0): 60}
+        model.typed_undo = name
+        model.undo()
+        model.wait(20)
+        assert model.record.state == RunState.UNDONE
+        assert {event.withheld for event in model.record.events} == {None}
+    finally:
+        model.close()
