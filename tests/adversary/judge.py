@@ -224,9 +224,10 @@ class Judge:
 
     def ended(self, process: Process, record: RunRecord, told: str | None) -> None:
         """One process on a run is over, and not by a crash; ``told`` None: it was refused before it began."""
-        withheld = [event for event in record.events if event.withheld]
-        if withheld:
-            self.wrong("withheld", f"{process}: {withheld[0].withheld} of {withheld[0].item or withheld[0].event}")
+        for event in record.events:
+            # Of errors and sentences, which quote strangers, a part may be; of what was written never.
+            if set((event.withheld or "").split(", ")) & {"item", "before", "after", "details"}:
+                self.wrong("withheld", f"{process}: {event.withheld} of {event.item or event.event}")
         self._outcomes(process, record)
         if told is not None:
             self._unknowns(process, record, told)
@@ -254,6 +255,8 @@ class Judge:
                 last = {}
             elif event.event in ("acted", "undone"):
                 last[event.step_id, event.item] = event.outcome
+            elif event.event in ("verified", "step_undone") and event.outcome == "ok":
+                last = {place: it for place, it in last.items() if place[0] != event.step_id}
         unsure = {str(item) for (_, item), outcome in last.items() if outcome == Outcome.UNKNOWN}
         if record.state in HALTED and unsure and not any(item in told for item in unsure):
             self.wrong("untold ending", f"{process} is {record.state}, unsure of {unsure}, and says: {told}")

@@ -227,6 +227,30 @@ def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
             assert world.tree.text(mode_path("orders")) == KAFKA
 
 
+@pytest.mark.parametrize("end", [moves.kills, moves.interrupts, moves.ends_session])
+@pytest.mark.parametrize("mode", [None, ZOOKEEPER])
+def test_a_toggle_that_was_written_before_a_crash_is_taken_back(mode: str | None, end: moves.Move) -> None:
+    """It was written and not read back: only what was noted before the write tells that it is this run's."""
+    with scene(("orders", ENABLED, mode)) as world:
+        process = begin(world, move_plan(world, "orders", "Kafka coordination"))
+
+        def ends(world: World, process, rng) -> None:
+            world.strike = after_write
+
+        def after_write(process, what: str) -> None:
+            if world.tree.text(mode_path("orders")) == KAFKA:
+                world.strike = None
+                end(world, process, world.rng)
+
+        strike_at(world, "event attempted", ends)
+        process.work("act")
+        world.settle()
+        again = world.again(process)
+        again.work("undo", world.approve(record(process).plan))
+        assert record(again).state == RunState.UNDONE
+        assert world.tree.text(mode_path("orders")) == mode
+
+
 @pytest.mark.parametrize("nth", range(1, 9))
 def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
     """C11: of two groups another hand had toggled one meanwhile; the way back leaves that and is over."""
