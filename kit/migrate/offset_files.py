@@ -2,7 +2,8 @@
 
 A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV file (``.csv``) with the same object after
 ``# ``. Its ``digest`` is over the rows, so what was edited is noticed. Each row has ``group_id``, ``topic``,
-``partition`` and ``offset``, and may have ``metadata`` and ``leader_epoch``.
+``partition`` and ``offset``, and may have ``metadata`` and ``leader_epoch``. A text that a spreadsheet would take for a
+formula (``=…``) has a ``'`` before it in CSV, which goes when it is read.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch
 _REQUIRED = COLUMNS[:4]
 _LARGEST = {"partition": 2**31 - 1, "offset": 2**63 - 1, "leader_epoch": 2**31 - 1}
 _MARK = "# "
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,17 @@ def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _guarded(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _guarded(value: Json) -> Json:
+    """Names are strangers' data: none is to be carried out where the file is opened."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else value
+
+
+def _unguarded(text: str) -> str:
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULAS) else text
 
 
 def _is_csv(path: Path) -> bool:
@@ -148,7 +159,7 @@ def _parse_csv(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
         if None in row or None in row.values():
             raise InputError(f"{path}, line {reader.line_num + 1}: it has another number of fields than the columns")
         numbers = {name: _number(text) for name, text in row.items() if name in _LARGEST and text}
-        texts = {name: text for name, text in row.items() if name not in _LARGEST and text}
+        texts = {name: _unguarded(text) for name, text in row.items() if name not in _LARGEST and text}
         yield reader.line_num + 1, texts | numbers
 
 
