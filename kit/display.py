@@ -42,7 +42,7 @@ def table(frame: pl.DataFrame) -> Styler:
     worded.columns = list(names)
     styler = worded.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
     styler = styler.format(na_rep="–", thousands="\u2009", precision=2, escape="html")
-    styler = styler.relabel_index(list(map(html_text, names.values())), axis="columns")
+    styler = styler.format_index(lambda at: html_text(names[at]), axis="columns")
     styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
     numbers = [at for at, kind in worded.schema.items() if kind.is_numeric()]
     words = [at for at in names if at not in numbers]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -146,12 +147,14 @@ class Wizards:
         self.called: set[str] = set()
         before = sys.getprofile()
         sys.setprofile(self._note)
+        threading.setprofile(self._note)  # What a model's worker finds is drawn on its thread.
         try:
             self._group()
             self._fleet()
             self._offsets(monkeypatch)
         finally:
             sys.setprofile(before)
+            threading.setprofile(None)  # type: ignore[arg-type]
         self._evidence()
 
     def _note(self, frame: Any, event: str, argument: Any) -> None:
@@ -180,7 +183,7 @@ class Wizards:
         toy = ToyFleet(self.name, f"{self.name}-2", *"abcd")
         toy.deaf.add(self.name)
         model = open_toy_fleet(toy, self.home / "fleet")
-        model.wave, model.each_s, model.pause_s = 4, 0.05, 0.0
+        model.wave, model.each_s, model.pause_s = 4, 0.05, 0.01
         self._through(model, [fleet_wizard(model)], "fleet")
         model.close()
 
@@ -190,7 +193,7 @@ class Wizards:
         toy.logs[("orders", 0)] = (10, 100)
         toy.zookeeper[(self.name, "orders", 0)] = 60
         model = open_toy(toy, self.home / "offsets")
-        model.select(pl.DataFrame({"group_id": [self.name], "topic": ["orders"], "partition": [0], self.name: [1]}))
+        model.selection = pl.DataFrame({"group_id": [self.name], "topic": ["orders"], "partition": [0], self.name: [1]})
         self._through(model, [offsets_wizard(model)], "offsets")
         model.close()
 

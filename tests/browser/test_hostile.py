@@ -41,7 +41,7 @@ class Heard:
     ran: list[object] = field(default_factory=list)
 
     def listen(self, page: Page) -> None:
-        page.expose_function(hostile.RAN, self.ran.append)
+        page.expose_function(hostile.RAN, lambda number: self.ran.append(number))
         page.on("dialog", lambda dialog: (self.ran.append(dialog.message), dialog.dismiss()))
 
 
@@ -141,7 +141,8 @@ def prepare(home, profile_file: str) -> None:
     target = home / "notebooks" / "rebalances.ipynb"
     papermill.execute_notebook(source, target, {"profile_file": profile_file}, prepare_only=True, progress_bar=False)
     cell = nbformat.v4.new_code_cell(WIZARD.format(profile=profile_file, group=GROUP))
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), home / "notebooks" / "wizard.ipynb")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=kernel), home / "notebooks" / "wizard.ipynb")
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
