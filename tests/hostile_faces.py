@@ -50,7 +50,7 @@ CHARTS = {
     for name, draw in vars(module).items()
     if inspect.isfunction(draw)
     and draw.__module__ == module.__name__
-    and "Chart" in str(draw.__annotations__["return"])
+    and "Chart" in str(draw.__annotations__.get("return"))
     if not name.startswith("_")
 }
 FRAGMENTS = (fragments, fleet_fragments, offset_fragments)

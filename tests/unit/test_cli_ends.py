@@ -154,7 +154,19 @@ def test_plans_are_listed_with_what_became_of_them(tmp_path):
 def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
     world = World(tmp_path)
     with_plan(world.folder.parent)
-    for name in ("nosuch", "..", ".", "plans", "../..", "/", *hostile.TEXTS):
+    controls = "".join(hostile.CONTROLS)
+    for name in (
+        "nosuch",
+        "plans",
+        "../..",
+        "/",
+        "",
+        controls,
+        "[/x]",
+        "x" * 10_000,
+        *hostile.SURROGATES,
+        *hostile.PATHS,
+    ):
         ended = CliRunner().invoke(app, [verb, "--runs", str(world.folder.parent), "--", name])
         assert ended.exit_code == 8, ended.output
         assert f"there is {world.folder.name}" in ended.stderr
