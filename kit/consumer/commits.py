@@ -69,6 +69,7 @@ def offset_stores(
         brokers.committed,
         config.seconds("offsets.channel.backoff.ms"),
         config.seconds("offsets.channel.socket.timeout.ms"),
+        config["offsets.commit.max.retries"],
     )
     if not config["dual.commit.enabled"]:
         return None, kafka, kafka

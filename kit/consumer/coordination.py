@@ -32,6 +32,7 @@ from kit.consumer.effects import (
     CommitKafka,
     CommitZookeeper,
     Confine,
+    CopyToZookeeper,
     Effect,
     FetchKafka,
     FetchOffsets,
@@ -251,7 +252,7 @@ class Coordination:
         if not fences:
             return frozenset()
         offsets: Offsets = yield FetchKafka(fences)
-        failed: Pairs = yield CommitZookeeper(offsets)
+        failed: Pairs = yield CopyToZookeeper(offsets)
         return (fences - offsets.keys()) | failed
 
     def _stop(self, partitions: Pairs) -> Generator[Effect, Any, Pairs]:

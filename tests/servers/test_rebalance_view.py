@@ -504,3 +504,45 @@ def test_leaving_by_unsubscribing(group):
     member.subscribe([group.topic])
     group.until(lambda: len(listener.events) == 3, "the next assignment")
     assert listener.told()[-1] == ("assigned", [0, 1])
+
+
+CALLS = {
+    "assignment": lambda member, at: member.assignment(),
+    "committed": lambda member, at: member.committed([at]),
+    "position": lambda member, at: member.position(at),
+    "pause": lambda member, at: member.pause([at]),
+    "paused": lambda member, at: member.paused(),
+    "resume": lambda member, at: member.resume([at]),
+    "seek": lambda member, at: member.seek(at, RECORDS),
+    "seek_to_end": lambda member, at: member.seek_to_end([at]),
+    "commit_sync": lambda member, at: member.commit_sync({at: OffsetAndMetadata(1)}),
+    "commit_async": lambda member, at: member.commit_async({at: OffsetAndMetadata(2)}),
+    "beginning_offsets": lambda member, at: member.beginning_offsets([at]),
+    "current_lag": lambda member, at: member.current_lag(at),
+    "group_metadata": lambda member, at: member.group_metadata(),
+    "metrics": lambda member, at: member.metrics(),
+    "subscription": lambda member, at: member.subscription(),
+    "subscribe": lambda member, at: member.subscribe([at.topic]),
+    "set_rebalance_listener": lambda member, at: member.set_rebalance_listener(None),
+}
+
+
+def test_a_call_from_another_thread_does_not_wait_for_the_poll(group):
+    """It waits for a tenth of a second, not for the eight; a loaded machine is given a second."""
+    member = group.join()
+    group.until_read(group.records(), member)
+    member.pause(member.assignment())
+    spent: dict[str, float] = {}
+
+    def call_all() -> None:
+        for name, call in CALLS.items():
+            began = time.monotonic()
+            call(member, group.at(0))
+            spent[name] = time.monotonic() - began
+
+    caller = threading.Thread(target=call_all)
+    caller.start()
+    while caller.is_alive():
+        member.poll(8)
+    caller.join()
+    assert {name: seconds for name, seconds in spent.items() if seconds > 1} == {}
