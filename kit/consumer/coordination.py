@@ -158,8 +158,9 @@ class Coordination:
         yield Forget()
 
     def leave(self) -> Steps:
-        """Stop and commit everything; closing the session then removes the znodes at once."""
+        """Stop and commit everything; closing the session then removes the znodes at once, fences too."""
         yield from self._stop(frozenset(self.held))
+        yield from self._hand_over(frozenset(pair for pair in self.held if self._is_fence(pair)))
 
     def session_lost(self) -> None:
         """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""

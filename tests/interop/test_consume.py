@@ -188,11 +188,12 @@ def test_a_canary_on_a_secured_cluster(consume: Consume, tmp_path: Path, monkeyp
         handed = tmp_path / "handed.jsonl"
         options = ["--flavour", "mezkcc", "-g", "canary-secured-g", "-t", "canary-secured", "--from-beginning"]
         running = consume(*options, "--consumption-file", str(handed), toml=secured.profile_toml())
-        wait_until(lambda: len(lines_of(handed)) == 10, "10 records", 40)
+        assert running.stdout is not None
+        assert sorted(int(running.stdout.readline()) for _ in range(10)) == list(range(10))
+        wait_until(lambda: len(lines_of(handed)) == 10, "10 records noted", 40)
         running.send_signal(signal.SIGTERM)
         out, said = running.communicate(timeout=30)
         assert running.returncode == 0, said
-        assert sorted(map(int, out.split())) == list(range(10))
         for secret in secured.secrets.values():
             assert secret not in out + said
 

@@ -324,6 +324,19 @@ def test_the_listener_can_be_replaced_between_polls(group):
     assert given_at_subscribe.events == []
 
 
+def test_a_pattern_takes_what_matches_and_what_is_created_later(group):
+    """``^`` makes a topic's name a pattern; it need not match the whole name, unlike the old consumer's."""
+    later = f"{group.topic}-later"
+    member = group.join(topic_metadata_refresh_interval_ms=500)
+    member.subscribe([f"^{group.topic}"])
+    group.until_read(group.records(), member)
+    assert {each.topic for each in member.assignment()} == {group.topic}
+    group.lab.create_topic(later, 1)
+    group.until(lambda: TopicPartition(later, 0) in member.assignment(), "the new topic is assigned", member)
+    assert {each.topic for each in member.assignment()} == {group.topic, later}
+    assert member.subscription() == {f"^{group.topic}"}
+
+
 class OneArgument:
     def __init__(self):
         self.told = []
