@@ -324,17 +324,47 @@ def test_the_listener_can_be_replaced_between_polls(group):
     assert given_at_subscribe.events == []
 
 
+@pytest.mark.parametrize("group", ["cooperative", "kip-848"], indirect=True)
+def test_a_seek_in_a_callback_holds_in_the_middle_of_a_batch(group):
+    """The rebalance comes while ``consume`` has records of a partition that stays in hand."""
+
+    def seek_what_stays(partitions, consumer):
+        for each in consumer.assignment() - set(partitions):
+            consumer.seek(each, 0)
+
+    listener = Recorder(revoked=seek_what_stays)
+    first = group.join(listener)
+    group.until_read(group.records(), first)
+    second, stopping = group.join(), threading.Event()
+
+    def poll_second() -> None:
+        while not stopping.is_set():
+            second.poll(0.1)
+
+    polling = threading.Thread(target=poll_second)
+    polling.start()
+    batch = []
+    while not any(name == "revoked" for name, _ in listener.told()):
+        group.produce(1)
+        batch = first.consume(1000, 3)
+    stopping.set()
+    polling.join()
+    (kept,) = ids(first.assignment())
+    offsets = [message.offset() for message in batch if message.partition() == kept]
+    assert offsets[:RECORDS] == list(range(RECORDS))
+
+
 def test_a_pattern_takes_what_matches_and_what_is_created_later(group):
-    """``^`` makes a topic's name a pattern; it need not match the whole name, unlike the old consumer's."""
+    """``^`` makes a topic's name a pattern; a broker (KIP-848) wants it to match the whole name, librdkafka doesn't."""
     later = f"{group.topic}-later"
     member = group.join(topic_metadata_refresh_interval_ms=500)
-    member.subscribe([f"^{group.topic}"])
+    member.subscribe([f"^{group.topic}.*"])
     group.until_read(group.records(), member)
     assert {each.topic for each in member.assignment()} == {group.topic}
     group.lab.create_topic(later, 1)
     group.until(lambda: TopicPartition(later, 0) in member.assignment(), "the new topic is assigned", member)
     assert {each.topic for each in member.assignment()} == {group.topic, later}
-    assert member.subscription() == {f"^{group.topic}"}
+    assert member.subscription() == {f"^{group.topic}.*"}
 
 
 class OneArgument:
