@@ -120,7 +120,7 @@ def leaves(groups: dict[str, Node], branch: str) -> int:
 
 
 ANYTHING = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-ANYTHING_AT_ALL = settings(ANYTHING, max_examples=3_000)
+ANYTHING_AT_ALL = settings(ANYTHING, max_examples=1_000)
 
 
 def read(groups: dict[str, Node], brokers: Node, controller: Node) -> Snapshot[pl.DataFrame]:
