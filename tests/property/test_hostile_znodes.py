@@ -15,7 +15,7 @@ from kit import snapshot as snapshots
 from kit import tables, views
 from kit.migrate.fleet import fleet
 from kit.migrate.standing import readable
-from kit.model import KAFKA, ZOOKEEPER, LogOffset, TopicPartition
+from kit.model import KAFKA, ZOOKEEPER, Broker, LogOffset, TopicPartition
 from kit.numbers import INT32_MAX, INT64_MAX
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
@@ -92,9 +92,10 @@ def tree(groups: dict[str, Node], brokers: Node, controller: Node) -> Node:
 def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     """What isn't ZooKeeper's: two topics of two partitions, and no group."""
     partitions = tuple(TopicPartition(topic, n, False, 1, 0, (1,), (1,)) for topic in TOPICS for n in range(2))
+    brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.schema.empty_table() for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
-    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", (), partitions, {}))
+    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", brokers, partitions, {}))
     monkeypatch.setattr(
         snapshots,
         "fetch_groups",
@@ -208,6 +209,22 @@ def test_a_bad_znode_hides_no_other_group() -> None:
     assert len(strays) == 2 * len(NASTY)
     assert "fake/consumers/ill-0/offsets/orders/99999999999" in strays["subject"].to_list()
     assert (fleet(found, ZOOKEEPER, 0.0)["why_not"].is_not_null()).all()
+
+
+def test_a_topic_that_may_not_be_listed_makes_its_group_unknown() -> None:
+    shut = Node(children={"offsets": Node(children={"orders": Node(is_closed=True)})})
+    found = read({"well": WELL, "shut": shut}, Node(), Node())
+    told, unread = readable(found, ["well", "shut"])
+    assert [it.group_id for it in told] == ["well"]
+    assert "ZooKeeper refused the read: NoAuthError" in unread["shut"]
+
+
+@pytest.mark.parametrize("data", NASTY)
+def test_a_brokers_registration_may_say_anything(data: bytes) -> None:
+    ids = Node(children={"0": Node(b'{"endpoints":["PLAINTEXT://a:1"]}'), "1": Node(data), "x": Node(data)})
+    found = read({}, Node(children={"ids": ids}), Node(data)).brokers.sort("broker_id")
+    assert found["endpoints"].to_list()[0] == ["PLAINTEXT://a:1"]
+    assert found["broker_id"].to_list() == [0, 1, 7]
 
 
 def test_every_analysis_takes_them(together: dict[str, Node]) -> None:
