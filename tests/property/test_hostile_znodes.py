@@ -20,6 +20,7 @@ from kit.numbers import INT32_MAX, INT64_MAX
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
 from kit.read.multiread import OCTETS_PER_REQUEST
+from kit.read.zookeeper import fetch_brokers, fetch_consumers
 from kit.snapshot import Snapshot
 from tests import hostile
 from tests.property.fake_zookeeper import FakeClient, Node
@@ -243,6 +244,15 @@ def together() -> dict[str, Node]:
 
     gather()
     return gathered
+
+
+@pytest.mark.parametrize("fetch", [fetch_consumers, fetch_brokers])
+def test_each_read_begins_with_a_sync(fetch: Any) -> None:
+    """Plans for offsets read one of them alone."""
+    client = FakeClient(tree({"well": WELL}, Node(), Node()))
+    fetch(client)
+    assert client.asked[0] == "sync"
+    assert client.asked.count("sync") == 1
 
 
 def test_long_names_are_asked_for_in_more_requests() -> None:
