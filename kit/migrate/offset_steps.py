@@ -71,7 +71,7 @@ def offset_steps(
     steps = []
     for number, batch in enumerate(batches, 1):
         of_batch = [move for group_id in batch for move in by_group[group_id]]
-        parents = {path for move in of_batch for path in parents_of(move.key)} if missing_parents else set()
+        parents = {path for move in of_batch for path in parents_of(move.key)} if store == ZOOKEEPER else set()
         parameters: dict[str, Json] = {
             "store": store,
             "number": number,
