@@ -25,6 +25,7 @@ from kit.migrate.offset_steps import after_of, before_of, offset_steps, remade
 from kit.migrate.offset_zookeeper import _chunks, offset_path
 from kit.migrate.step import Change, Step
 from kit.model import LogOffset
+from kit.read.paths import is_znode_name
 from tests import hostile
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -440,11 +441,11 @@ def test_a_table_of_the_format_before_is_taken_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "line", "said"),
     [
-        ("jsonl", "[" * 100_000, "line 2: "),
+        ("jsonl", "[" * 100_000, "nested too deeply"),
         ("csv", '"g","t",0,' + "9" * 5_000 + ",,", "offset is '9+'"),
         ("csv", '"g","t",0,1,"' + "m" * 200_000 + '",', "field larger than"),
     ],
-    ids=["nested", "digits", "long"],
+    ids=["nested", "number", "field"],
 )
 def test_a_line_that_no_parser_survives_is_named(tmp_path, suffix, line, said):
     path = tmp_path / f"offsets.{suffix}"
@@ -469,6 +470,11 @@ def test_steps_of_hostile_names_are_made_again_from_their_file():
             read = json.loads(json.dumps(step.to_json(), default=dict))
             again = Step(**{**read, "changes": [Change(**each) for each in read["changes"]]})
             assert remade(again) == again == step
+
+
+@pytest.mark.parametrize("name", hostile.GROUPS)
+def test_what_may_be_a_znode(name):
+    assert is_znode_name(name) == hostile.may_be_znode(name)
 
 
 def test_an_edited_file_is_noticed(tmp_path):

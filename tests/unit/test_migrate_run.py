@@ -257,7 +257,7 @@ def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
             ("i00", "UNKNOWN", "ZeroDivisionError: a bug"),
             ("i01", "NOT_ATTEMPTED", "ZeroDivisionError: a bug"),
         ]
-        assert "step 's0', item 'i00': ZeroDivisionError" in str(raised.value)
+        assert "step 's0', item 'i00', of which nobody can tell what came of it: ZeroDivisionError" in str(raised.value)
 
 
 def test_an_error_of_the_project_is_told_by_its_sentence(world):
