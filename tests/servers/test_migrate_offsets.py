@@ -74,6 +74,12 @@ class ProcessLock:
     def assert_held(self) -> None:
         pass
 
+    def mark(self, targets, run_id) -> None:
+        pass
+
+    def followed_by(self, targets, run_id) -> dict[str, str]:
+        return {}
+
     def release(self) -> None:
         self._holders.clear()
 
@@ -823,6 +829,20 @@ def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(desk, lab, topi
     wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
     run.undo().raise_unless(RunState.UNDONE)
     assert desk.offsets("kafka", group)[topic, 0] == 10
+
+
+def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(desk, lab, topic):
+    group, other = f"g-{topic}", f"{topic}-2"
+    lab.create_topic(other, 1)
+    desk.put(group, topic, {0: 10})
+    desk.put(group, other, {0: 0})
+    desk.commit(group, topic, {0: 10})
+    desk.commit(group, other, {0: 0})
+    run = desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS))
+    lab.admin.delete_topics([other])[other].result()
+    wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert desk.offsets("kafka", group) == {(topic, 0): 10}
 
 
 def test_a_value_that_somebody_else_had_written_is_left_to_him(desk, topic):
