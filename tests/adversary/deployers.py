@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kit.errors import RunError
 from kit.migrate.deploy import Swap
 from kit.migrate.standing import FLAVOURS
+from tests.adversary.groups import Start
 
 if TYPE_CHECKING:
     from tests.adversary.process import Process
@@ -136,8 +137,8 @@ def _stop(world: World, order: Order) -> None:
 
 def _start(world: World, order: Order) -> None:
     assert order.swap.to_flavour in FLAVOURS
-    host = order.swap.host or "host9"
-    world.groups[order.swap.group].start(order.swap.to_flavour, host, world.now(), order.run_id)
+    host, by = order.swap.host or "host9", Start(order.run_id, order.step_id, order.is_back)
+    world.groups[order.swap.group].start(order.swap.to_flavour, host, world.now(), by)
     order.started += 1
 
 

@@ -23,14 +23,23 @@ LAG = 3
 
 
 @dataclass(frozen=True)
+class Start:
+    """By an order of which run's step, there or back, somebody was started."""
+
+    run_id: str
+    step_id: str | None
+    is_back: bool
+
+
+@dataclass(frozen=True)
 class One:
-    """One process. ``started_for`` is the run whose order started it, if one did."""
+    """One process; ``started_for`` None: no run asked for it."""
 
     member_id: str
     flavour: str
     host: str
     since: datetime
-    started_for: str | None = None
+    started_for: Start | None = None
 
 
 @dataclass(frozen=True)
@@ -90,9 +99,9 @@ class Group:
         counts = Counter(each.flavour for each in self.members)
         return Mix(counts, self.mode, {each.member_id: each.flavour for each in self.members})
 
-    def start(self, flavour: str, host: str, now: datetime, run: str | None = None) -> One:
+    def start(self, flavour: str, host: str, now: datetime, by: Start | None = None) -> One:
         self._numbers += 1
-        one = One(f"{self.name}_{host}-{flavour.lower()}-{self._numbers}", flavour, host, now, run)
+        one = One(f"{self.name}_{host}-{flavour.lower()}-{self._numbers}", flavour, host, now, by)
         self.members.append(one)
         self.disturb(now)
         return one

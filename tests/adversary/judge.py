@@ -6,6 +6,7 @@ look could see, and each approval, lock and stop by whether it was over for more
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from kit.migrate.states import RunState
 from kit.migrate.step import Step
 from kit.migrate.toggle import mode_path
 from tests.adversary.deployers import Order
+from tests.adversary.groups import Start
 from tests.adversary.znodes import Write
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ class Judge:
         if after.reads_twice:
             self.wrong("reads another's", f"{process} orders {order} where {after.counts} then read, {after.mode!r}")
         self._victim(process, order, seen.mix.flavours)
-        if any(other.is_open for other in self._orders_of(process.run_id, swap.group)):
+        if self._open_orders(process, swap.group):
             self.wrong("two orders", f"{process} orders {order} while another order of it may still be carried out")
 
     def _may_write(self, process: Process, group: str, what: str) -> None:
@@ -175,12 +177,12 @@ class Judge:
             self.wrong("offset lowered", f"{process}: {write.path} from {before} to {write.text}")
 
     def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
-        run, swap = process.run_id, order.swap
+        swap = order.swap
         if not swap.member:
-            # Whether one that it had stopped went by its order or by another hand, nobody can tell.
-            mine = self._orders_of(run, swap.group)
-            gone = [each for each in mine if each.swap.member and each.swap.member not in flavours]
-            if len(gone) <= sum(each.started for each in mine):
+            # Whether one that it wanted to be stopped went by its order or by another hand, nobody can tell.
+            seen_through = self._seen_through(process)
+            wanted = {each.swap.member for each in self._orders_of(process.run_id, swap.group)} - {""}
+            if not wanted - seen_through - flavours.keys():
                 self.wrong("no victim", f"{process} has one started and stopped nobody: {order}")
         elif flavours.get(swap.member) != swap.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
@@ -190,9 +192,8 @@ class Judge:
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
         members = self._world.groups[order.swap.group].members
-        mine = [
-            each for each in members if (each.started_for, each.flavour) == (process.run_id, order.swap.from_flavour)
-        ]
+        wanted = Start(process.run_id, order.step_id, is_back=False)
+        mine = [each for each in members if (each.started_for, each.flavour) == (wanted, order.swap.from_flavour)]
         seen = process.seen[order.swap.group].mix.flavours
         known = {each.member_id for each in mine} & seen.keys()
         return order.swap.member in known or not known or self._has_unheard(process, order)
@@ -206,6 +207,18 @@ class Judge:
 
     def _orders_of(self, run_id: str, group: str) -> list[Order]:
         return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]
+
+    def _open_orders(self, process: Process, group: str) -> list[Order]:
+        """Without those that another hand carried out meanwhile, so that the run takes them for done."""
+        mine = [each for each in self._orders_of(process.run_id, group) if each.is_open]
+        seen_through = self._seen_through(process) if mine else set()
+        return [each for each in mine if each.swap.member not in seen_through]
+
+    def _seen_through(self, process: Process) -> set[str]:
+        """Those in whose place this run saw somebody come."""
+        events = [it for it in load_run(process.folder).events if it.outcome == Outcome.CONFIRMED and it.before]
+        before = [json.loads(it.before or "null") for it in events]
+        return {each["member"] for each in before if isinstance(each, dict) and each.get("member")}
 
     # How it ends
 
@@ -248,8 +261,7 @@ class Judge:
     def _undone(self, process: Process) -> None:
         facts = self.runs[process.run_id]
         for group in facts.plan.targets:
-            mine = self._orders_of(process.run_id, group)
-            pending = [each for each in mine if each.is_open]
+            pending = self._open_orders(process, group)
             if pending:
                 self.wrong(
                     "undone while pending", f"{process} is UNDONE, and somebody may still carry out {pending[0]}"
@@ -271,15 +283,9 @@ class Judge:
         facts, tree, path = self.runs[run_id], self._world.tree, mode_path(group)
         if path in facts.in_place and path in tree.nodes and tree.nodes[path].mzxid == facts.in_place[path]:
             return f"{path} still holds what it wrote, {tree.text(path)!r}"
-        wanted = {str(step.changes[-1].after) for step in facts.plan.steps if step.kind == "replace"}
-        mine = [each for each in self._world.groups[group].members if each.started_for == run_id]
-        left = [each for each in mine if each.flavour in wanted and not self._is_from_undo(run_id, each.flavour)]
+        steps = [Start(run_id, step.step_id, is_back=False) for step in facts.plan.steps]
+        left = [each for each in self._world.groups[group].members if each.started_for in steps]
         return f"{left[0].member_id} is still there, which it had started" if left else None
-
-    def _is_from_undo(self, run_id: str, flavour: str) -> bool:
-        return any(
-            each.run_id == run_id and each.is_back and each.swap.to_flavour == flavour for each in self._world.orders
-        )
 
     def _verified(self, process: Process) -> None:
         facts = self.runs[process.run_id]

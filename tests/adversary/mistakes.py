@@ -5,17 +5,21 @@ Each is a set of patches, (where, name) → what stands there instead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from kit.errors import InputError
+from kit.migrate import step as step_module
 from kit.migrate.actor import ClusterPerformer
 from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.replace import ReplaceActor, _counts, _direction_of, _item, _Order
 from kit.migrate.run import Run
 from kit.migrate.step import Step
 from kit.migrate.toggle import Toggle
+from kit.migrate.values import frozen_mapping
 from kit.migrate.wave import WaveActor
 from kit.migrate.workplace import _Reporter
 
@@ -67,6 +71,29 @@ class _Fine:
 
 A3: Mistake = {(ClusterPerformer, "refuse_altered"): _nothing}
 """Nothing ties what a step says to what it does."""
+
+
+_SECRET_NAME = re.compile(r"(?:^|[._\- ])(?:password|secret|credentials?|(?:private|api|access)[._-]?key)$", re.I)
+
+
+def _refusing(value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Names are keys, and a key that ends so is taken for a secret's."""
+    for place, text in _texts(value, where):
+        if _SECRET_NAME.search(place):
+            raise InputError(f"{place} looks like a secret: {text!r}")
+    return frozen_mapping(value, where)
+
+
+def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, str(key))
+    elif isinstance(value, str):
+        yield place, value
+
+
+B4: Mistake = {(step_module, "frozen_mapping"): _refusing}
+"""Names of groups are tested as secrets."""
 
 
 B8: Mistake = {

@@ -18,6 +18,8 @@ from kit.migrate import fleet, group
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish
 from kit.migrate.plan import Plan
+from kit.migrate.replace import replace_step
+from kit.migrate.standing import FLAVOURS
 from kit.migrate.step import Step
 from kit.model import (
     KAFKA,
@@ -99,10 +101,28 @@ def _forged_step(step: Step, others: list[str], rng: random.Random) -> Step:
         return _with(step, {"group": rng.choice(others), "before": None})
     choices = [
         of_group(step, others[0]),
-        _with(step, {"mode": None}),
+        _with(step, {"members": ("nobody",)}),
         _with(step, {"after": _one_more(words["after"])}),
     ]
     return rng.choice(choices)
+
+
+def senseless(world: World, plan: Plan) -> Plan:
+    """Consistent with itself, as its own factory made it: one member becomes of any other flavour, here and now.
+
+    Raises:
+        PlanError: the factory makes no such step.
+    """
+    name = plan.targets[0]
+    counts = dict(world.groups[name].mix.counts)
+    old = world.rng.choice(sorted(counts))
+    new = world.rng.choice([each for each in FLAVOURS if each != old])
+    after = {**counts, old: counts[old] - 1, new: counts.get(new, 0) + 1}
+    words = instruction(name, old, new)
+    step = replace_step(
+        "01-senseless", name, counts, {each: n for each, n in after.items() if n}, words, True, (), 40.0
+    )
+    return replace(plan, steps=(step,))
 
 
 def of_group(step: Step, name: str) -> Step:

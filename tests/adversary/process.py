@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,8 +197,8 @@ class Hand(ClusterPerformer):
 class Sight:
     """What ``observe_groups`` gives: as much of a snapshot as plans and actors of waves take from one."""
 
-    def __init__(self, found: Mapping[str, Standing]) -> None:
-        self.found = found
+    def __init__(self, found: Mapping[str, Standing], unread: Mapping[str, str] | None = None) -> None:
+        self.found, self.unread = found, dict(unread or {})
         self.read_timings = pl.DataFrame({"duration_ms": [1.0]})
 
     @property
@@ -228,18 +228,40 @@ class Sight:
         return pl.DataFrame({"store": [KAFKA], "lag": [sum(lags)]})
 
 
+def _sight(cluster: Any, names: Iterable[str]) -> Sight:
+    """What fails for one group is told of that group."""
+    found, unread = {}, {}
+    for name in names:
+        try:
+            found[name] = cluster.process.look(name)
+        except ConnectError as error:
+            unread[name] = str(error)
+    return Sight(found, unread)
+
+
+def _whole_sight(cluster: Any, names: Iterable[str]) -> Sight:
+    sight = _sight(cluster, names)
+    if sight.unread:
+        raise ConnectError(next(iter(sight.unread.values())))
+    return sight
+
+
+def _readable(sight: Sight, names: Iterable[str]) -> tuple[list[Standing], dict[str, str]]:
+    return [sight.found[name] for name in names if name in sight.found], dict(sight.unread)
+
+
 @contextmanager
 def seams() -> Iterator[None]:
     """The actors' looks are the model's; nothing else of them is replaced."""
     look = lambda cluster, name: cluster.process.look(name)  # noqa: E731
-    sight = lambda cluster, names: Sight({name: cluster.process.look(name) for name in names})  # noqa: E731
     views = SimpleNamespace(lag=lambda found: found, group_lag=lambda found: found.group_lag)
     with ExitStack() as stack:
         for module in (replace, toggle, soak, group):
             stack.enter_context(patch.object(module, "look", look))
         for module in (wave, fleet):
-            stack.enter_context(patch.object(module, "observe_groups", sight))
-        stack.enter_context(patch.object(wave, "standings", lambda found, names: [found.found[each] for each in names]))
+            stack.enter_context(patch.object(module, "observe_some", _sight))
+        stack.enter_context(patch.object(wave, "observe_groups", _whole_sight))
+        stack.enter_context(patch.object(wave, "readable", _readable))
         stack.enter_context(patch.object(wave, "views", views))
         stack.enter_context(patch.object(toggle, "_Watch", _NoWatch))
         yield

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from kit.errors import OfframpError
+from kit.errors import OfframpError, PlanError
+from kit.migrate import group
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import PATH, Wish
 from kit.migrate.plan import Plan
@@ -24,9 +25,9 @@ from kit.model import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import PLAIN, Manner
 from tests.adversary.judge import Wrong
-from tests.adversary.plans import forged, plan_fleet, plan_group
+from tests.adversary.plans import forged, plan_fleet, plan_group, senseless
 from tests.adversary.process import Process, seams
-from tests.adversary.world import World
+from tests.adversary.world import VALID_FOR, World
 
 NAMES = ("orders.v1", "reset-password", "auth.secret", "user_api-key", "rotate-credentials", "payments", "a-token")
 """Some look like secrets to who tests names as such."""
@@ -43,6 +44,8 @@ BEGINNINGS: tuple[tuple[tuple[str, ...], str | None], ...] = (
 OVER = {RunState.UNDONE, RunState.VOID}
 N_STEPS = (3, 8)
 STRIKES_WITHIN = 120
+SHORT = (timedelta(seconds=12), timedelta(minutes=1))
+"""Approvals that run out in the midst of most runs."""
 ALL_MANNERS = tuple(Manner)
 
 
@@ -70,7 +73,12 @@ class Walk:
 
     def _plan_and_act(self, root: str = "runs") -> None:
         plan = self._plan()
-        process = None if plan is None else self.world.start(plan, root)
+        if plan is not None:
+            self._act(plan, root)
+
+    def _act(self, plan: Plan, root: str = "runs") -> None:
+        valid_for = self.rng.choice((VALID_FOR, VALID_FOR, *SHORT))
+        process = self.world.start(plan, root, valid_for=valid_for)
         if process is not None:
             self.processes.append(process)
             self._work(process, "act")
@@ -153,6 +161,9 @@ class Walk:
         plan = self._plan()
         if plan is None:
             return
+        if self.rng.random() < 0.4 and plan.kind == group.KIND:
+            self._act_senseless(plan)
+            return
         others = [name for name in self.world.groups if name not in plan.targets]
         try:
             other = forged(plan, others, self.rng)
@@ -162,6 +173,12 @@ class Walk:
         process = self.world.start(other, is_forged=True)
         if process is not None:
             process.work("act")
+
+    def _act_senseless(self, plan: Plan) -> None:
+        try:
+            self._act(senseless(self.world, plan))
+        except PlanError as error:
+            self.world.say(f"a senseless plan can't even be made: {error}")
 
     def _elsewhere(self) -> None:
         """Somebody works on a group while no run does; mostly as far as that is sound."""

@@ -30,6 +30,7 @@ def led_into(race: Callable[..., None], *args: object) -> Wrong:
         (mistakes.A1, races.test_undo_after_others_went_on_starts_nobody, (races.DAYS_90,), {"no approval"}),
         (mistakes.A1, races.test_undo_of_a_verified_run_beside_others_work_starts_nobody, (), READS_TWICE),
         (mistakes.A3, races.test_a_step_that_acts_on_another_group_writes_nothing, (), {"forged"}),
+        (mistakes.B4, races.test_a_name_like_a_secret_keeps_nobody_from_the_exit, ("user_api-key",), {"unplannable"}),
         (
             mistakes.B8,
             races.test_nothing_is_undone_while_somebody_may_still_do_it,
@@ -56,6 +57,7 @@ def test_a_race_finds_it(
     [
         (mistakes.A1, READS_TWICE),
         (mistakes.A3, {"forged"}),
+        (mistakes.B4, {"unplannable"}),
         (mistakes.B8, {"undone while pending", "two orders"}),
         (mistakes.C10, {"no approval"}),
         (mistakes.C11, {"another's toggle"}),

@@ -11,13 +11,14 @@ from datetime import timedelta
 import pytest
 
 from kit.errors import OfframpError
+from kit.migrate.replace import replace_step
 from kit.migrate.run import Ending
 from kit.migrate.standing import KC, MEZKCC, OZKCC
 from kit.migrate.states import RunState
 from kit.migrate.toggle import mode_path
 from kit.model import KAFKA, ZOOKEEPER
 from tests.adversary import moves
-from tests.adversary.deployers import Manner
+from tests.adversary.deployers import Manner, instruction
 from tests.adversary.plans import forged, of_group
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
 from tests.adversary.world import World
@@ -98,6 +99,22 @@ def test_a_step_that_acts_on_another_group_writes_nothing() -> None:
             process.work("act")
 
 
+@pytest.mark.parametrize(("old", "new"), [(KC, OZKCC), (OZKCC, KC)])
+def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> None:
+    """Consistent with itself, approved, and senseless: old consumers and plain Kafka consumers are never beside."""
+    with scene(("orders", (old,) * 3, KAFKA if old == KC else None)) as world:
+        plan = move_plan(world, "orders", "all MEZKCC")
+        words = ({old: 3}, {old: 2, new: 1}, instruction("orders", old, new), True)
+        try:
+            plan = replace(plan, steps=(replace_step("01-senseless", "orders", *words),))
+        except OfframpError:
+            return  # It can't even be made.
+        process = world.start(plan)
+        if process is not None:
+            process.work("act")
+        assert world.groups["orders"].mix.counts == {old: 3}
+
+
 @pytest.mark.parametrize("name", ["reset-password", "auth.secret", "rotate-credentials", "user_api-key"])
 def test_a_name_like_a_secret_keeps_nobody_from_the_exit(name: str) -> None:
     """B4: all back at once, of groups with any name; and a way there whose evidence names it."""
@@ -149,6 +166,37 @@ def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
         world.manners = (Manner.PROMPT,)
         again = world.again(process)
         again.work("resume", world.approve(record(process).plan))
+
+
+@pytest.mark.parametrize("nth", range(1, 14))
+def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
+    """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
+
+    def adds(world: World, process, rng) -> None:
+        world.swap("orders", None, KC)
+
+    with scene(("orders", ENABLED, None)) as world:
+        process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
+        strike_at(world, "look at orders" if nth < 7 else "get /consumers/orders/offsets/orders/0", adds, nth % 7 + 1)
+        process.work("act")
+
+
+def test_the_way_back_replaces_whom_the_run_had_started_and_nobody_else() -> None:
+    """Also of an order that was carried out and told as failed: who was there before the run stays."""
+
+    def fails(world: World, process, rng) -> None:
+        world.manners = (Manner.FAILS_DONE,)
+
+    with scene(("orders", (MEZKCC, MEZKCC, KC), KAFKA)) as world:
+        there = {each.member_id for each in world.groups["orders"].members if each.flavour == KC}
+        process = begin(world, move_plan(world, "orders", "all KC"))
+        strike_at(world, "event acted", fails)
+        process.work("act")
+        world.strike, world.manners = None, (Manner.PROMPT,)
+        again = world.again(process)
+        again.work("undo")
+        assert record(again).state == RunState.UNDONE
+        assert {each.member_id for each in world.groups["orders"].members if each.flavour == KC} == there
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
