@@ -18,7 +18,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.visible import cell, visible
+from kit.visible import cell
 
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 
@@ -41,6 +41,12 @@ _SOURCE_TITLES = {"zookeeper": "ZooKeeper", "kafka": "Kafka"}
 _TAG = re.compile(r"""<[a-zA-Z](?:[^<>"']|"[^"]*"|'[^']*')*>""")
 _ID = re.compile(r'(\bid="|="url\(#)([^")]+)(\)?")')
 _OWN_ID = re.compile(r'(\bid="|="url\(#)@-')
+_PROPERTIES = frozenset(
+    (
+        *("constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString"),
+        *("valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__"),
+    )
+)
 _TEXT = {"labelColor": _QUIET, "titleColor": _INK, "labelFontSize": 11, "titleFontSize": 11}
 _CONFIG: Any = {
     "background": "white",
@@ -210,7 +216,7 @@ def frame_of(frame: IntoDataFrame) -> pl.DataFrame:
 
 
 def _visible(texts: pl.Series) -> pl.Series:
-    spelled = {text: cell(text) for text in texts.unique().drop_nulls()}
+    spelled = {text: drawn_text(text) for text in texts.unique().drop_nulls()}
     changed = {text: told for text, told in spelled.items() if text != told}
     return texts.replace(changed) if changed else texts
 
@@ -221,8 +227,14 @@ def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
     return chart
 
 
+def drawn_text(text: str) -> str:
+    """A text as it is drawn. Vega takes the name of a property of every JavaScript object for that property."""
+    told = cell(text)
+    return f"{told} " if told in _PROPERTIES else told
+
+
 def titled(title: str, notes: Sequence[str]) -> alt.TitleParams:
-    return alt.TitleParams(cell(title), subtitle=[visible(note) for note in notes if note])
+    return alt.TitleParams(drawn_text(title), subtitle=[drawn_text(note) for note in notes if note])
 
 
 def shortened(n_drawn: int, n_all: int, what: str) -> str:

@@ -77,10 +77,10 @@ def consume(profile: Profile, wish: Wish) -> None:
     signals = _Signals()
     try:
         _check(wish)
-        _check_cluster(profile, wish)
+        missing = _check_cluster(profile, wish)
         child = Child.start(wish.command) if wish.command else None
         try:
-            hand_over = _consume(profile, wish, child, signals)
+            hand_over = _consume(profile, wish, child, signals, missing)
         finally:
             signals.calm()
             child_error = child.close() if child is not None else None
@@ -96,12 +96,14 @@ def consume(profile: Profile, wish: Wish) -> None:
         sys.stderr.write(f"{wish.command[0]} wanted no more: {hand_over.error}\n")
 
 
-def _consume(profile: Profile, wish: Wish, child: Child | None, signals: _Signals) -> HandOver:
+def _consume(profile: Profile, wish: Wish, child: Child | None, signals: _Signals, missing: list[str]) -> HandOver:
     """Everything until the last member has left."""
     with ExitStack() as stack:
         hand_over = HandOver(_output(child), as_json if wish.as_json else as_text, wish.consumption, wish.limit)
         lines = stack.enter_context(opened(wish.events)) if wish.events else sys.stderr
         members = _members(profile, wish, hand_over, Events(lines, hand_over.fail))
+        if missing:
+            _await_topics(profile, wish)
         for member in members:
             stack.callback(member.stop)
         stack.callback(signals.calm)
@@ -172,12 +174,18 @@ def _check(wish: Wish) -> None:
         raise InputError("a Kafka consumer (kc) takes topics; a pattern among them begins with ^")
 
 
-def _check_cluster(profile: Profile, wish: Wish) -> None:
-    """The right cluster, and the topics there, before anything is registered."""
+def _check_cluster(profile: Profile, wish: Wish) -> list[str]:
+    """The right cluster, before anything is registered; the topics that it hasn't."""
     if wish.flavour is not Flavour.KC and not profile.zookeeper_connect:
         raise ProfileError(f"cluster {profile.name!r} has no zookeeper_connect: {wish.flavour.value} needs ZooKeeper")
     with connect(profile) as cluster:
-        until = time.monotonic() + wish.topic_seconds
+        return _missing_topics(cluster, wish)
+
+
+def _await_topics(profile: Profile, wish: Wish) -> None:
+    """A member for a topic that isn't there would wait without a word, and leave a group behind."""
+    until = time.monotonic() + wish.topic_seconds
+    with connect(profile) as cluster:
         while missing := _missing_topics(cluster, wish):
             if time.monotonic() >= until:
                 waited = f" after {wish.topic_seconds:g} s" if wish.topic_seconds else ""

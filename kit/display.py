@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 
 from kit.analyze.worded_times import with_worded_times
-from kit.visible import cell, visible
+from kit.visible import cell, html_text
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -37,16 +37,19 @@ def table(frame: pl.DataFrame) -> Styler:
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
     worded = _in_words(with_worded_times(frame.head(MAX_ROWS)))
-    shown = worded.to_pandas(types_mapper=pd.ArrowDtype)
-    styler = shown.style.hide(axis="index").format(na_rep="–", thousands="\u2009", precision=2, escape="html")
-    styler = styler.format_index(visible, escape="html", axis="columns")
+    # Pandas makes a class of the columns' names: they become numbers, and stand in the head only.
+    names = {str(at): name for at, name in enumerate(worded.columns)}
+    worded.columns = list(names)
+    styler = worded.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
+    styler = styler.format(na_rep="–", thousands="\u2009", precision=2, escape="html")
+    styler = styler.format_index(lambda at: html_text(names[at]), axis="columns")
     styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
-    numbers = [name for name, kind in worded.schema.items() if kind.is_numeric()]
-    words = [name for name in worded.columns if name not in numbers]
+    numbers = [at for at, kind in worded.schema.items() if kind.is_numeric()]
+    words = [at for at in names if at not in numbers]
     styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(worded, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
-    styler = styler.set_properties(subset=[name for name in words if name not in _PROSE], **{"white-space": "nowrap"})
+    styler = styler.set_properties(subset=[at for at in words if names[at] not in _PROSE], **{"white-space": "nowrap"})
     return styler if len(frame) <= MAX_ROWS else styler.set_caption(f"the first {MAX_ROWS:,} of {len(frame):,} rows")
 
 

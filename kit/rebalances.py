@@ -22,6 +22,7 @@ from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
+from kit.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +55,8 @@ class Rebalances:
     def told(self) -> list[str]:
         """Sentences to paste into a ticket: each consumer's way, each generation, what stands out."""
         by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
-        told = sentences(self.members, pl.concat([self.generations, by_topic]), self.findings)
+        raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.findings)
+        told = list(map(visible, raw))
         left_out = len(told) - MAX_SENTENCES
         if left_out <= 0:
             return told

@@ -22,7 +22,7 @@ from kit import charts, errors
 from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
 from kit.profile import Profile
-from kit.visible import html_text
+from kit.visible import file_name, html_text
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 OUTCOME = "application/vnd.offramp.outcome+json"
@@ -79,7 +79,7 @@ def run_report(
     """
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
-    folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{profile.name}"
+    folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(profile.name)}"
     try:
         folder.mkdir(parents=True)
     except OSError as error:

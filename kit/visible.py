@@ -2,12 +2,13 @@
 
 Names of groups, topics, members, clients and hosts may hold anything. What can't be seen, moves the cursor, turns the
 direction of reading or ends a line is spelled out (``\\x1b``, ``\\u202e``); the rest stays as it is. Terminals take
-:func:`visible`, everything that becomes HTML :func:`html_text`, cells of tables :func:`cell`. Data that programs read
-(JSON, CSV, Parquet) stays exact.
+:func:`visible`, everything that becomes HTML :func:`html_text`, cells of tables :func:`cell`, names of files
+:func:`file_name`. Data that programs read (JSON, CSV, Parquet) stays exact.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from html import escape
@@ -37,6 +38,11 @@ def html_text(text: str) -> str:
 def html_source(page: str) -> str:
     """A whole page as the value of an attribute (``srcdoc``), exactly."""
     return escape(page)
+
+
+def file_name(text: str) -> str:
+    """A name's part of a file's name: a hint for people of a few plain characters, which nothing is read from."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "x"
 
 
 def cell(value: object) -> str:

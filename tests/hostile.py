@@ -200,6 +200,8 @@ WORDS = (
     "snapshot_id",
     "__proto__",
     "constructor",
+    "toString",
+    "hasOwnProperty",
     "zookeeper",
     "kafka",
     "all",

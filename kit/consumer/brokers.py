@@ -13,10 +13,11 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kazoo.client import KazooClient
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.config import ConsumerConfig
+from kit.consumer.config import COMMON_MIGRATION_KEYS, MIGRATION_PREFIX, ConsumerConfig
 from kit.consumer.effects import KafkaGroup, Offsets
+from kit.consumer.embedded import DEFAULTS
 from kit.consumer.log_offsets import list_offsets
-from kit.errors import ConnectError
+from kit.errors import ConnectError, InputError
 from kit.read.multiread import Znode, fetch_children, fetch_data
 from kit.read.values import json_in
 
@@ -83,6 +84,24 @@ def connection_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[
     prefixes = ("security.", "ssl.", "sasl.", "broker.address", "client.dns")
     secured = {name: value for name, value in config.kafka.items() if name.startswith(prefixes)}
     return {**QUIET, "bootstrap.servers": bootstrap_servers, **secured}
+
+
+def check_migration_settings(kafka: Mapping[str, Any]) -> None:
+    """By a handle that is let go at once, and connects to nobody.
+
+    Raises:
+        InputError: librdkafka doesn't know one of the keys behind ``coordination.migration.``, or refuses a value.
+    """
+    try:
+        Consumer({**QUIET, **DEFAULTS, "group.id": "checked", **kafka, "bootstrap.servers": ""}).close()
+    except (KafkaException, TypeError, ValueError) as error:
+        cause = error.args[0] if error.args else error
+        said = cause.str() if isinstance(cause, KafkaError) else str(cause)
+        known = ", ".join(MIGRATION_PREFIX + name for name in COMMON_MIGRATION_KEYS)
+        raise InputError(
+            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Known are enabled, poll.interval.ms and those of "
+            f"librdkafka's consumer: {known} and others (its CONFIGURATION.md)"
+        ) from None
 
 
 class GroupBrokers:

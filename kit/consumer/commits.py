@@ -35,9 +35,13 @@ class Commits:
         self._notices = notices
 
     def run(self, stopping: threading.Event, interval_seconds: float) -> None:
-        """Until ``stopping``."""
+        """Until ``stopping``; what goes wrong is told, and the next commit has it."""
         while not stopping.wait(interval_seconds):
-            self.commit()
+            try:
+                self.commit()
+            except Exception as error:  # noqa: BLE001
+                # A member that reads on and commits no more would be read again from here.
+                self._notices.tell(f"a commit failed and is tried again: {error!r}", error)
 
     def commit(self) -> dict[TopicAndPartition, str]:
         """The partitions that could not be committed and are still this member's, with the reason."""
@@ -69,6 +73,7 @@ def offset_stores(
         brokers.committed,
         config.seconds("offsets.channel.backoff.ms"),
         config.seconds("offsets.channel.socket.timeout.ms"),
+        config["offsets.commit.max.retries"],
     )
     if not config["dual.commit.enabled"]:
         return None, kafka, kafka

@@ -110,6 +110,24 @@ KEYS: Mapping[str, _Key] = {
 partitions' order of ``roundrobin`` changed in 1.0 (KAFKA-5822) and peers don't say their version."""
 
 
+_FORCED = {
+    "group.id": "it is the consumer's own group.id (KIP-125)",
+    "client.id": "it is the consumer's id, by which members know each other (KIP-125)",
+    "enable.auto.commit": "the consumer commits to both stores itself",
+    "enable.auto.offset.store": "the consumer commits to both stores itself",
+    "auto.offset.reset": "the embedded consumer fetches nothing; set auto.offset.reset without the prefix",
+    "group.protocol": "KIP-848 has no barrier at which every member has stopped; the classic protocol has",
+    "on_commit": "the consumer needs it itself",
+}
+COMMON_MIGRATION_KEYS = (
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
+    "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "session.timeout.ms", "heartbeat.interval.ms",
+    "max.poll.interval.ms", "group.instance.id", "partition.assignment.strategy", "client.rack", "socket.timeout.ms",
+    "metadata.max.age.ms", "reconnect.backoff.ms", "debug",
+)  # fmt: skip
+"""Of librdkafka's keys those that people set; the rest are in its CONFIGURATION.md, and known to librdkafka alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
     """A checked configuration. ``values`` holds every key of ``KEYS``; ``kafka`` is for the embedded consumer.
@@ -196,6 +214,8 @@ def _check(values: dict[str, Any], kafka: dict[str, Any]) -> None:
 
 def _librdkafka(kafka: dict[str, Any]) -> dict[str, Any]:
     """Java's class names of assignors as librdkafka calls them; eager ones only (race R4, R20)."""
+    for name in kafka.keys() & _FORCED.keys():
+        raise InputError(f"{MIGRATION_PREFIX}{name} can't be chosen: {_FORCED[name]}")
     strategy = str(kafka.get("partition.assignment.strategy", RANGE)).strip()
     strategy = _JAVA_ASSIGNORS.get(strategy, strategy)
     if strategy not in (RANGE, ROUNDROBIN):

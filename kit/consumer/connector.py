@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from kazoo.exceptions import KazooException
 
 from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.brokers import GroupBrokers, connection_settings, plaintext_brokers
+from kit.consumer.brokers import GroupBrokers, check_migration_settings, connection_settings, plaintext_brokers
 from kit.consumer.commits import COMMIT_SECONDS, Commits, offset_stores
 from kit.consumer.config import MIGRATION_PREFIX, ConsumerConfig
 from kit.consumer.coordination import Coordination
@@ -61,6 +61,7 @@ class ZookeeperConsumer:
 
     def __init__(self, config: Mapping[str, Any], zookeeper_settings: Mapping[str, Any] | None = None) -> None:
         self.config = ConsumerConfig.parse(config)
+        check_migration_settings(self.config.kafka)
         self.consumer_id = consumer_id(self.config.group_id, self.config["consumer.id"])
         self.metrics = Metrics(self.config.group_id, self.config["client.id"], self._live)
         self._changed = threading.Event()

@@ -28,7 +28,8 @@ from kit.errors import ChildEnded, InputError, OfframpError
 log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.2
-END_SECONDS = 10.0
+END_SECONDS = 30.0
+"""What the threads have for their last commit and for leaving, when servers are slow."""
 
 
 class _ToldOfRebalances:
@@ -148,7 +149,9 @@ class KafkaMember:
         if self.thread is None:
             self.consumer.close()
         else:
-            self.thread.join()
+            self.thread.join(END_SECONDS)
+            if self.thread.is_alive():
+                log.warning("%s: no broker answered; its group finds out by its session's time-out", self.client_id)
         self.events.say(self.client_id, "STOP")
 
 

@@ -32,6 +32,7 @@ from kit.consumer.effects import (
     CommitKafka,
     CommitZookeeper,
     Confine,
+    CopyToZookeeper,
     Effect,
     FetchKafka,
     FetchOffsets,
@@ -157,8 +158,9 @@ class Coordination:
         yield Forget()
 
     def leave(self) -> Steps:
-        """Stop and commit everything; closing the session then removes the znodes at once."""
+        """Stop and commit everything; closing the session then removes the znodes at once, fences too."""
         yield from self._stop(frozenset(self.held))
+        yield from self._hand_over(frozenset(pair for pair in self.held if self._is_fence(pair)))
 
     def session_lost(self) -> None:
         """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
@@ -251,7 +253,7 @@ class Coordination:
         if not fences:
             return frozenset()
         offsets: Offsets = yield FetchKafka(fences)
-        failed: Pairs = yield CommitZookeeper(offsets)
+        failed: Pairs = yield CopyToZookeeper(offsets)
         return (fences - offsets.keys()) | failed
 
     def _stop(self, partitions: Pairs) -> Generator[Effect, Any, Pairs]:

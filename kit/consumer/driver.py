@@ -134,6 +134,8 @@ class Driver:
                 return self._gate.forget_unsaved()
             case effects.CommitZookeeper(offsets):
                 return self._commit_zookeeper(offsets)
+            case effects.CopyToZookeeper(offsets):
+                return self._copy_to_zookeeper(offsets)
             case effects.CommitKafka(offsets):
                 return self._commit_kafka(self._gate.unsaved(offsets))
             case effects.Release(partitions):
@@ -216,6 +218,25 @@ class Driver:
             self._drop_what_kafka_has(offsets)
             return frozenset(offsets)
         return frozenset()
+
+    def _copy_to_zookeeper(self, offsets: Offsets) -> effects.Pairs:
+        """Of a fence; not a commit of this member's, so ``auto.commit.enable`` has no say. Read back: who is next may
+        read ZooKeeper alone."""
+        store = self._zookeeper_offsets
+        if store is None:
+            return frozenset(offsets)
+        errors: Mapping[TopicAndPartition, str] = {}
+        there: Offsets = {}
+        try:
+            errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+            there = store.fetch(sorted(offsets)).offsets
+        except (OfframpError, KazooException) as error:
+            errors = dict.fromkeys(offsets, str(error) or type(error).__name__)
+        missing = {pair: errors.get(pair, "it has less") for pair in offsets if there.get(pair, -1) < offsets[pair]}
+        self._metrics.committed(store.name, len(offsets) - len(missing), len(missing))
+        for reason, pairs in by_reason(missing).items():
+            log.warning("%s: the fence of %s stays, ZooKeeper has not its offset: %s", self._consumer_id, pairs, reason)
+        return frozenset(missing)
 
     def _drop_what_kafka_has(self, offsets: Offsets) -> None:
         """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not

@@ -162,6 +162,14 @@ class CommitZookeeper:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyToZookeeper:
+    """What plain consumers committed to Kafka, also by a member that commits nothing of its own → partitions of which
+    ZooKeeper has less."""
+
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
 class CommitKafka:
     """Of these what is not in Kafka yet; within a short time, as it must not keep an owner znode (R3)."""
 
@@ -244,6 +252,7 @@ Effect: TypeAlias = (
     | Confine
     | Forget
     | CommitZookeeper
+    | CopyToZookeeper
     | CommitKafka
     | Release
     | ClaimAll

@@ -100,8 +100,14 @@ class EmbeddedConsumer:
     def _run(self) -> None:
         polled_at = time.monotonic()
         while not self._is_stopping:
-            self._do_work()
-            message = self._consumer.poll(self._timeout)
+            try:
+                self._do_work()
+                message = self._consumer.poll(self._timeout)
+            except Exception:
+                # Without this thread the member would keep its partitions and hand out nothing.
+                log.exception("embedded consumer: it goes on")
+                time.sleep(self._timeout)
+                continue
             if message is not None and (error := message.error()) is not None:
                 log.warning("embedded consumer: %s", error.str())
             before, polled_at = polled_at, time.monotonic()

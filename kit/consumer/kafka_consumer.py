@@ -29,10 +29,11 @@ from kit.consumer.kafka_values import (
     from_library,
 )
 from kit.consumer.listener import SILENT, adapt
+from kit.consumer.turns import Turns, in_turn
 from kit.errors import InputError
 
 SLICE_S = 0.1
-"""The longest wait inside librdkafka at a time: callbacks of commits wait for its end, and so do other threads."""
+"""The longest wait inside librdkafka at a time: callbacks of commits and other threads' calls wait for its end."""
 
 
 class KafkaConsumer:
@@ -48,6 +49,7 @@ class KafkaConsumer:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._settings = KafkaSettings.of(config)
+        self._turns = Turns()
         self._commits = Commits()
         self._statistics = ""
         callbacks = {"on_commit": self._commits.on_commit, "stats_cb": self._take_statistics}
@@ -97,6 +99,7 @@ class KafkaConsumer:
         else:
             self.unsubscribe()
 
+    @in_turn
     def _subscribe(self, topics: list[str]) -> None:
         on = self._rebalances
         try:
@@ -108,9 +111,11 @@ class KafkaConsumer:
     def unsubscribe(self) -> None:
         """Leave the group; partitions are revoked in the next ``poll``. Raises IllegalStateException in a callback."""
         self._outside_of_callbacks("unsubscribe")
-        self._raw.unsubscribe()
+        with self._turns:
+            self._raw.unsubscribe()
         self._topics = ()
 
+    @in_turn
     def subscription(self) -> set[str]:
         """What ``subscribe`` was given."""
         self._open()
@@ -132,7 +137,8 @@ class KafkaConsumer:
         self._assignment.store()
         self._commits.closing = True
         try:
-            self._raw.close()
+            with self._turns:
+                self._raw.close()
         finally:
             self._closed = True
             self._queries.close()
@@ -175,7 +181,8 @@ class KafkaConsumer:
     def _gather(self, name: str, wanted: int, timeout: float | None) -> list[Message]:
         self._outside_of_callbacks(name)
         self._rebalances.begin_poll()
-        self._assignment.store()
+        with self._turns:
+            self._assignment.store()
         until = math.inf if timeout is None or timeout < 0 else time.monotonic() + timeout
         while True:
             self._settle_with_empty_hands()
@@ -184,11 +191,14 @@ class KafkaConsumer:
             if len(self._in_hand) >= wanted or late or (self._in_hand and self._rebalances.failures):
                 break
         self._settle_with_empty_hands()
-        found, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
-        self._assignment.hand_out(found)
+        with self._turns:
+            found, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
+            self._assignment.hand_out(found)
         return found
 
+    @in_turn
     def _take(self, until: float) -> None:
+        self._open()
         message = self._raw.poll(min(SLICE_S, max(0.0, until - time.monotonic())))
         if message is not None:
             self._in_hand.append(message)
@@ -209,6 +219,7 @@ class KafkaConsumer:
 
     # --- offsets ---
 
+    @in_turn
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
         """Commit ``offsets``, or the positions of everything handed out or sought, and wait for the answer.
 
@@ -221,11 +232,13 @@ class KafkaConsumer:
             raise InputError("commit_sync: librdkafka has no time limit for a single commit; leave the timeout out")
         self._commits.commit(self._raw, self._assignment.consumed() if offsets is None else offsets)
 
+    @in_turn
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
         """The same without waiting; ``callback(offsets, error)`` runs in a later ``poll``, ``consume`` or ``close``."""
         self._open()
         self._commits.begin(self._raw, self._assignment.consumed() if offsets is None else offsets, callback)
 
+    @in_turn
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -238,6 +251,7 @@ class KafkaConsumer:
         asked = [bare(each) for each in partitions]
         return from_library(self._commits.committed(self._raw, asked, _seconds(timeout)))
 
+    @in_turn
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record to hand out.
 
@@ -251,6 +265,7 @@ class KafkaConsumer:
         self._open()
         return self._assignment.position(partition, _seconds(timeout))
 
+    @in_turn
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Go on at ``offset``; of an OffsetAndMetadata the metadata have no meaning here.
 
@@ -261,11 +276,13 @@ class KafkaConsumer:
         self._open()
         self._assignment.seek(partition, offset)
 
+    @in_turn
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
         """Go on at the first record; without partitions, in all that are assigned. Raises IllegalStateException."""
         self._open()
         self._assignment.seek_to_beginning(partitions)
 
+    @in_turn
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
         """Go on after the last record; without partitions, in all that are assigned. Raises IllegalStateException."""
         self._open()
@@ -273,11 +290,13 @@ class KafkaConsumer:
 
     # --- partitions ---
 
+    @in_turn
     def assignment(self) -> set[TopicPartition]:
         """What is assigned; in a callback with what it announces, or without what it says is lost."""
         self._open()
         return self._assignment.partitions()
 
+    @in_turn
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch nothing of them until ``resume`` or until they are revoked. Raises IllegalStateException."""
         self._open()
@@ -286,6 +305,7 @@ class KafkaConsumer:
         held_back, self._in_hand = _split(self._in_hand, chosen)
         self._held_back += held_back
 
+    @in_turn
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch them again. Raises IllegalStateException when one is not assigned."""
         self._open()
@@ -294,6 +314,7 @@ class KafkaConsumer:
         given_back, self._held_back = _split(self._held_back, chosen)
         self._in_hand = given_back + self._in_hand
 
+    @in_turn
     def paused(self) -> set[TopicPartition]:
         """What ``pause`` holds."""
         self._open()
@@ -337,6 +358,7 @@ class KafkaConsumer:
         self._open()
         return self._queries.list_topics(_seconds(timeout))
 
+    @in_turn
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Records from the position to the end of the log as of the last fetch; None before. Asks no broker.
 
@@ -346,6 +368,7 @@ class KafkaConsumer:
         self._open()
         return self._assignment.current_lag(partition)
 
+    @in_turn
     def group_metadata(self) -> ConsumerGroupMetadata:
         """Group, member id and generation. Raises ReadError with a librdkafka that tells it in another form."""
         self._open()

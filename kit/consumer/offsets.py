@@ -7,6 +7,7 @@ silently. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``Of
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -142,6 +143,8 @@ Ask = Callable[[Offsets, float], Mapping[TopicAndPartition, int | KafkaError]]
 class KafkaOffsets:
     """Offsets in Kafka, committed by ``commit`` and fetched by ``fetch``: as a group's member, or as nobody.
 
+    A commit that fails for a passing reason is tried ``commit_retries`` times more (``offsets.commit.max.retries``).
+
     A commit as nobody (no member, generation −1) is accepted only while the group has no member. What is refused is
     told, not dropped.
     """
@@ -154,6 +157,7 @@ class KafkaOffsets:
         fetch: Ask,
         backoff_seconds: float,
         fetch_seconds: float,
+        commit_retries: int,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -161,6 +165,7 @@ class KafkaOffsets:
         self._fetch = fetch
         self._backoff = backoff_seconds
         self._fetch_seconds = fetch_seconds
+        self._commit_tries = 1 + commit_retries
         self._clock = clock
         self._sleep = sleep
         self._committed: dict[TopicAndPartition, tuple[int, float]] = {}
@@ -174,7 +179,7 @@ class KafkaOffsets:
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
         now = self._clock()
         changed = {pair: offset for pair, offset in offsets.items() if self._is_due(pair, offset, now)}
-        found, errors = self._until_final(self._commit, changed, timeout_seconds)
+        found, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
         self._committed |= {pair: (changed[pair], now) for pair in found}
         return errors
 
@@ -184,18 +189,19 @@ class KafkaOffsets:
         return offset >= 0 and (offset != known or now - at > RECOMMIT_SECONDS)
 
     def _until_final(
-        self, ask: Ask, wanted: Offsets, seconds: float
+        self, ask: Ask, wanted: Offsets, seconds: float, tries: float = math.inf
     ) -> tuple[dict[TopicAndPartition, int], dict[TopicAndPartition, str]]:
-        """Ask, and ask again for what failed for a passing reason, until ``seconds`` are over."""
+        """Ask, and ask again for what failed for a passing reason, until ``seconds`` or ``tries`` are over."""
         deadline = self._clock() + seconds
         found: dict[TopicAndPartition, int] = {}
         errors: dict[TopicAndPartition, str] = {}
         while wanted:
             passing = {}
+            tries -= 1
             for pair, answer in _asked(ask, wanted, max(0.0, deadline - self._clock())).items():
                 if not isinstance(answer, KafkaError):
                     found[pair] = answer
-                elif answer.code() in RETRIABLE and self._clock() + self._backoff < deadline:
+                elif answer.code() in RETRIABLE and tries > 0 and self._clock() + self._backoff < deadline:
                     passing[pair] = wanted[pair]
                 else:
                     errors[pair] = f"{answer.name()}: {answer.str()}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from kit.migrate.performer import ItemOutcome
 from kit.migrate.plan import Plan, save_plan
 from kit.migrate.states import RunState, moved
 from kit.migrate.values import canonical, parse_json, readable
+from kit.visible import file_name
 from kit.withholding import without_secrets
 
 PLAN = "plan.json"
@@ -63,7 +63,7 @@ def create_run(
     Raises:
         EvidenceError: it can't be made.
     """
-    run_id = "-".join((f"{clock.now():%Y%m%dT%H%M%SZ}", _slug(plan.kind), _slug(plan.subject), token()))
+    run_id = "-".join((f"{clock.now():%Y%m%dT%H%M%SZ}", file_name(plan.kind), file_name(plan.subject), token()))
     folder, scratch = root / run_id, root / f"{_HIDDEN}{run_id}"
     try:
         private_folder(root)
@@ -269,7 +269,3 @@ def _whole(file: int) -> bytes:
 def _clean(text: str | None) -> str | None:
     """Errors quote what they like, also bytes that are no text."""
     return None if text is None else text.encode(errors="backslashreplace").decode()
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "x"

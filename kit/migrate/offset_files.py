@@ -131,7 +131,7 @@ def _split(path: Path) -> tuple[str, str]:
 def _header(path: Path, first: str) -> Mapping[str, Any]:
     try:
         header = parse_json(first.removeprefix(_MARK) if _is_csv(path) else first)
-    except (ValueError, RecursionError):
+    except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("kind") != KIND or not {"cluster_id", "digest"} <= header.keys():
         raise InputError(f"{path} is no file of offsets: its first line is no header of an export: {first[:80]!r}")
@@ -144,7 +144,7 @@ def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(body.removesuffix("\n").split("\n") if body else (), 2):
         try:
             row = parse_json(line)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InputError(f"{path}, line {number}: {error}") from error
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: {line[:80]!r} is no row")

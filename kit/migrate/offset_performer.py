@@ -26,7 +26,7 @@ from kit.migrate.offset_reading import (
 from kit.migrate.offset_rules import why_busy
 from kit.migrate.offset_selection import Key
 from kit.migrate.offset_steps import STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
-from kit.migrate.offset_zookeeper import ZookeeperWriter
+from kit.migrate.offset_zookeeper import ZookeeperWriter, parents_of
 from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.plan import Plan
 from kit.migrate.recipes import refuse_altered
@@ -82,10 +82,14 @@ class OffsetsActor:
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """By the offsets of now. One that is neither of before nor of after is PARTLY: somebody else moved it.
 
-        Of ``acted``: PARTLY as long as an offset that this run wrote is there; one that was moved since is not.
+        Of ``acted``: PARTLY as long as an offset that this run wrote is there; one that was moved since is not, and
+        what this run deleted and has no topic any more needs no way back.
         """
         before, after = before_of(step), after_of(step)
         asked = list(after) if acted is None else [parse_item(outcome.item) for outcome in acted.written]
+        if acted is not None and deletes(step):
+            gone = self._gone(step)
+            asked = [key for key in asked if key not in gone]
         found = self._writer(step).read(asked)
         if any(found[key].is_hidden for key in asked):
             return StepState.UNKNOWN
@@ -131,8 +135,7 @@ class OffsetsActor:
         after = {key: stored for key, stored in after_of(step).items() if key in ours}
         writer = self._writer(step)
         outcomes = self._carry_out(writer, after, before, report)
-        parents = step.parameters["new_parents"]
-        writer.remove_parents([str(path) for path in parents] if isinstance(parents, tuple) else [])
+        writer.remove_parents(_parents_made(step, ours))
         wanted = {change.item: change.after for change in step.changes}
         moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
         left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
@@ -240,6 +243,15 @@ class _Batch:
     def _outcome(self, key: Key, outcome: Outcome, found: Stored, error: str | None = None) -> ItemOutcome:
         after = found.offset if found.error is None else None
         return ItemOutcome(item_of(key), outcome, self.old[key].offset, after, error)
+
+
+def _parents_made(step: Step, ours: Iterable[Key]) -> list[str]:
+    """The znodes above what this run wrote that weren't there when it was planned."""
+    planned = step.parameters["new_parents"]
+    if not isinstance(planned, tuple) or not planned:
+        return []
+    above = {path for key in ours for path in parents_of(key)}
+    return [str(path) for path in planned if path in above]
 
 
 def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:

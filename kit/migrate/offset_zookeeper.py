@@ -119,8 +119,8 @@ class ZookeeperWriter:
         created = [key for key, stored in todo.items() if stored.offset is not None and known[key].version is None]
         try:
             lists = self._make_parents(created)
-        except AuthenticationFailed as error:
-            answers |= {key: Answer(str(error)) for key in created}
+        except (AuthenticationFailed, KazooException, self._client.handler.timeout_exception) as error:
+            answers |= {key: Answer(f"nothing was made for it: {error}") for key in created}
             todo = {key: stored for key, stored in todo.items() if key not in answers}
             lists = {}
         for chunk in _chunks(list(todo)):

@@ -8,17 +8,17 @@ called off, and the group has to be quiet for a while, before anything else is o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kit.cluster import Cluster
-from kit.errors import ConnectError, RunError
+from kit.errors import ConnectError, PlanError, RunError
 from kit.migrate.clock import Clock
 from kit.migrate.deploy import Deployer, Swap
-from kit.migrate.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.performer import ActedRecord, Attempt, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.raised_offsets import raise_zookeeper_offsets
-from kit.migrate.standing import KC, OZKCC, MemberStanding, Standing, counted, look, told
+from kit.migrate.standing import KC, MEZKCC, OZKCC, MemberStanding, Standing, counted, look, told
 from kit.migrate.step import Change, Step
 from kit.migrate.toggle import NAMES
 from kit.migrate.values import Json
@@ -30,6 +30,8 @@ EACH_S = 180.0
 QUIET_S = 30.0
 """How long nothing may change after a replacement was called off, until it counts as not coming any more."""
 OFFSETS = "ZooKeeper's offsets"
+SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC})
+"""Flavours that never read the same partition: KIP-125's path has no other mix."""
 
 Counts = dict[str, int]
 
@@ -48,7 +50,12 @@ def replace_step(
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
 
     ``instruction`` is the deployer's; ``members`` says whom to replace, in this order, as far as it is known.
+
+    Raises:
+        PlanError: some of these flavours may not be members beside each other.
     """
+    if not any({*before, *after} <= pair for pair in SIDE_BY_SIDE):
+        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
     from_flavour, to_flavour = _direction(before, after)
     count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
     items = [Change(_item(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
@@ -97,13 +104,12 @@ def needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """One replacement that is due: ``victim`` None: this run had it stopped already, and one only has to be started."""
+    """One replacement that is due."""
 
     item: str
     number: int
     from_flavour: str
     to_flavour: str
-    victim: MemberStanding | None
 
 
 class ReplaceActor:
@@ -165,12 +171,11 @@ class ReplaceActor:
                 return outcomes  # An old consumer would read again what the group has committed.
         count = _n_swaps(step)
         for number in range(1, count + 1):
-            item, found = _item(number, count), self._on_the_way(step)
-            if _n_done(step, found) >= number:
+            item = _item(number, count)
+            if _n_done(step, self._on_the_way(step)) >= number:
                 outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
             else:
-                victim = self._victim(step, found, report.acted, from_flavour)
-                outcome = self._replace(step, _Order(item, number, from_flavour, to_flavour, victim), found, report)
+                outcome = self._replace(step, _Order(item, number, from_flavour, to_flavour), report)
             report([outcome])
             outcomes.append(outcome)
             if outcome.outcome == Outcome.REFUSED:
@@ -210,27 +215,27 @@ class ReplaceActor:
             if _n_done(step, found) <= _by_others(acted) and not _n_missing(step, found):
                 outcome = ItemOutcome(written.item, Outcome.UNCHANGED, to_flavour, from_flavour)
             else:
-                victim = self._victim(step, found, report.acted, to_flavour)
-                order = _Order(written.item, number, to_flavour, from_flavour, victim)
-                outcome = self._replace(step, order, found, report)
+                outcome = self._replace(step, _Order(written.item, number, to_flavour, from_flavour), report)
             report([outcome])
             outcomes.append(outcome)
             if outcome.outcome == Outcome.REFUSED:
                 raise RunError(f"{outcome.item}: {outcome.error}")
         return outcomes
 
-    def _replace(self, step: Step, order: _Order, found: Standing, report: Report) -> ItemOutcome:
-        """One replacement, ordered and awaited.
+    def _replace(self, step: Step, order: _Order, report: Report) -> ItemOutcome:
+        """One replacement, ordered and awaited; the last look at the group is just before the order.
 
         Raises:
             RunError: the deployer refused it or failed, or nothing came of it in time; that was reported as UNKNOWN.
         """
-        swap = _swap(step, order)
-        before: dict[str, Json] = {"flavour": order.from_flavour, "member": swap.member, "host": swap.host}
-        report.attempt([order.item], {"stops": swap.member, "starts": order.to_flavour})
-        raised = self._raise_offsets(step) if order.to_flavour == OZKCC else None
+        raised = self._raised_for(step, order, report)
         if raised is not None and raised.outcome == Outcome.REFUSED:
             return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
+        found = self._on_the_way(step)
+        swap = _swap(step, order, self._victim(step, found, report.acted, order.from_flavour))
+        before: dict[str, Json] = {"flavour": order.from_flavour, "member": swap.member, "host": swap.host}
+        beside = tuple(each.member_id for each in found.members if each.flavour == order.to_flavour)
+        report.attempt([order.item], {"stops": swap.member, "starts": order.to_flavour, "beside": beside})
         try:
             said = self._deployer.replace(swap, self._say)
             arrived = self._await(step, swap.member, found, order.to_flavour, report)
@@ -241,6 +246,12 @@ class ReplaceActor:
         if raised is not None:
             after["offsets_raised"] = raised.after
         return ItemOutcome(order.item, Outcome.CONFIRMED, before, after)
+
+    def _raised_for(self, step: Step, order: _Order, report: Report) -> ItemOutcome | None:
+        if order.to_flavour != OZKCC:
+            return None
+        report.attempt([order.item], {"raises": OFFSETS})
+        return self._raise_offsets(step)
 
     def _await(self, step: Step, gone: str, before: Standing, flavour: str, report: Report) -> str:
         """The new member's id, once the old one is gone and every partition has a member again.
@@ -267,14 +278,11 @@ class ReplaceActor:
         Raises:
             RunError: the group doesn't come to rest: somebody may still be at it.
         """
-        pending = [attempt for attempt in report.acted.attempts if attempt.is_open and attempt.item != OFFSETS]
-        if not pending:
-            return
-        for attempt in pending:
-            details: Any = attempt.details or {}
-            swap = _countermanded(step, str(details.get("stops", "")), str(details.get("starts", "")))
-            self._deployer.countermand(swap, self._say)
-        self._await_quiet(step, report)
+        pending = [order for attempt, order in _orders(report.acted) if attempt.is_open]
+        for order in pending:
+            self._deployer.countermand(_countermanded(step, order["stops"], order["starts"]), self._say)
+        if pending:
+            self._await_quiet(step, report)
 
     def _await_quiet(self, step: Step, report: Report) -> None:
         quiet_s, each_s = _number(step, "quiet_s"), _number(step, "each_s")
@@ -353,14 +361,26 @@ def _chosen(step: Step, found: Standing, acted: ActedRecord, flavour: str) -> Me
     """Forward those the plan names in its order, back those that this run had started, the newest first.
 
     One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
+
+    Raises:
+        RunError: on the way back: all of that flavour were there before the step.
     """
-    candidates = {member.member_id: member for member in found.members if member.flavour == flavour}
     is_back = flavour == _direction_of(step)[1]
+    there = _there_before(acted) if is_back else set()
+    candidates = {it.member_id: it for it in found.members if it.flavour == flavour and it.member_id not in there}
     words: Any = step.parameters["members"]
-    wanted = _started(acted) if is_back else words
-    named = [candidates[name] for name in wanted if name in candidates]
+    named = [candidates[name] for name in (_started(acted) if is_back else words) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
+    if not aged:
+        raise RunError(f"group {found.group_id} has no {flavour} that this run had started: nobody is replaced")
     return (named or aged)[0]
+
+
+def _orders(acted: ActedRecord) -> Iterator[tuple[Attempt, Any]]:
+    """What was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, ``beside`` whom."""
+    for attempt in acted.attempts:
+        if isinstance(attempt.details, Mapping) and "starts" in attempt.details:
+            yield attempt, attempt.details
 
 
 def _started(acted: ActedRecord) -> list[str]:
@@ -369,10 +389,15 @@ def _started(acted: ActedRecord) -> list[str]:
     return [each["member"] for each in reversed(after) if isinstance(each, Mapping)]
 
 
+def _there_before(acted: ActedRecord) -> set[str]:
+    """The members of the flavour that the step brings which were there before its first order."""
+    first = next((order for attempt, order in _orders(acted) if not attempt.is_back), None)
+    return set() if first is None else set(first["beside"])
+
+
 def _stopped(acted: ActedRecord) -> set[str]:
     """The members that this run ordered to be stopped, without having seen who came for them."""
-    details: list[Any] = [attempt.details for attempt in acted.attempts if attempt.is_open]
-    return {each["stops"] for each in details if isinstance(each, Mapping) and each.get("stops")}
+    return {order["stops"] for attempt, order in _orders(acted) if attempt.is_open and order["stops"]}
 
 
 def _ours(acted: ActedRecord) -> list[ItemOutcome]:
@@ -385,8 +410,9 @@ def _by_others(acted: ActedRecord) -> int:
     return sum(it.item != OFFSETS and it.outcome == Outcome.UNCHANGED for it in acted.outcomes)
 
 
-def _swap(step: Step, order: _Order) -> Swap:
-    group, victim = str(step.parameters["group"]), order.victim
+def _swap(step: Step, order: _Order, victim: MemberStanding | None) -> Swap:
+    """``victim`` None: this run had it stopped already, and one only has to be started."""
+    group = str(step.parameters["group"])
     who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
     return Swap(group, *who, order.from_flavour, order.to_flavour, order.number)
 

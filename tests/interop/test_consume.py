@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
 from kit.consumer.connector import ZookeeperConsumer
@@ -96,9 +97,8 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
     lab.produce("brittle", 50)
     running = consume("-g", "brittle-g", "-t", "brittle", "--from-beginning", "--", "sh", "-c", "read one; exit 3")
     _, said = running.communicate(timeout=40)
-    assert running.returncode == 2
-    assert "sh" in said
-    assert "exit code 3" in said or "takes no more records" in said
+    assert running.returncode == 27
+    assert "sh ended with exit code 3" in said
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,8 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
         (["-g", "g", "-t", "t", "--metrics", "nowhere:x"], 2, "can't be served"),
         (["-g", "g", "-t", "t", "--", "no-such-program"], 2, "can't be started"),
         (["-g", "g", "-t", "t", "-p", "other"], 3, "no cluster 'other'"),
+        (["-g", "g", "-t", "t", "--consumption-file", "/nowhere/file"], 2, "/nowhere/file can't be written"),
+        (["-g", "g", "-t", "t", "--events-file", "/nowhere/file"], 2, "/nowhere/file can't be written"),
     ],
 )
 def test_what_cannot_be_wished_for(consume: Consume, options: list[str], code: int, words: str) -> None:
@@ -186,10 +188,65 @@ def test_a_canary_on_a_secured_cluster(consume: Consume, tmp_path: Path, monkeyp
         handed = tmp_path / "handed.jsonl"
         options = ["--flavour", "mezkcc", "-g", "canary-secured-g", "-t", "canary-secured", "--from-beginning"]
         running = consume(*options, "--consumption-file", str(handed), toml=secured.profile_toml())
-        wait_until(lambda: len(lines_of(handed)) == 10, "10 records", 40)
+        assert running.stdout is not None
+        assert sorted(int(running.stdout.readline()) for _ in range(10)) == list(range(10))
+        wait_until(lambda: len(lines_of(handed)) == 10, "10 records noted", 40)
         running.send_signal(signal.SIGTERM)
         out, said = running.communicate(timeout=30)
         assert running.returncode == 0, said
-        assert sorted(map(int, out.split())) == list(range(10))
         for secret in secured.secrets.values():
             assert secret not in out + said
+
+
+@pytest.mark.parametrize("flavour", ["ozkcc", "mezkcc", "kc"])
+def test_a_topic_that_is_not_there_is_refused_and_leaves_nothing_behind(
+    lab: Lab, consume: Consume, flavour: str
+) -> None:
+    group = f"nowhere-{flavour}"
+    running = consume("--flavour", flavour, "-g", group, "-t", "missing", "-t", "gone", "--wait-for-topics", "0.5")
+    _, said = running.communicate(timeout=40)
+    assert running.returncode == 8, said
+    assert "no topic 'gone', 'missing' after 0.5 s; nothing was registered" in said
+    client = KazooClient(lab.zookeeper_connect)
+    client.start(15)
+    try:
+        assert client.exists(f"/consumers/{group}") is None
+    finally:
+        client.stop()
+        client.close()
+    admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+    assert group not in [each.group_id for each in admin.list_consumer_groups().result().valid]
+
+
+def test_a_topic_that_comes_in_time_is_consumed(lab: Lab, consume: Consume) -> None:
+    running = consume(
+        "-g", "late-g", "-t", "late", "--from-beginning", "--max-messages", "1", "--wait-for-topics", "60"
+    )
+    lab.create_topic("late", 1)
+    lab.produce("late", 1)
+    out, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    assert out.split() == ["0"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_it_is_a_member_is_one_line(lab: Lab, consume: Consume, number: signal.Signals) -> None:
+    """While it waits for a topic, which nobody creates."""
+    running = consume("-g", "early", "-t", "never", "--wait-for-topics", "60", "--", "sh", "-c", "echo >&2 here; cat")
+    assert running.stderr is not None
+    assert running.stderr.readline() == "here\n"
+    running.send_signal(number)
+    _, said = running.communicate(timeout=40)
+    assert running.returncode == 128 + number, said
+    assert said == f"offramp: {number.name} before it was a member; nothing is left behind\n"
+
+
+def test_ctrl_c_while_the_library_is_loaded_is_one_line(tmp_path: Path) -> None:
+    """The very first second: a module that takes its time stands for the many that do."""
+    (tmp_path / "kit_loads.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
+    )
+    code = "import kit.start as start;"
+    code += "start.import_module = lambda name: __import__('kit_loads'); start.main()"
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=40)
+    assert (found.returncode, found.stderr) == (130, "offramp: interrupted before it did anything\n")

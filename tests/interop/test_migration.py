@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from kit.consumer.effects import FENCE_SUFFIX
 from kit.lab import faults
 from kit.lab.cable import Cable
+from kit.lab.consumers import Consumer
 from tests.interop.group import IS_SOAK, Group, gauges_of
 
 MakeGroup = Callable[..., Group]
@@ -116,6 +120,56 @@ def test_plain_kafka_consumers_roll_in_and_out(group: MakeGroup, plain: str) -> 
     shared.left(joined)
     shared.await_mode(kafka=True, consumed=12)
     assert_exclusive(shared)
+
+
+def test_the_listener_is_told_the_whole_groups_assignment_in_kafka_mode(group: MakeGroup) -> None:
+    """Of every member, plain Kafka consumers included, as the coordinator has it; and again when it changes."""
+    shared = group(12)
+    members = shared.add_python("mezkcc", 2, threads=2)
+    shared.toggle("kafka")
+    shared.await_mode(kafka=True, consumed=12)
+    (plain,) = shared.add_python("kc")
+    shared.await_mode(kafka=True, consumed=8)
+    assert await_told(shared, members)[0] == {m.consumer_id: 4 for m in members} | {"a plain consumer": 4}
+    plain.stop()
+    shared.left(plain)
+    shared.await_mode(kafka=True, consumed=12)
+    by_member, by_thread = await_told(shared, members)
+    assert by_member == {member.consumer_id: 6 for member in members}
+    assert set(by_thread.values()) == {3}
+
+
+def await_told(shared: Group, members: list[Consumer]) -> tuple[dict[str, int], dict[str, int]]:
+    """What both members' listeners were told, once it is what the coordinator and the owner znodes say: partitions by
+    member, and by thread."""
+    admin = AdminClient({"bootstrap.servers": shared.lab.bootstrap_servers, "log_level": 0})
+    ids = {member.consumer_id for member in members}
+
+    def known() -> dict[tuple[str, int], str]:
+        found = admin.describe_consumer_groups([shared.name])[shared.name].result().members
+        return {
+            (each.topic, each.partition): member.client_id if member.client_id in ids else f"{member.member_id}-0"
+            for member in found
+            for each in member.assignment.topic_partitions
+        }
+
+    def told(member: Consumer) -> dict[tuple[str, int], str]:
+        whole = member.group_assignment() or {}
+        names = {pair: thread.rpartition("-")[0] for pair, thread in whole.items()}
+        return {pair: name if name in ids else whole[pair] for pair, name in names.items()}
+
+    def mine() -> dict[tuple[str, int], str]:
+        return {pair: thread for pair, thread in shared.owners().items() if not thread.endswith(FENCE_SUFFIX)}
+
+    def agreed() -> bool:
+        whole = members[0].group_assignment() or {}
+        return len(known()) == 12 and all(told(each) == known() for each in members) and mine().items() <= whole.items()
+
+    shared.await_(agreed, "the listeners are told what the coordinator knows")
+    whole = members[0].group_assignment() or {}
+    names = [thread.rpartition("-")[0] for thread in whole.values()]
+    by_member = Counter(name if name in ids else "a plain consumer" for name in names)
+    return dict(by_member), dict(Counter(whole.values()))
 
 
 def test_an_old_consumer_that_joins_in_kafka_mode_brings_the_group_back(group: MakeGroup) -> None:

@@ -15,11 +15,12 @@ from kit import snapshot as snapshots
 from kit import tables, views
 from kit.migrate.fleet import fleet
 from kit.migrate.standing import readable
-from kit.model import KAFKA, ZOOKEEPER, LogOffset, TopicPartition
+from kit.model import KAFKA, ZOOKEEPER, Broker, LogOffset, TopicPartition
 from kit.numbers import INT32_MAX, INT64_MAX
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
 from kit.read.multiread import OCTETS_PER_REQUEST
+from kit.read.zookeeper import fetch_brokers, fetch_consumers
 from kit.snapshot import Snapshot
 from tests import hostile
 from tests.property.fake_zookeeper import FakeClient, Node
@@ -92,9 +93,10 @@ def tree(groups: dict[str, Node], brokers: Node, controller: Node) -> Node:
 def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     """What isn't ZooKeeper's: two topics of two partitions, and no group."""
     partitions = tuple(TopicPartition(topic, n, False, 1, 0, (1,), (1,)) for topic in TOPICS for n in range(2))
+    brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.schema.empty_table() for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
-    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", (), partitions, {}))
+    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", brokers, partitions, {}))
     monkeypatch.setattr(
         snapshots,
         "fetch_groups",
@@ -120,7 +122,7 @@ def leaves(groups: dict[str, Node], branch: str) -> int:
 
 
 ANYTHING = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-ANYTHING_AT_ALL = settings(ANYTHING, max_examples=3_000)
+ANYTHING_AT_ALL = settings(ANYTHING, max_examples=1_000)
 
 
 def read(groups: dict[str, Node], brokers: Node, controller: Node) -> Snapshot[pl.DataFrame]:
@@ -210,6 +212,22 @@ def test_a_bad_znode_hides_no_other_group() -> None:
     assert (fleet(found, ZOOKEEPER, 0.0)["why_not"].is_not_null()).all()
 
 
+def test_a_topic_that_may_not_be_listed_makes_its_group_unknown() -> None:
+    shut = Node(children={"offsets": Node(children={"orders": Node(is_closed=True)})})
+    found = read({"well": WELL, "shut": shut}, Node(), Node())
+    told, unread = readable(found, ["well", "shut"])
+    assert [it.group_id for it in told] == ["well"]
+    assert "ZooKeeper refused the read: NoAuthError" in unread["shut"]
+
+
+@pytest.mark.parametrize("data", NASTY)
+def test_a_brokers_registration_may_say_anything(data: bytes) -> None:
+    ids = Node(children={"0": Node(b'{"endpoints":["PLAINTEXT://a:1"]}'), "1": Node(data), "x": Node(data)})
+    found = read({}, Node(children={"ids": ids}), Node(data)).brokers.sort("broker_id")
+    assert found["endpoints"].to_list()[0] == ["PLAINTEXT://a:1"]
+    assert found["broker_id"].to_list() == [0, 1, 7]
+
+
 def test_every_analysis_takes_them(together: dict[str, Node]) -> None:
     analyse(read(together, Node(), Node()))
 
@@ -226,6 +244,15 @@ def together() -> dict[str, Node]:
 
     gather()
     return gathered
+
+
+@pytest.mark.parametrize("fetch", [fetch_consumers, fetch_brokers])
+def test_each_read_begins_with_a_sync(fetch: Any) -> None:
+    """Plans for offsets read one of them alone."""
+    client = FakeClient(tree({"well": WELL}, Node(), Node()))
+    fetch(client)
+    assert client.asked[0] == "sync"
+    assert client.asked.count("sync") == 1
 
 
 def test_long_names_are_asked_for_in_more_requests() -> None:

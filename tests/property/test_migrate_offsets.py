@@ -19,8 +19,8 @@ from kit.migrate.offset_kafka import ACCEPTED, Answer
 from kit.migrate.offset_moves import Stored, Wish, clamp, item_of, parse_item
 from kit.migrate.offset_performer import OffsetsActor, _Batch
 from kit.migrate.offset_reading import GroupInStore, Stores
-from kit.migrate.offset_steps import after_of, before_of
-from kit.migrate.performer import ActedRecord, Outcome, StepState
+from kit.migrate.offset_steps import after_of, before_of, offset_steps, remade
+from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.plan import parse_plan
 from kit.migrate.values import parse_json, readable
 from kit.model import LogOffset
@@ -188,8 +188,10 @@ class ModelActor(OffsetsActor):
         super().__init__(SimpleNamespace(link=None))
         self.store = store
 
+    gone = frozenset()
+
     def _gone(self, step):
-        return set()
+        return self.gone
 
     def _writer(self, step):
         return self.store
@@ -219,3 +221,41 @@ def test_acting_twice_is_acting_once_and_undo_leads_back(before, wanted, logs, w
     actor.undo(step, ActedRecord(step.step_id, written), report)
     assert actor.state(step) == StepState.NOT_DONE
     assert {key: stored for key, stored in actor.store.values.items() if stored is not None} == before
+
+
+def deleting(before):
+    """The step that deletes all of these."""
+    draft = draft_of(before, {}, {}, overrides=("kept_elsewhere",))
+    for key in before:
+        draft.delete(key)
+    return draft.plan().steps[0]
+
+
+@given(values.filter(bool), faults, st.sets(st.sampled_from(KEYS)))
+def test_what_is_deleted_comes_back_but_for_topics_that_are_gone(before, wrong, gone):
+    step = deleting(before)
+    assert remade(step) == step
+    wrong = {key: fault for key, fault in wrong.items() if fault in ("refused", "lost before", "lost after")}
+    actor = ModelActor(Store(before, wrong))
+    acted = ActedRecord(step.step_id, tuple(actor.act(step, Permissive())))
+    actor.store.faults.clear()
+    actor.gone = {key for key in gone if actor.store.values.get(key) is None}
+    again = ModelActor(actor.store)  # another process
+    again.gone = actor.gone
+    again.undo(step, acted, Permissive())
+    assert again.state(step, acted) == StepState.NOT_DONE
+    left = {key: offset for key, offset in actor.store.values.items() if offset is not None}
+    assert left == {key: offset for key, offset in before.items() if key not in actor.gone}
+
+
+def test_an_undo_leaves_parents_alone_that_are_not_above_what_this_run_wrote():
+    removed = []
+    moves = [clamp(Wish((group_id, "t", 0), Stored(), 5), 0, 9) for group_id in ("a", "b")]
+    missing = {f"/consumers/{group_id}{below}" for group_id in ("a", "b") for below in ("", "/offsets", "/offsets/t")}
+    (step,) = offset_steps("zookeeper", moves, can_delete=True, missing_parents=missing, new_groups=())
+    actor = ModelActor(Store({}, {}))
+    outcomes = {it.item: it for it in actor.act(step, Permissive())}
+    acted = ActedRecord(step.step_id, (outcomes["a/t-0"], ItemOutcome("b/t-0", Outcome.NOT_ATTEMPTED)))
+    actor.store.remove_parents = removed.extend
+    actor.undo(step, acted, Permissive())
+    assert removed == ["/consumers/a", "/consumers/a/offsets", "/consumers/a/offsets/t"]

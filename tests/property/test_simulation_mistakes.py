@@ -64,6 +64,8 @@ FOUND_BY_A_RACE: list[tuple[type, Race]] = [
     (mistakes.StandsStillUnproven, races.test_r13_who_stood_still_proves_that_it_is_a_member),
     (mistakes.LeaseFromAnswer, races.test_r14_a_lease_counts_from_the_question),
     (mistakes.FencesGoSilently, races.test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended),
+    (mistakes.CopiesNothing, races.test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended),
+    (mistakes.CountsWhatIsInHand, races.test_what_is_in_hand_at_a_release_is_the_next_owners),
     (mistakes.StaysInTheKafkaGroup, races.test_r12_who_can_not_reach_zookeeper_leaves_the_kafka_group),
     (mistakes.ProvesInDoubt, races.test_r12_who_lost_its_session_lowers_no_offset_in_kafka),
     (mistakes.KeepsFromTheUnknown, races.test_r13_who_is_put_out_of_the_kafka_group_releases),

@@ -551,6 +551,18 @@ def test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended(
     assert all(old(world, "0").began[pair] >= handed[pair] for pair in old(world, "0").registry)
 
 
+def test_what_is_in_hand_at_a_release_is_the_next_owners(member_class: Class = PythonMember) -> None:
+    """Its reader did not take it: nothing that this member commits, by the timer or at its end, is past it."""
+    world = group(member_class, "mezkcc", "mezkcc")
+    a = python(world, "a")
+    a.is_refused = True
+    world.run_fairly(6)
+    (in_hand,) = (stream.in_hand for stream in a.streams.values() if stream.in_hand)
+    world.leave("a")
+    settle(world)
+    assert all(world.judge.handed[pair] > offset for pair, offset in in_hand.items())
+
+
 def test_r21_every_member_has_one_share_whatever_its_streams(member_class: Class = PythonMember) -> None:
     world = uneven(member_class)
     world.set_toggle("kafka")

@@ -74,6 +74,12 @@ class ProcessLock:
     def assert_held(self) -> None:
         pass
 
+    def mark(self, targets, run_id) -> None:
+        pass
+
+    def followed_by(self, targets, run_id) -> dict[str, str]:
+        return {}
+
     def release(self) -> None:
         self._holders.clear()
 
@@ -291,9 +297,10 @@ def test_what_moved_on_since_is_not_taken_back(desk, topic):
     desk.commit(group, topic, {0: 10, 1: 10})
     run = desk.act(plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 30), OPTIONS))
     desk.commit(group, topic, {0: 35})
-    ending = run.undo()
-    assert ending.state == RunState.UNDO_HALTED
-    assert f"1 of 2 offsets were not taken back: {group}/{topic}-0: expected 30, found 35" in ending.sentence
+    assert run.undo().state == RunState.UNDONE
+    undone = [it for it in run.record.events if it.event == "undone"]
+    told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
+    assert told == ["expected 30, found 35: it was moved since"]
     assert desk.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
@@ -825,6 +832,20 @@ def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(desk, lab, topi
     assert desk.offsets("kafka", group)[topic, 0] == 10
 
 
+def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(desk, lab, topic):
+    group, other = f"g-{topic}", f"{topic}-2"
+    lab.create_topic(other, 1)
+    desk.put(group, topic, {0: 10})
+    desk.put(group, other, {0: 0})
+    desk.commit(group, topic, {0: 10})
+    desk.commit(group, other, {0: 0})
+    run = desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS))
+    lab.admin.delete_topics([other])[other].result()
+    wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
+    run.undo().raise_unless(RunState.UNDONE)
+    assert desk.offsets("kafka", group) == {(topic, 0): 10}
+
+
 def test_a_value_that_somebody_else_had_written_is_left_to_him(desk, topic):
     group = f"g-{topic}"
     desk.commit(group, topic, {0: 10, 1: 10})
@@ -864,6 +885,19 @@ def test_halted_between_two_batches_and_resumed(desk, topic, monkeypatch, halt):
     assert desk.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=10)
 
 
+class WatchedReport:
+    def __init__(self, report, see) -> None:
+        self._report, self._see = report, see
+        self.acted = report.acted
+
+    def attempt(self, items, details=None) -> None:
+        self._report.attempt(items, details)
+
+    def __call__(self, outcomes) -> None:
+        self._see(outcomes)
+        self._report(outcomes)
+
+
 class Watched:
     """A performer of which each batch is seen before it is reported."""
 
@@ -871,11 +905,7 @@ class Watched:
         self._performer, self._see = performer, see
 
     def act(self, step, report):
-        def seen(outcomes):
-            self._see(outcomes)
-            report(outcomes)
-
-        return self._performer.act(step, seen)
+        return self._performer.act(step, WatchedReport(report, self._see))
 
     def __getattr__(self, name):
         return getattr(self._performer, name)

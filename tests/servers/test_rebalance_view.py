@@ -324,6 +324,49 @@ def test_the_listener_can_be_replaced_between_polls(group):
     assert given_at_subscribe.events == []
 
 
+@pytest.mark.parametrize("group", ["cooperative", "kip-848"], indirect=True)
+def test_a_seek_in_a_callback_holds_in_the_middle_of_a_batch(group):
+    """The rebalance comes while ``consume`` has records of a partition that stays in hand."""
+
+    def seek_what_stays(partitions, consumer):
+        for each in consumer.assignment() - set(partitions):
+            consumer.seek(each, 0)
+
+    listener = Recorder(revoked=seek_what_stays)
+    first = group.join(listener)
+    group.until_read(group.records(), first)
+    second, stopping = group.join(), threading.Event()
+
+    def poll_second() -> None:
+        while not stopping.is_set():
+            second.poll(0.1)
+
+    polling = threading.Thread(target=poll_second)
+    polling.start()
+    batch = []
+    while not any(name == "revoked" for name, _ in listener.told()):
+        group.produce(1)
+        batch = first.consume(1000, 3)
+    stopping.set()
+    polling.join()
+    (kept,) = ids(first.assignment())
+    offsets = [message.offset() for message in batch if message.partition() == kept]
+    assert offsets[:RECORDS] == list(range(RECORDS))
+
+
+def test_a_pattern_takes_what_matches_and_what_is_created_later(group):
+    """``^`` makes a topic's name a pattern; a broker (KIP-848) wants it to match the whole name, librdkafka doesn't."""
+    later = f"{group.topic}-later"
+    member = group.join(topic_metadata_refresh_interval_ms=500)
+    member.subscribe([f"^{group.topic}.*"])
+    group.until_read(group.records(), member)
+    assert {each.topic for each in member.assignment()} == {group.topic}
+    group.lab.create_topic(later, 1)
+    group.until(lambda: TopicPartition(later, 0) in member.assignment(), "the new topic is assigned", member)
+    assert {each.topic for each in member.assignment()} == {group.topic, later}
+    assert member.subscription() == {f"^{group.topic}.*"}
+
+
 class OneArgument:
     def __init__(self):
         self.told = []
@@ -504,3 +547,45 @@ def test_leaving_by_unsubscribing(group):
     member.subscribe([group.topic])
     group.until(lambda: len(listener.events) == 3, "the next assignment")
     assert listener.told()[-1] == ("assigned", [0, 1])
+
+
+CALLS = {
+    "assignment": lambda member, at: member.assignment(),
+    "committed": lambda member, at: member.committed([at]),
+    "position": lambda member, at: member.position(at),
+    "pause": lambda member, at: member.pause([at]),
+    "paused": lambda member, at: member.paused(),
+    "resume": lambda member, at: member.resume([at]),
+    "seek": lambda member, at: member.seek(at, RECORDS),
+    "seek_to_end": lambda member, at: member.seek_to_end([at]),
+    "commit_sync": lambda member, at: member.commit_sync({at: OffsetAndMetadata(1)}),
+    "commit_async": lambda member, at: member.commit_async({at: OffsetAndMetadata(2)}),
+    "beginning_offsets": lambda member, at: member.beginning_offsets([at]),
+    "current_lag": lambda member, at: member.current_lag(at),
+    "group_metadata": lambda member, at: member.group_metadata(),
+    "metrics": lambda member, at: member.metrics(),
+    "subscription": lambda member, at: member.subscription(),
+    "subscribe": lambda member, at: member.subscribe([at.topic]),
+    "set_rebalance_listener": lambda member, at: member.set_rebalance_listener(None),
+}
+
+
+def test_a_call_from_another_thread_does_not_wait_for_the_poll(group):
+    """It waits for a tenth of a second, not for the eight; a loaded machine is given a second."""
+    member = group.join()
+    group.until_read(group.records(), member)
+    member.pause(member.assignment())
+    spent: dict[str, float] = {}
+
+    def call_all() -> None:
+        for name, call in CALLS.items():
+            began = time.monotonic()
+            call(member, group.at(0))
+            spent[name] = time.monotonic() - began
+
+    caller = threading.Thread(target=call_all)
+    caller.start()
+    while caller.is_alive():
+        member.poll(8)
+    caller.join()
+    assert {name: seconds for name, seconds in spent.items() if seconds > 1} == {}

@@ -390,6 +390,23 @@ class FencesGoSilently(Coordination):
         yield
 
 
+class CopiesNothing(PythonMember):
+    """A fence goes with an offset that was not written, as with ``auto.commit.enable=false`` once."""
+
+    def do_CopyToZookeeper(self, effect: effects.CopyToZookeeper) -> Pairs:
+        return frozenset()
+
+
+class CountsWhatIsInHand(Gate):
+    """What the application has in hand counts as consumed once its partition is stopped."""
+
+    def _await_finished(self, stopped: Mapping[Any, Offsets]) -> None:
+        for stream, offsets in stopped.items():
+            for pair, message in stream.in_hand.items():
+                if pair in offsets:
+                    self._unsaved[pair] = self._last[pair] = message + 1
+
+
 class NothingConfined(PythonMember):
     """What turns out not to be held goes on being consumed."""
 

@@ -158,6 +158,14 @@ class EffectSteps:
             return frozenset(effect.offsets)
         return frozenset()
 
+    def do_CopyToZookeeper(self, effect: effects.CopyToZookeeper) -> Steps:
+        """→ what ZooKeeper could not be asked to write."""
+        try:
+            yield from self.offsets.commit(effect.offsets)
+        except ConnectionLost:
+            return frozenset(effect.offsets)
+        return frozenset()
+
     def _drop_what_kafka_has(self, offsets: Offsets) -> Steps:
         unsaved = self.gate.unsaved(offsets)
         yield None

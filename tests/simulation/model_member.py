@@ -31,19 +31,21 @@ BACKOFF, LOOK_EVERY, KAFKA_RETRY, COMMIT_EVERY, PROVE_EVERY = 2.0, 5.0, 0.2, 2.0
 
 
 class ModelStream:
-    """What the gate asks of a stream: places, with their offsets and licences."""
+    """What the gate asks of a stream: places, with their offsets and licences; what its reader got and did not take."""
 
     def __init__(self) -> None:
         self.places: dict[TopicAndPartition, tuple[int, int | None]] = {}
+        self.in_hand: dict[TopicAndPartition, int] = {}
 
     def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
         self.places[pair] = (offset, licence)
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
-        return {pair: self.places.pop(pair)[0] for pair in pairs if pair in self.places}
+        removed = {pair: self.places.pop(pair)[0] for pair in pairs if pair in self.places}
+        return {pair: self.in_hand.get(pair, offset) for pair, offset in removed.items()}
 
     def await_finished(self, pairs: Collection[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]:
-        """A record is handed out and done with in one step."""
+        """A record is handed out and done with in one step, or never."""
         return {}
 
     def licence(self, pair: TopicAndPartition) -> int | None:
@@ -53,7 +55,7 @@ class ModelStream:
         self.places[pair] = (self.places[pair][0], licence)
 
     def position(self, pair: TopicAndPartition) -> int:
-        return self.places[pair][0]
+        return self.in_hand.get(pair, self.places[pair][0])
 
 
 class PythonMember(EffectSteps):
@@ -71,6 +73,8 @@ class PythonMember(EffectSteps):
         self.streams_by_topic = dict.fromkeys(world.topics, n_streams)
         self.is_paused = False
         self.is_leaving = False
+        # Its reader takes nothing any more: a closed pipe, a full disk.
+        self.is_refused = False
         self.has_left = False
         self.changed = False
         self.about_to: dict[str, Effect | None] = {}
@@ -269,6 +273,9 @@ class PythonMember(EffectSteps):
             assert place is not None
             stream, pair = place
             offset, licence = stream.places[pair]
+            if self.is_refused:
+                stream.places[pair], stream.in_hand[pair] = (offset + 1, licence), offset
+                yield lambda: False
             self.world.judge.hands_out(self, pair, offset, licence)
             stream.places[pair] = (offset + 1, licence)
             self._last_handed = pair

@@ -121,7 +121,12 @@ def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path
 
 def test_a_wrong_call_shows_what_was_typed(monkeypatch, capfd):
     """In Typer's frame: an option, a verb and an argument that don't exist."""
-    typed = [name for name in hostile.TEXTS if "\0" not in name and 0 < len(name) < 1000]
+    typed = [
+        "".join(hostile.SCRIPTS),
+        "".join(hostile.MARKUP),
+        "x" + "".join(hostile.CONTROLS[2:]),
+        *hostile.SURROGATES,
+    ]
     for words in [each for name in typed for each in ([f"--{name}"], [name], ["groups", "--", name])]:
         monkeypatch.setattr(sys, "argv", ["offramp", *words])
         with pytest.raises(SystemExit) as ended:
@@ -161,7 +166,19 @@ def test_plans_are_listed_with_what_became_of_them(tmp_path):
 def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
     world = World(tmp_path)
     with_plan(world.folder.parent)
-    for name in ("nosuch", "..", ".", "plans", "../..", "/", *hostile.TEXTS):
+    controls = "".join(hostile.CONTROLS)
+    for name in (
+        "nosuch",
+        "plans",
+        "../..",
+        "/",
+        "",
+        controls,
+        "[/x]",
+        "x" * 10_000,
+        *hostile.SURROGATES,
+        *hostile.PATHS,
+    ):
         ended = CliRunner().invoke(app, [verb, "--runs", str(world.folder.parent), "--", name])
         assert ended.exit_code == 8, ended.output
         assert f"there is {world.folder.name}" in ended.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kit.consumer.config import ConsumerConfig
+from kit.consumer.connector import ZookeeperConsumer
 from kit.consumer.registration import consumer_id, static_subscription, thread_ids, wildcard_subscription
 from kit.errors import InputError
 from kit.read.registration import parse_registration
@@ -52,6 +53,9 @@ def test_migration_keys_go_to_the_embedded_consumer() -> None:
         ({**MIGRATION, "offsets.storage": "zookeeper"}, "commits to both stores"),
         ({**MIGRATION, "dual.commit.enabled": False}, "commits to both stores"),
         ({**MIGRATION, "coordination.migration.partition.assignment.strategy": "cooperative-sticky"}, "cooperative"),
+        ({**MIGRATION, "coordination.migration.group.id": "other"}, "group.id can't be chosen"),
+        ({**MIGRATION, "coordination.migration.group.protocol": "consumer"}, "group.protocol can't be chosen"),
+        ({**MIGRATION, "coordination.migration.enable.auto.commit": "true"}, "commits to both stores itself"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(given: dict[str, Any], words: str) -> None:
@@ -104,3 +108,23 @@ def test_topics_and_numbers_of_streams_are_checked(streams: dict[str, int]) -> N
 def test_ids_have_the_old_consumers_form() -> None:
     assert re.fullmatch(r"g_[a-zA-Z0-9._-]+-\d{13}-[0-9a-f]{8}", consumer_id("g", None))
     assert thread_ids(consumer_id("g", "canary"), 2) == ["g_canary-0", "g_canary-1"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("colour", "red"),
+        ("session.timeout.ms", "soon"),
+        ("security.protocol", "TLS"),
+        ("max.poll.interval.ms", "1000"),
+        ("heartbeat.interval.ms", None),
+    ],
+)
+def test_a_migration_key_that_librdkafka_refuses_is_refused_by_name_with_those_that_are_known(
+    key: str, value: str | None
+) -> None:
+    """Before anything is registered, or anybody connected to."""
+    config = {**LEAST, **MIGRATION, f"coordination.migration.{key}": value}
+    with pytest.raises(InputError, match=r"coordination\.migration\.… is refused: .*session\.timeout\.ms") as refused:
+        ZookeeperConsumer(config)
+    assert key in str(refused.value)

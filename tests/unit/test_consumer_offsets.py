@@ -33,8 +33,8 @@ class Coordinator:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def store(self) -> KafkaOffsets:
-        return KafkaOffsets(self, self, 1.0, 5.0, lambda: self.now, self.sleep)
+    def store(self, commit_retries: int = 5) -> KafkaOffsets:
+        return KafkaOffsets(self, self, 1.0, 5.0, commit_retries, lambda: self.now, self.sleep)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,21 @@ def test_what_stays_unanswered_until_the_deadline_is_told() -> None:
     errors = coordinator.store().commit({A: 5, B: 7}, 3)
     assert errors.keys() == {A, B}
     assert len(coordinator.asked) == 3
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_commit_is_tried_again_as_often_as_the_setting_says(retries: int) -> None:
+    """``offsets.commit.max.retries``, as the old consumer's ``commitOffsets``."""
+    lost = KafkaException(KafkaError(KafkaError._WAIT_COORD))
+    coordinator = Coordinator(*[lost] * 10)
+    assert coordinator.store(retries).commit({A: 5}, 60).keys() == {A}
+    assert len(coordinator.asked) == 1 + retries
+    assert coordinator.now == retries
+
+
+def test_that_setting_does_not_limit_fetches() -> None:
+    loading = {A: KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)}
+    assert Coordinator(loading, loading, {A: 7}).store(0).fetch([A]) == Fetched({A: 7})
 
 
 def test_fetched_offsets_errors_and_partitions_without_one_are_three_things() -> None:

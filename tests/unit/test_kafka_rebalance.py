@@ -161,6 +161,11 @@ class Script:
     def position(self, partitions):
         return partitions
 
+    def seek(self, partition):
+        """Only the wrapper's own records matter here."""
+
+    pause = resume = seek
+
     def commit(self, offsets, asynchronous):
         self.commits += [(each.partition, each.offset) for each in offsets]
         return offsets
@@ -236,3 +241,43 @@ def test_a_lost_partition_is_not_committed():
         assert consumer.position(ZERO) == 2
         consumer.poll(0.1)
         assert script.commits == []
+
+
+def test_a_seek_in_a_callback_is_not_undone_by_records_in_hand():
+    """Of a partition that stays: cooperative groups and KIP-848 rebalance in the middle of a batch."""
+    consumer: KafkaConsumer
+    steps = ["assigned", Record(0, 7), Record(0, 8), lambda: consumer.seek(ZERO, 3), Record(0, 3)]
+    with scripted(None, *steps) as (consumer, _):
+        assert places(consumer.consume(3, 0.5)) == [(0, 3)]
+        assert consumer.position(ZERO) == 4
+
+
+def test_a_pause_in_a_callback_holds_back_the_records_in_hand_until_the_partition_is_resumed():
+    consumer: KafkaConsumer
+    steps = ["assigned", Record(0, 7), Record(0, 8), lambda: consumer.pause([ZERO])]
+    with scripted(None, *steps) as (consumer, script):
+        assert consumer.consume(3, 0.3) == []
+        consumer.commit_sync()
+        assert script.commits == []
+        consumer.resume([ZERO])
+        assert places(consumer.consume(2, 0.3)) == [(0, 7), (0, 8)]
+        assert consumer.position(ZERO) == 9
+
+
+def test_what_was_held_back_goes_with_its_partition():
+    consumer: KafkaConsumer
+    steps = ["assigned", Record(0, 7), lambda: consumer.pause([ZERO]), "revoked", "assigned"]
+    with scripted(None, *steps) as (consumer, _):
+        assert consumer.consume(3, 0.3) == []
+        assert consumer.consume(3, 0.3) == []
+        consumer.resume([ZERO])
+        assert consumer.consume(3, 0.1) == []
+
+
+def test_what_was_handed_out_last_is_not_committed_after_an_exception():
+    with scripted(None, "assigned", Record(0, 7), Record(0, 8)) as (consumer, script):
+        consumer.consume(1, 0.3)
+        consumer.consume(1, 0.3)
+        consumer._assignment.take_back()
+        consumer.commit_sync()
+        assert script.commits == [(0, 8)]

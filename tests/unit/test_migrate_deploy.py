@@ -134,7 +134,13 @@ def test_a_failure_tells_what_was_said_without_secrets():
 
 
 def test_nothing_is_read_from_the_terminal():
-    assert said(python("import sys; print(repr(sys.stdin.read()))")) == "''"
+    desk = (
+        "import sys; from kit.migrate.deploy import Command, Swap\n"
+        "command = Command([sys.executable, '-c', 'import sys; print(repr(sys.stdin.read()))'], 30)\n"
+        "print(command.replace(Swap('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1), print))"
+    )
+    done = subprocess.run([sys.executable, "-c", desk], input="typed", capture_output=True, text=True, check=True)
+    assert done.stdout == "''\n"
 
 
 def test_what_it_leaves_running_is_not_waited_for_and_not_ended():

@@ -88,6 +88,15 @@ def test_an_approval_that_ran_out_before_or_on_the_way(world):
     assert [approval.approved_by for approval in record.approvals] == ["Bob", "Bob", "Dee"]
 
 
+def test_a_clock_set_back_revives_no_approval_of_a_run(world):
+    ending = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late")).act()
+    assert "the approval expired" in ending.sentence
+    world.time.ahead = timedelta(0)
+    with pytest.raises(ApprovalError, match="was the clock set back"):
+        world.process().resume()
+    assert world.run.record.state == RunState.STOPPED
+
+
 def test_a_second_person_is_needed_when_acting_too(world):
     run = Run(
         world.folder,

@@ -7,9 +7,11 @@ from dataclasses import asdict
 
 import pytest
 
+from kit import tables
 from kit.errors import HistoryError
 from kit.read.znode_lives import Lives, load_owner_history
 from kit.read.znode_stream import Answer, Event, Standing
+from tests.property.nasty_znodes import NASTY, PLACES
 
 OWNER = "/consumers/g/owners/t/0"
 MODE = "/consumers/g/migration/mode"
@@ -161,3 +163,31 @@ def test_rows_fit_their_table(lives):
     lives.watch(60)
     table = tables.OWNER_HISTORY.from_rows(lives.rows())
     assert table.to_pylist() == [asdict(row) for row in lives.rows()]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("data", NASTY, ids=lambda it: repr(it[:20]))
+def test_a_watcher_takes_whatever_znodes_hold(data, place):
+    lives = Lives("g", None)
+    for path in (
+        f"owners/orders/{place}",
+        f"ids/{place}",
+        "migration/mode",
+        f"migration/ids/{place}",
+        f"owners/{place}",
+    ):
+        whole = f"/consumers/g/{path}"
+        lives.take_event(Event(1, "CREATED", whole))
+        lives.take_answer(Answer(2, {whole: Standing(data, 1, 1, 1, 1, 0)}, None))
+        lives.take_event(Event(3, "DELETED", whole))
+    rows = tables.OWNER_HISTORY.from_rows(lives.rows())
+    assert set(rows["partition"].to_pylist()) <= {None, 0, 1, 7, 2147483647}
+    assert max(len(error or "") for error in rows["error"].to_pylist()) < 1_000
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "[]", "5", '{"group_id": 1}', "²"])
+def test_a_file_that_holds_something_else_is_told(tmp_path, line):
+    file = tmp_path / "lives.jsonl"
+    file.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(HistoryError, match="is not a history"):
+        load_owner_history(file)

@@ -1,0 +1,57 @@
+"""One thread at a time, in the order in which they come.
+
+confluent-kafka's consumer has a lock of its own, and a thread that polls again and again takes it anew before another
+one that waits for it has noticed that it was free: a call would wait for the end of the last poll.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class Turns:
+    """A lock that can be taken again by its owner, and by nobody else before those who wait already."""
+
+    def __init__(self) -> None:
+        self._entry = threading.Lock()
+        self._room = threading.Lock()
+        self._owner: int | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        if self._owner != threading.get_ident():
+            # Whoever waits for the room keeps the entry: who comes later, even from inside, is behind.
+            with self._entry:
+                self._room.acquire()
+            self._owner = threading.get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
+            self._room.release()
+
+
+class _HasTurns(Protocol):
+    _turns: Turns
+
+
+Owner = TypeVar("Owner", bound=_HasTurns)
+
+
+def in_turn(method: Callable[Concatenate[Owner, P], Result]) -> Callable[Concatenate[Owner, P], Result]:
+    """A method of something with ``_turns`` that is called when it is its turn."""
+
+    @wraps(method)
+    def called(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Result:
+        with self._turns:
+            return method(self, *arguments, **named)
+
+    return called

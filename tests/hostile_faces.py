@@ -1,0 +1,269 @@
+"""Every face that can show a name, showing hostile ones: tables, charts, pages, wizards, as HTML by what they are of.
+
+A new table, chart, page or fragment is here by itself, or makes ``tests/unit/test_hostile_faces.py`` fail: they are
+found in the code, not listed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ipywidgets as ipw
+import polars as pl
+import pyarrow as pa
+
+from kit import charts, display, evidence, frames, rebalance_charts, tables
+from kit.errors import RunError
+from kit.migrate import pages
+from kit.migrate.record import list_runs, load_run
+from kit.tables import Table
+from tests import hostile
+from tests.unit.toy_desk import ToyDesk, ToyGroup
+from tests.unit.toy_fleet import ToyFleet, open_toy_fleet
+from tests.unit.toy_offsets import ToyOffsets, open_toy
+from widgets import (
+    fleet_fragments,
+    fleet_wizard,
+    fragments,
+    offset_fragments,
+    offsets_wizard,
+    rollback_wizard,
+    toggle_wizard,
+    wizard,
+)
+from widgets.group_migration import GroupMigration
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
+CHARTS = {
+    name: draw
+    for module in (charts, rebalance_charts)
+    for name, draw in vars(module).items()
+    if inspect.isfunction(draw)
+    and draw.__module__ == module.__name__
+    and "Chart" in str(draw.__annotations__.get("return"))
+    if not name.startswith("_")
+}
+FRAGMENTS = (fragments, fleet_fragments, offset_fragments)
+SHORT = tuple(name for name in hostile.GROUPS if 0 < len(name) <= 250 and name.strip())
+ALL_IN_ONE = (
+    "".join(hostile.SCRIPTS),
+    "".join((*hostile.MARKUP, *hostile.QUOTES)),
+    "x" + "".join((*hostile.CONTROLS, *hostile.SCRIPTURES)),
+)
+"""Three names that hold the list: a wizard takes a second for each."""
+
+_NUMBERS = {"partition", "generation", "lag"}
+_CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
+    "lag_heatmap": lambda at, name: _row(at, name, lag=at, uncommitted=False),
+    "member_share_bars": lambda at, name: _row(
+        at, name, n_partitions=at, n_threads=1, fair_share=1.5, share_ratio=2.0, is_idle=not at
+    ),
+    "leaders_per_broker": lambda at, name: {
+        "broker_id": at,
+        "host": name,
+        "rack": name,
+        "is_live": True,
+        **dict.fromkeys(("n_leaders", "n_preferred", "n_replicas", "n_in_sync"), at),
+    },
+    "store_parity_chart": lambda at, name: _row(
+        at, name, zookeeper_offset=5, kafka_offset=9, difference=4, verdict="kafka_ahead"
+    ),
+    "rebalance_timeline": lambda at, name: _row(
+        at,
+        name,
+        member=name,
+        generation=at % 4,
+        phase="holding",
+        began_at=START + timedelta(seconds=at),
+        ended_at=START + timedelta(seconds=at + 5),
+        partitions=name,
+        reason=name,
+        is_utc=True,
+    ),
+    "nothing": lambda at, name: {},
+}
+
+
+def names_in(title: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Of each face what it is of, and its HTML with these names in every place that takes text."""
+    for table in TABLES.values():
+        yield f"table {table.name}", display.table(of_table(table, names)).to_html()
+    yield "table of every type", display.table(of_every_type(names)).to_html()
+    for name in CHARTS:
+        yield f"chart {name}", charts.svg(chart(name, names, title))
+
+
+def of_table(table: Table, names: Sequence[str]) -> pl.DataFrame:
+    """A row per name, which stands in each of its texts and lists."""
+    values = {field.name: [_value(field.type, at, names) for at in range(len(names))] for field in table.schema}
+    return pl.DataFrame(pa.table(values, schema=table.schema))
+
+
+def of_every_type(names: Sequence[str]) -> pl.DataFrame:
+    """The types that no table has now, and names of columns."""
+    others = [*names[1:], names[0]]
+    frame = pl.DataFrame(
+        {
+            "struct": [{"a": name, "b": [name]} for name in names],
+            "structs": [[{"a": name}] for name in names],
+            "lists": [[[name], None] for name in names],
+            "binary": [name.encode() for name in names],
+            "category": pl.Series(names, dtype=pl.Categorical),
+            "object": pl.Series([{name} for name in names], dtype=pl.Object),
+            "array": pl.Series([[a, b] for a, b in zip(names, others)], dtype=pl.Array(pl.String, 2)),
+            "duration": [timedelta(seconds=1)] * len(names),
+            "nothing": [None] * len(names),
+        }
+    )
+    columns = [pl.Series(name, [at] * len(names)) for at, name in enumerate(names)]
+    return frame.with_columns(columns)
+
+
+def chart(name: str, names: Sequence[str], title: str) -> Any:
+    if name == "nothing":
+        return charts.nothing(title, names)
+    if name == "churn_chart":
+        rows = of_table(tables.REBALANCES, names)
+    else:
+        rows = pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
+    return CHARTS[name](rows, title=title)
+
+
+class Wizards:
+    """Every wizard over toys of one hostile name, in every state; ``html`` is all they ever sent to a browser."""
+
+    def __init__(self, home: Path, name: str, monkeypatch: Any) -> None:
+        self.name, self.home, self.html = name, home, dict[str, str]()
+        self.called: set[str] = set()
+        before = sys.getprofile()
+        sys.setprofile(self._note)
+        threading.setprofile(self._note)  # What a model's worker finds is drawn on its thread.
+        try:
+            self._group()
+            self._fleet()
+            self._offsets(monkeypatch)
+        finally:
+            sys.setprofile(before)
+            threading.setprofile(None)  # type: ignore[arg-type]
+        self._evidence()
+
+    def _note(self, frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("widgets."):
+            self.called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_name}")
+
+    def _keep(self, what: str, view: Any) -> None:
+        for at, each in enumerate(below(view)):
+            if isinstance(each, ipw.HTML) and "<style>" not in each.value:
+                self.html[f"{what} {at}"] = each.value
+
+    def _group(self) -> None:
+        toy = _HostileGroup(self.name)
+        runs = self.home / "group"
+        model = GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell), toy.look, self.name)
+        model.soak_s, model.to_stage = 0.0, "canary MEZKCC"
+        views = [show(model) for show in (wizard, toggle_wizard, rollback_wizard)]
+        model.to_stage = "canary MEZKCC"
+        self._through(model, views, "group")
+        model.error = model.instruction = model.watch_error = model.untrusted = self.name
+        for view in views:
+            self._keep("group told", view)
+        model.close()
+
+    def _fleet(self) -> None:
+        toy = ToyFleet(self.name, f"{self.name}-2", *"abcd")
+        toy.deaf.add(self.name)
+        model = open_toy_fleet(toy, self.home / "fleet")
+        model.wave, model.each_s, model.pause_s = 4, 0.05, 0.01
+        self._through(model, [fleet_wizard(model)], "fleet")
+        model.close()
+
+    def _offsets(self, monkeypatch: Any) -> None:
+        toy = ToyOffsets()
+        toy.install(monkeypatch)
+        toy.logs[("orders", 0)] = (10, 100)
+        toy.zookeeper[(self.name, "orders", 0)] = 60
+        model = open_toy(toy, self.home / "offsets")
+        model.selection = pl.DataFrame({"group_id": [self.name], "topic": ["orders"], "partition": [0], self.name: [1]})
+        self._through(model, [offsets_wizard(model)], "offsets")
+        model.close()
+
+    def _through(self, model: Any, views: Sequence[Any], what: str) -> None:
+        """Plan, approve, act, take back; each is kept as it is shown."""
+        for view in views:
+            self._keep(f"{what} before", view)
+        model.make_plan()
+        model.wait(20)
+        assert model.plan is not None, model.error
+        model.typed_subject, model.typed_digest = model.plan.subject, model.plan.digest[:8]
+        model.approver = self.name.replace("\x00", "")
+        model.approve()
+        for view in views:
+            self._keep(f"{what} planned", view)
+        model.act()
+        with suppress(RunError):
+            model.wait(20)
+        for view in views:
+            self._keep(f"{what} run", view)
+
+    def _evidence(self) -> None:
+        """Pages, and the notebooks' tables and picture, of each run."""
+        for runs in self.home.iterdir():
+            for row in list_runs(runs):
+                record = load_run(runs / row.run_id)
+                self.html[f"page of the plan, {runs.name}"] = pages.plan_html(record.plan)
+                self.html[f"page of the run, {runs.name}"] = pages.record_html(record)
+                self.html[f"timeline, {runs.name}"] = charts.svg(evidence.timeline(record))
+                for name in ("plan", "steps", "outcomes", "failed_groups", "verifications", "events", "verdict"):
+                    shown = getattr(frames, name)(record.plan if name == "plan" else record)
+                    self.html[f"frame {name}, {runs.name}"] = display.table(shown).to_html()
+
+
+class _HostileGroup(ToyGroup):
+    """Its members, their hosts and the toggle are named so too."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def _member(self, number: int, flavour: str, now: datetime) -> Any:
+        return replace(super()._member(number, flavour, now), host=self.name, member_id=f"{self.name}{number}")
+
+
+def below(widget: Any) -> Iterator[Any]:
+    for child in getattr(widget, "children", ()):
+        yield child
+        yield from below(child)
+
+
+def fragments_of(module: ModuleType) -> set[str]:
+    """The functions of a module, by their whole names."""
+    return {
+        f"{module.__name__}.{name}"
+        for name, each in vars(module).items()
+        if inspect.isfunction(each) and each.__module__ == module.__name__
+    }
+
+
+def _row(at: int, name: str, **more: Any) -> dict[str, Any]:
+    texts = ("group_id", "topic", "member_id", "error", "source")
+    return {**dict.fromkeys(texts, name), "store": "kafka", "partition": at % 5, **more}
+
+
+def _value(kind: pa.DataType, at: int, names: Sequence[str]) -> Any:
+    if pa.types.is_list(kind):
+        return [_value(kind.value_type, each % len(names), names) for each in (at, at + 1)]
+    if pa.types.is_string(kind):
+        return names[at]
+    if pa.types.is_timestamp(kind):
+        return START + timedelta(seconds=at)
+    return at % 2 == 0 if pa.types.is_boolean(kind) else at % 100
