@@ -191,19 +191,14 @@ class Judge:
 
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
-        members = self._world.groups[order.swap.group].members
-        wanted = Start(process.run_id, order.step_id, is_back=False)
-        mine = [each for each in members if (each.started_for, each.flavour) == (wanted, order.swap.from_flavour)]
+        members = {each.member_id: each for each in self._world.groups[order.swap.group].members}
         seen = process.seen[order.swap.group].mix.flavours
-        known = {each.member_id for each in mine} & seen.keys()
-        return order.swap.member in known or not known or self._has_unheard(process, order)
-
-    def _has_unheard(self, process: Process, order: Order) -> bool:
-        """Of an order of which nobody heard, the run can't tell who came by it."""
-        forward = [each for each in self._orders_of(process.run_id, order.swap.group) if not each.is_back]
-        events = load_run(process.folder).events
-        told = [it for it in events if (it.event, it.outcome) == ("acted", "CONFIRMED") and "member" in (it.item or "")]
-        return len(told) < len(forward)
+        ours = {
+            name for name, each in members.items() if each.started_for and each.started_for.run_id == process.run_id
+        }
+        wanted = Start(process.run_id, order.step_id, is_back=False)
+        left = [name for name in ours & seen.keys() if members[name].started_for == wanted]
+        return order.swap.member in ours or not left
 
     def _orders_of(self, run_id: str, group: str) -> list[Order]:
         return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]
@@ -288,7 +283,11 @@ class Judge:
             return f"{path} still holds what it wrote, {tree.text(path)!r}"
         steps = [Start(run_id, step.step_id, is_back=False) for step in facts.plan.steps]
         left = [each for each in self._world.groups[group].members if each.started_for in steps]
-        return f"{left[0].member_id} is still there, which it had started" if left else None
+        before = next((_counts(step, "before") for step in facts.plan.steps if step.kind == "replace"), {})
+        found = self._world.groups[group].mix.counts
+        # Of two that it had started, there and back, one is as good as the other.
+        more = [each.member_id for each in left if found[each.flavour] > before.get(each.flavour, 0)]
+        return f"{more[0]} is still there, which it had started" if more else None
 
     def _verified(self, process: Process) -> None:
         facts = self.runs[process.run_id]

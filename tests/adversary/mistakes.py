@@ -17,6 +17,7 @@ from kit.migrate.actor import ClusterPerformer
 from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.replace import ReplaceActor, _counts, _direction_of, _item, _Order
 from kit.migrate.run import Run
+from kit.migrate.standing import MemberStanding, Standing
 from kit.migrate.step import Step
 from kit.migrate.toggle import Toggle
 from kit.migrate.values import frozen_mapping
@@ -39,21 +40,25 @@ def _nothing(*_: object) -> None:
 
 
 def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> Sequence[ItemOutcome]:
-    """Until the counts are as before; where nobody is left to be stopped one is just started."""
+    """Until the counts are as before."""
     from_flavour, to_flavour = _direction_of(step)
-    wanted = _counts(step, "before").get(from_flavour, 0) - _counts(step, "after").get(from_flavour, 0)
+    left = _counts(step, "after").get(from_flavour, 0)
+    wanted = _counts(step, "before").get(from_flavour, 0) - left
     outcomes = []
     for number in range(1, wanted + 1):
-        found, item = self._look(step), _item(number, wanted)
-        if found.count(from_flavour) >= _counts(step, "after").get(from_flavour, 0) + number:
+        item = _item(number, wanted)
+        if self._look(step).count(from_flavour) >= left + number:
             outcome = ItemOutcome(item, Outcome.UNCHANGED, to_flavour, from_flavour)
         else:
-            left = [each for each in found.members if each.flavour == to_flavour]
-            order = _Order(item, number, to_flavour, from_flavour, left[0] if left else None)
-            outcome = self._replace(step, order, found, report)
+            outcome = self._replace(step, _Order(item, number, to_flavour, from_flavour), report)
         report([outcome])
         outcomes.append(outcome)
     return outcomes
+
+
+def _anybody(self: Any, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+    """Where nobody is left to be stopped, one is just started."""
+    return next((each for each in found.members if each.flavour == flavour), None)
 
 
 A1: Mistake = {
@@ -61,6 +66,8 @@ A1: Mistake = {
     (Run, "_refuse_followed"): _nothing,
     (ReplaceActor, "check_back"): lambda self, step, acted: _Fine(),
     (ReplaceActor, "undo"): _undo_by_counts,
+    (ReplaceActor, "_on_the_way"): lambda self, step: self._look(step),
+    (ReplaceActor, "_victim"): _anybody,
 }
 """The way back looks at nothing: no time limit, no later run, no counts, no mode."""
 
