@@ -17,6 +17,7 @@ from kit.migrate.actor import ClusterPerformer
 from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.replace import ReplaceActor, _counts, _direction_of, _item, _Order
 from kit.migrate.run import Run
+from kit.migrate.standing import MemberStanding, Standing
 from kit.migrate.step import Step
 from kit.migrate.toggle import Toggle
 from kit.migrate.values import frozen_mapping
@@ -48,12 +49,14 @@ def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> S
         if found.count(from_flavour) >= _counts(step, "after").get(from_flavour, 0) + number:
             outcome = ItemOutcome(item, Outcome.UNCHANGED, to_flavour, from_flavour)
         else:
-            left = [each for each in found.members if each.flavour == to_flavour]
-            order = _Order(item, number, to_flavour, from_flavour, left[0] if left else None)
-            outcome = self._replace(step, order, found, report)
+            outcome = self._replace(step, _Order(item, number, to_flavour, from_flavour), report)
         report([outcome])
         outcomes.append(outcome)
     return outcomes
+
+
+def _anybody(self: Any, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+    return next((each for each in found.members if each.flavour == flavour), None)
 
 
 A1: Mistake = {
@@ -61,6 +64,8 @@ A1: Mistake = {
     (Run, "_refuse_followed"): _nothing,
     (ReplaceActor, "check_back"): lambda self, step, acted: _Fine(),
     (ReplaceActor, "undo"): _undo_by_counts,
+    (ReplaceActor, "_on_the_way"): ReplaceActor._look,
+    (ReplaceActor, "_victim"): _anybody,
 }
 """The way back looks at nothing: no time limit, no later run, no counts, no mode."""
 
