@@ -86,6 +86,7 @@ class Judge:
         self.wrongs: list[Wrong] = []
         self.met: Counter[str] = Counter()
         self._planned: dict[str, dict[str, int]] = {}
+        self._there: dict[str, frozenset[str]] = {}
 
     def raise_if_wrong(self) -> None:
         if self.wrongs:
@@ -97,9 +98,11 @@ class Judge:
         self.wrongs.append(Wrong(what, text))
 
     def planned(self, plan: Plan) -> None:
-        """How the toggles stand when a plan is made."""
+        """How the toggles stand, and who is there, when a plan is made."""
         nodes = self._world.tree.nodes
         paths = [mode_path(group) for group in plan.targets]
+        members = [each.member_id for group in plan.targets for each in self._world.groups[group].members]
+        self._there[plan.digest] = frozenset(members)
         self._planned[plan.digest] = {path: nodes[path].mzxid for path in paths if path in nodes}
 
     # What is written
@@ -198,7 +201,13 @@ class Judge:
         }
         wanted = Start(process.run_id, order.step_id, is_back=False)
         left = [name for name in ours & seen.keys() if members[name].started_for == wanted]
-        return order.swap.member in ours or not left
+        return order.swap.member in ours or not left or self._is_unheard(process, order)
+
+    def _is_unheard(self, process: Process, order: Order) -> bool:
+        """Who came by an order of which nobody heard can't be told from who was restarted since."""
+        there = self._there[self.runs[process.run_id].plan.digest]
+        forward = {it.swap.member for it in self._orders_of(process.run_id, order.swap.group) if not it.is_back}
+        return order.swap.member not in there and bool(forward - self._seen_through(process))
 
     def _orders_of(self, run_id: str, group: str) -> list[Order]:
         return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]

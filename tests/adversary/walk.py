@@ -43,7 +43,7 @@ BEGINNINGS: tuple[tuple[tuple[str, ...], str | None], ...] = (
 )
 OVER = {RunState.UNDONE, RunState.VOID}
 N_STEPS = (3, 8)
-STRIKES_WITHIN = 120
+STRIKES_WITHIN = 80
 SHORT = (timedelta(seconds=12), timedelta(minutes=1))
 """Approvals that run out in the midst of most runs."""
 ALL_MANNERS = tuple(Manner)
