@@ -249,6 +249,11 @@ def may_be_znode(name: str) -> bool:
     return name not in {"", ".", ".."} and _NO_ZNODE.search(name) is None
 
 
+def as_znode(name: str) -> str:
+    """What is left of a name when ZooKeeper's forbidden characters are gone."""
+    return _NO_ZNODE.sub("", name)
+
+
 TOPICS = tuple(dict.fromkeys(filter(may_be_topic, GROUPS)))
 ZNODES = tuple(dict.fromkeys(filter(may_be_znode, GROUPS)))
 

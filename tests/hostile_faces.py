@@ -144,6 +144,7 @@ class Wizards:
 
     def __init__(self, home: Path, name: str, monkeypatch: Any) -> None:
         self.name, self.home, self.html = name, home, dict[str, str]()
+        self.group = hostile.as_znode(name)
         self.called: set[str] = set()
         before = sys.getprofile()
         sys.setprofile(self._note)
@@ -169,7 +170,7 @@ class Wizards:
     def _group(self) -> None:
         toy = _HostileGroup(self.name)
         runs = self.home / "group"
-        model = GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell), toy.look, self.name)
+        model = GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell), toy.look, self.group)
         model.soak_s, model.to_stage = 0.0, "canary MEZKCC"
         views = [show(model) for show in (wizard, toggle_wizard, rollback_wizard)]
         model.to_stage = "canary MEZKCC"
@@ -180,8 +181,8 @@ class Wizards:
         model.close()
 
     def _fleet(self) -> None:
-        toy = ToyFleet(self.name, f"{self.name}-2", *"abcd")
-        toy.deaf.add(self.name)
+        toy = ToyFleet(self.group, f"{self.group}-2", *"abcd")
+        toy.deaf.add(self.group)
         model = open_toy_fleet(toy, self.home / "fleet")
         model.wave, model.each_s, model.pause_s = 4, 0.05, 0.01
         self._through(model, [fleet_wizard(model)], "fleet")

@@ -19,6 +19,7 @@ from kit.migrate.files import write_whole
 from kit.migrate.plan import Plan, utc
 from kit.migrate.values import Json, canonical, digest_of, parse_json, readable
 from kit.profile import ApprovalSettings
+from kit.visible import visible
 
 SHORTEST_PREFIX = 8
 CLOCK_SKEW = timedelta(minutes=2)
@@ -107,12 +108,22 @@ def refuse_unless_valid(
     """The one gate before every write. ``latest`` is the latest time known so far: it can't be earlier by now.
 
     Raises:
-        ApprovalError: there is none; it is another plan's; it is expired, from the future, older than its plan, or for
-            longer than the profile allows; it is by the planner where a second person is required; it is not signed
-            where that is required, or signed by nobody whom the profile names so.
+        ApprovalError: there is none; it is expired, from the future, older than its plan, or for longer than the
+            profile allows; or see :func:`refuse_unless_genuine`.
     """
     if approval is None:
         raise ApprovalError(f"the plan {plan.digest[:8]} for {plan.subject} was not approved")
+    refuse_unless_genuine(approval, plan, rules)
+    _refuse_times(approval, plan, utc(now, "now"), rules, latest)
+
+
+def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
+    """Whether it is an approval of this plan at all, at whatever time.
+
+    Raises:
+        ApprovalError: it is another plan's; it is by the planner where a second person is required; it is not signed
+            where that is required, or signed by nobody whom the profile names so.
+    """
     if approval.digest != plan.digest:
         raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
     if not approval.approved_by.strip():
@@ -120,7 +131,6 @@ def refuse_unless_valid(
     if rules.require_second_person:
         _refuse_planner(approval, plan)
     _refuse_signature(approval, rules)
-    _refuse_times(approval, plan, utc(now, "now"), rules, latest)
 
 
 def told_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
@@ -182,7 +192,7 @@ def parse_approval(data: Any, where: str) -> Approval:
 
 
 def _refuse_typed(plan: Plan, subject: str, prefix: str) -> None:
-    if subject.strip() != plan.subject.strip():
+    if subject.strip() not in (plan.subject.strip(), visible(plan.subject).strip()):
         raise ApprovalError(f"this plan is for {plan.subject!r}, not for {subject.strip()!r}")
     prefix = prefix.strip().lower()
     if len(prefix) < SHORTEST_PREFIX:

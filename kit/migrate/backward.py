@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kit.errors import AuthenticationFailed, ConnectError, RunError
 from kit.migrate.journal import Entry
-from kit.migrate.performer import ActedRecord, StepState
+from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.record import RunRecord
 from kit.migrate.states import RunState
 from kit.migrate.step import Step
@@ -68,8 +70,19 @@ class Backward:
             checked = performer.check_back(step, acted)
             if not checked.ok:
                 raise RunError(f"it can't be taken back now: {checked.sentence}")
-            self._place.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+            outcomes = self._place.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+            self._refuse_left(step, acted, outcomes)
         self._place.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
+
+    def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:
+        """An error in hand is not waited for; what others changed since is left alone, and no error.
+
+        Raises:
+            RunError: something that this run wrote is there still, and was refused.
+        """
+        refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED]
+        if refused and self._place.performer.state(step, acted) != StepState.NOT_DONE:
+            raise RunError(f"{len(refused)} of {len(outcomes)} items were not taken back: {'; '.join(refused[:3])}")
 
     def _is_back(self, step: Step, acted: ActedRecord) -> tuple[bool, str, str | None]:
         try:

@@ -21,7 +21,7 @@ from kit.errors import (
     StepFailed,
     Stopped,
 )
-from kit.migrate.approval import Approval, refuse_unless_valid, save_approval
+from kit.migrate.approval import Approval, refuse_unless_genuine, refuse_unless_valid, save_approval
 from kit.migrate.backward import Backward, steps_to_undo
 from kit.migrate.clock import Clock
 from kit.migrate.event import Event, at
@@ -95,8 +95,12 @@ def start_run(
 
 
 def way_back_until(record: RunRecord) -> datetime:
-    """Until when a run may be taken back without a new approval: the plan's limit, from when the run was begun."""
-    return at(record.events[0]) + timedelta(seconds=record.plan.way_back_s)
+    """Until when a run may be taken back without a new approval: the plan's limit, from when the run was begun.
+
+    It was begun while its first approval held: what the journal says of that is no authority.
+    """
+    began = min(at(record.events[0]), record.approvals[0].expires_at)
+    return began + timedelta(seconds=record.plan.way_back_s)
 
 
 class Run:
@@ -199,6 +203,7 @@ class Run:
 
     def _refuse_unless_open(self, place: Workplace) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
+        refuse_unless_genuine(place.record.approvals[0], place.record.plan, self._rules)
         until = way_back_until(place.record)
         if max(self._clock.now(), place.latest_known()) >= until:
             try:

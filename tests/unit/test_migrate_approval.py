@@ -15,6 +15,7 @@ from kit.migrate.approval import load_approval, refuse_unless_valid, save_approv
 from kit.migrate.checks import WARNS, Finding, Rule, raise_if_unsafe, warnings
 from kit.migrate.desk import operator
 from kit.profile import ApprovalSettings
+from kit.visible import visible
 from tests.property.migrate_model import START, approve_plan, make_plan
 
 PLAN = make_plan()
@@ -156,3 +157,13 @@ def test_an_override_that_is_refused(overrides, said):
 def test_a_rule_needs_a_known_level():
     with pytest.raises(InputError):
         Rule("x", "y", "shouts")
+
+
+def test_a_name_that_cannot_be_typed_is_approved_as_it_is_shown():
+    """Control characters can't be typed; what the plan's page shows of them can."""
+    plan = make_plan(targets=("a\x1b[2J\u202eb",))
+    shown = visible(plan.subject)
+    assert shown != plan.subject
+    assert approve_plan(plan, typed_subject=shown).digest == plan.digest
+    with pytest.raises(ApprovalError, match="this plan is for"):
+        approve_plan(plan, typed_subject="ab")

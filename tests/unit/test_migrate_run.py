@@ -653,7 +653,6 @@ _PROCESS = """
 import json, os, sys
 from pathlib import Path
 from kit.migrate.run import Run
-from kit.profile import ApprovalSettings
 from tests.names import SECRET_LIKE
 from tests.property.migrate_model import Cluster, Hazard, ModelLock, ModelPerformer, START, Time
 from kit.migrate.record import load_run
@@ -704,3 +703,35 @@ def test_a_process_that_is_killed_in_the_midst_of_an_act(world, tmp_path, verb, 
     assert (tmp_path / "writes.txt").read_text().splitlines() == written
     outcomes = {it.item: str(it.outcome) for it in load_run(folder).acted(world.plan.steps[0]).outcomes}
     assert outcomes == {"i00": "CONFIRMED", "i01": "UNKNOWN"}
+
+
+def test_what_is_refused_on_the_way_back_is_told_at_once(world):
+    """And not waited for until the step's deadline."""
+    world.run.act()
+    world.process()
+
+    def undo(step, acted, report):
+        return [ItemOutcome(it.item, Outcome.REFUSED, "new", "new", "it has KCs") for it in acted.written]
+
+    before = world.time.seconds
+    ending = answering(world, "undo", undo).undo()
+    assert (ending.state, world.time.seconds - before < 1) == (RunState.UNDO_HALTED, True)
+    assert ending.sentence == "step 's1': 2 of 2 items were not taken back: i10: it has KCs; i11: it has KCs"
+
+
+def test_what_others_changed_since_is_left_alone_and_told(world):
+    world.run.act()
+    world.process()
+    real = world.performer.undo
+
+    def undo(step, acted, report):
+        if step.step_id != "s1":
+            return real(step, acted, report)
+        world.cluster.values |= {"i10": "theirs", "i11": "old"}
+        return [ItemOutcome("i10", Outcome.REFUSED, "theirs", "theirs", "somebody else set it")]
+
+    ending = answering(world, "undo", undo).undo()
+    assert ending.state == RunState.UNDONE
+    assert (
+        ending.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
+    )

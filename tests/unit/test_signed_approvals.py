@@ -17,9 +17,10 @@ from kit.migrate.approval import load_approval, refuse_unless_valid, save_approv
 from kit.migrate.clock import Clock
 from kit.migrate.group import Wish
 from kit.migrate.record import load_run
+from kit.migrate.run import Run
 from kit.migrate.states import RunState
 from kit.profile import ApprovalSettings, load_profile
-from tests.property.migrate_model import START, approve_plan, make_plan
+from tests.property.migrate_model import START, World, approve_plan, make_plan
 from tests.unit.test_ssh_signature import key_in
 from tests.unit.toy_desk import GROUP, ToyDesk, ToyGroup
 
@@ -221,3 +222,13 @@ def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(desk, ter
     result = terminal.invoke(app, ["verify", run.run_id, "--runs", str(desk.runs)])
     assert load_run(run.folder).approvals == (forged,)
     assert (result.exit_code, "BAD SIGNATURE" in result.output) == (EvidenceError.exit_code, True)
+
+
+def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
+    """Who can write the folder can make a chain of events, but no signature."""
+    world = World(tmp_path)
+    world.run.act()
+    run = Run(world.folder, world.performer, world.lock, clock=world.time.clock, rules=rules)
+    with pytest.raises(ApprovalError, match="the profile wants approvals signed"):
+        run.undo()
+    assert world.is_all_done
