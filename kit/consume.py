@@ -74,6 +74,8 @@ def consume(profile: Profile, wish: Wish) -> None:
         SystemExit: a signal came before it was a member; 128 and its number.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    # It serves the look before the start; what goes wrong there is told by an error of ours, once.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signals = _Signals()
     try:
         _check(wish)

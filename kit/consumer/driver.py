@@ -48,7 +48,7 @@ class ConsumerRebalanceListener(Protocol):
         ...
 
 
-class Rebalancing(OfframpError):
+class Rebalancing(Exception):
     """The Kafka group rebalances: what needs its whole assignment must wait for the next round."""
 
 
