@@ -79,6 +79,8 @@ class Group:
     def __init__(self, name: str, tree: Tree, flavours: tuple[str, ...], now: datetime) -> None:
         self.name, self._tree = name, tree
         self.members: list[One] = []
+        self.everybody: dict[str, One] = {}
+        """Also those who are gone."""
         self._numbers = 0
         self.settled_at = now
         self.touched = 0
@@ -103,6 +105,7 @@ class Group:
         self._numbers += 1
         one = One(f"{self.name}_{host}-{flavour.lower()}-{self._numbers}", flavour, host, now, by)
         self.members.append(one)
+        self.everybody[one.member_id] = one
         self.disturb(now)
         return one
 

@@ -194,7 +194,7 @@ class Judge:
 
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
-        members = {each.member_id: each for each in self._world.groups[order.swap.group].members}
+        members = self._world.groups[order.swap.group].everybody
         seen = process.seen[order.swap.group].mix.flavours
         ours = {
             name for name, each in members.items() if each.started_for and each.started_for.run_id == process.run_id

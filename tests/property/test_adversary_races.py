@@ -168,6 +168,18 @@ def test_an_order_is_not_given_twice_while_the_first_is_open() -> None:
         again.work("resume", world.approve(record(process).plan))
 
 
+def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
+    """Whoever was asked may still start one: resumed, the run goes on to its next order after that is called off."""
+    with scene(("orders", OLD, None)) as world:
+        process = begin(world, move_plan(world, "orders", "all MEZKCC"))
+        world.manners = (Manner.SLOW,)
+        process.work("act")
+        world.manners = (Manner.PROMPT,)
+        world.swap("orders", world.orders[0].swap.member, MEZKCC)
+        world.settle()
+        world.again(process).work("resume", world.approve(record(process).plan))
+
+
 @pytest.mark.parametrize("nth", range(1, 14))
 def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
     """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
