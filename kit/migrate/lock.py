@@ -138,15 +138,25 @@ class ZookeeperLock:
         While ZooKeeper doesn't answer, the wish to delete it is left with the client: it is sent if the session goes
         on, and the lock is gone if it doesn't.
         """
-        for path, session in self._held.items():
+        held, self._held, self._children = self._held, {}, None
+        try:
+            self._give_back(held)
+        except BaseException:  # Interrupted: a session that lives on must not keep what nobody works on.
+            for path in held:
+                self._client.delete_async(path)
+            raise
+        finally:
+            for path in held:
+                self._unclaim(path)
+
+    def _give_back(self, held: Mapping[str, int | None]) -> None:
+        for path, session in held.items():
             try:
                 stat = self._stat(path)
                 if stat is not None and stat.ephemeralOwner == session:
                     self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
             except self._silences:
                 self._client.delete_async(path)
-            self._unclaim(path)
-        self._held, self._children = {}, None
 
     def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
         """Those paths that are not there."""

@@ -16,7 +16,7 @@ from kit.migrate.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.plan import FORMAT, Plan, load_plan
 from kit.migrate.states import AT_WORK, RunState, moved
-from kit.migrate.step import Change, Step
+from kit.migrate.step import Step
 from kit.migrate.values import canonical, digest_of, parse_json
 
 VERDICT = "verdict.json"
@@ -69,7 +69,21 @@ class RunRecord:
         return self._ok("step_undone")
 
     def acted(self, step: Step) -> ActedRecord:
-        """The outcome of each item over all acts of a step: what was written once stays so."""
+        """The outcome of each item over all acts of a step: what was written once stays so.
+
+        What an act that was cut off did not speak of any more is UNKNOWN.
+        """
+        acted = self._journaled(step)
+        outcomes = {outcome.item: outcome for outcome in acted.outcomes}
+        for outcome in _unreported(acted, step):
+            remember(outcomes, outcome)
+        return ActedRecord(step.step_id, tuple(outcomes.values()), acted.attempts)
+
+    def unreported(self, step: Step) -> tuple[ItemOutcome, ...]:
+        """The items of a step whose write was begun and never spoken of, because the run was cut off."""
+        return _unreported(self._journaled(step), step)
+
+    def _journaled(self, step: Step) -> ActedRecord:
         outcomes: dict[str, ItemOutcome] = {}
         attempts = _Attempts()
         for event in self.events:
@@ -85,13 +99,6 @@ class RunRecord:
                 if event.event == "acted":
                     remember(outcomes, outcome)
         return ActedRecord(step.step_id, tuple(outcomes.values()), tuple(attempts.made))
-
-    def unreported(self, step: Step) -> tuple[Change, ...]:
-        """The changes of a step whose write was begun and never spoken of, because the run was cut off."""
-        acted = self.acted(step)
-        spoken = {outcome.item for outcome in acted.written}
-        silent = {it.item for it in acted.attempts if it.is_open and not it.is_back} - spoken
-        return tuple(change for change in step.changes if change.item in silent)
 
     @property
     def has_written(self) -> bool:
@@ -268,6 +275,17 @@ def _outcome(event: Event) -> ItemOutcome:
     after: Any = parse_json(event.after or "null")
     details: Any = parse_json(event.details or "null")
     return ItemOutcome(event.item or "", Outcome(event.outcome or ""), before, after, event.error, details)
+
+
+def _unreported(acted: ActedRecord, step: Step) -> tuple[ItemOutcome, ...]:
+    why = "the run was cut off before it could report"
+    details = {attempt.item: attempt.details for attempt in acted.attempts if attempt.is_open and not attempt.is_back}
+    silent = details.keys() - {outcome.item for outcome in acted.written}
+    return tuple(
+        ItemOutcome(it.item, Outcome.UNKNOWN, it.before, it.after, why, details[it.item])
+        for it in step.changes
+        if it.item in silent
+    )
 
 
 class _Attempts:

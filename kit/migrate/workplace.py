@@ -12,7 +12,7 @@ from kit.migrate.clock import Clock
 from kit.migrate.event import at
 from kit.migrate.journal import Entry, Journal, iso, of_item, taken_request
 from kit.migrate.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
-from kit.migrate.record import RunRecord, remember
+from kit.migrate.record import RunRecord
 from kit.migrate.step import Step
 from kit.migrate.values import Json, canonical
 
@@ -42,7 +42,7 @@ class Workplace:
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
     unsure: list[str] = field(default_factory=list)
-    """The items of the last act of which nobody can tell what came of them."""
+    """The items of the step at hand of which nobody can tell what came of them."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -83,7 +83,6 @@ class Workplace:
             Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
             OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
         """
-        self.unsure = []
         reporter = _Reporter(self, step, event, self.record.acted(step))
         try:
             reporter([])
@@ -99,14 +98,10 @@ class Workplace:
 
     def mark_cut_off(self, step: Step) -> ActedRecord:
         """What is known of a step that was begun; items that its last act did not report may have been written."""
-        why = "the run was cut off before it could report"
-        lost = [ItemOutcome(it.item, Outcome.UNKNOWN, it.before, it.after, why) for it in self.record.unreported(step)]
+        lost, acted = self.record.unreported(step), self.record.acted(step)
         self.journal.append(*(of_item("acted", step.step_id, outcome) for outcome in lost))
-        acted = self.record.acted(step)
-        outcomes = {outcome.item: outcome for outcome in acted.outcomes}
-        for outcome in lost:
-            remember(outcomes, outcome)
-        return ActedRecord(step.step_id, tuple(outcomes.values()), acted.attempts)
+        self.unsure = list(dict.fromkeys(attempt.item for attempt in acted.attempts if attempt.is_open))
+        return acted
 
     def wait_for(self, step: Step, holds: Callable[[], tuple[bool, str, str | None]], event: str) -> None:
         """Ask until it holds: (whether, sentence, details as JSON text). Changes of the sentence are journaled.
@@ -150,7 +145,8 @@ class _Reporter:
     event: str
     acted: ActedRecord
     outcomes: list[ItemOutcome] = field(default_factory=list)
-    attempted: set[str] = field(default_factory=set)
+    attempted: dict[str, Json] = field(default_factory=dict)
+    """Item → by what its write is known again."""
     halted: Exception | None = None
     planned: frozenset[str] = field(init=False)
 
@@ -164,7 +160,8 @@ class _Reporter:
         told: Json = details if len(items) == 1 else {"items": list(items)}
         item = items[0] if len(items) == 1 else None
         entry = Entry("attempted", self.step.step_id, item, details=None if told is None else canonical(told))
-        self.attempted.update(items)  # Before it is durable: what may have been asked for is unknown, not untouched.
+        # Before it is durable: what may have been asked for is unknown, not untouched.
+        self.attempted |= dict.fromkeys(items, details)
         self.place.journal.append(entry)
 
     def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
@@ -178,7 +175,9 @@ class _Reporter:
 
     def take(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.outcomes += outcomes
-        self.place.unsure += [it.item for it in outcomes if it.outcome == Outcome.UNKNOWN]
+        told = {outcome.item: outcome.outcome for outcome in outcomes}
+        left = [it for it in self.place.unsure if told.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
+        self.place.unsure = list(dict.fromkeys([*left, *(it for it in told if told[it] == Outcome.UNKNOWN)]))
         self.place.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
@@ -190,7 +189,7 @@ class _Reporter:
         reported = {it.item for it in self.outcomes}
         why = None if error is None else f"{type(error).__name__}: {error}"
         rest = [
-            ItemOutcome(it.item, self._left(it.item), it.before, it.after, why)
+            ItemOutcome(it.item, self._left(it.item), it.before, it.after, why, self.attempted.get(it.item))
             for it in self.step.changes
             if it.item not in reported
         ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.cluster import connect
-from kit.errors import ConnectError, TargetBusy
+from kit.errors import ApprovalError, ConnectError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.migrate.clock import Clock
@@ -58,7 +58,8 @@ def resumed(desk: Desk, run_id: str) -> Ending:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            return desk.run(run_id).resume()
+            found = desk.run(run_id)
+            return found.resume(desk.newer_approval(found.record))
         except TargetBusy:
             assert time.monotonic() < deadline
             time.sleep(0.5)
@@ -184,7 +185,10 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Desk) -> Non
 
 @pytest.mark.parametrize("hours", [-3, 24])
 def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Desk, hours: int) -> None:
-    """Its approval is not of now any more: the run stops after what is being done; a right clock goes on."""
+    """Its approval is not of now any more: the run stops after what is being done; a right clock goes on.
+
+    Whoever was a day ahead has seen the approval expired: a person has to say anew that it holds.
+    """
     shared, run = begun(desk, group)
     wrong = timedelta()
     clock = Clock(now=lambda: datetime.now(UTC) + wrong)
@@ -200,5 +204,10 @@ def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Desk, ho
     assert "clock trouble" in ending.sentence or "expired" in ending.sentence
     assert look(desk.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
     assert not load_run(run.folder).is_at_work
+    if hours > 0:
+        with pytest.raises(ApprovalError, match="was the clock set back"):
+            resumed(desk, run.run_id)
+        plan = load_run(run.folder).plan
+        desk.approve(plan, plan.subject, plan.digest[:8], "third person")
     resumed(desk, run.run_id).raise_unless()
     assert_nothing_lost(shared)

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -268,6 +269,19 @@ def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
 
 
+def planned(desk: Desk, wanted: FleetWish) -> Plan:
+    """A group at work may show one store ahead for a moment: as soon as none does."""
+    made: list[Plan] = []
+
+    def can_be() -> bool:
+        with suppress(PlanError):
+            made.append(desk.plan_fleet(wanted))
+        return bool(made)
+
+    wait_until(can_be, "all are ready", 60)
+    return made[0]
+
+
 def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Desk, fleet_lab: Lab) -> None:
     """No name stands in the way of the emergency exit, nor in that of the evidence."""
     wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
@@ -279,11 +293,11 @@ def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: D
             lambda: all(gauges_of(each)["KafkaOwnedPartitionsCount"] == 2 for each in started), "all in Kafka", 60
         )
         there = FleetWish("kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, stable_s=0.0, read_ms=10_000.0)
-        first = desk.begin(approved(desk, desk.plan_fleet(there)))
+        first = desk.begin(approved(desk, planned(desk, there)))
         first.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == len(SECRET_LIKE)
         back = FleetWish("zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, stable_s=0.0, read_ms=10_000.0)
-        second = desk.begin(approved(desk, desk.plan_fleet(back)))
+        second = desk.begin(approved(desk, planned(desk, back)))
         second.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == 0
         single = desk.plan_group(Wish(SECRET_LIKE[0], "Kafka coordination", stable_s=0.0, look_s=0.5))
