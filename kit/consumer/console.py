@@ -8,11 +8,12 @@ that: a member that holds partitions and reads nothing would be worse than none.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,7 +183,8 @@ class Child:
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)  # It has a session of its own: with all that it started.
             self.process.wait()
             return ChildEnded(f"{self.name} did not end within {seconds:g} s of its input's end; it was killed")
         return ChildEnded(f"{self.name} {_ended(code)}; what it had not read is not committed") if code else None

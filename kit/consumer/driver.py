@@ -15,7 +15,7 @@ from kit.consumer.assignors import Assignment, TopicAndPartition
 from kit.consumer.brokers import GroupBrokers
 from kit.consumer.coordination import whole_assignment
 from kit.consumer.effects import Effect, GroupView, KafkaAssignment, KafkaGroup, Membership, Offsets
-from kit.consumer.embedded import NO_MEMBER, EmbeddedConsumer
+from kit.consumer.embedded import EmbeddedConsumer
 from kit.consumer.gate import Gate
 from kit.consumer.metrics import Metrics
 from kit.consumer.migration import Mode
@@ -263,8 +263,7 @@ class Driver:
     def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
         self._metrics.committed(name, len(offsets) - len(errors), len(errors))
         for reason, pairs in by_reason(errors).items():
-            level = logging.INFO if NO_MEMBER in reason else logging.WARNING
-            log.log(level, "%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
+            log.warning("%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
 
     def _tell_releasing(self, partitions: effects.Pairs) -> None:
         if self._listener is None:

@@ -111,10 +111,10 @@ class Manual:
 
 
 def _call_off(swap: Swap, tell: Callable[[str], None]) -> None:
-    stop = f"stop {swap.from_flavour} {swap.member} and " if swap.member else ""
+    stop = f"stopping {swap.from_flavour} {swap.member} and " if swap.member else ""
     tell(
-        f"Do not {stop}start one {swap.to_flavour} of group {swap.group} any more: that is called off. If it was begun,"
-        " tell nobody to undo it by hand; the run looks at what is there."
+        f"Called off: {stop}starting one {swap.to_flavour} of group {swap.group}. Whoever, or whatever, was about to do"
+        " it must not any more; what is done already stays as it is, the run looks at it."
     )
 
 
@@ -149,10 +149,10 @@ class Command:
         if code is None:
             raise RunError(
                 f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with all that it had started;"
-                f" what it did is not known. It said: {said or 'nothing'}"
+                f" what it did is not known. It said last: {_last_first(said)}"
             )
         if code != 0:
-            raise RunError(f"{command[0]} ended with exit code {code}: {said or 'it said nothing'}")
+            raise RunError(f"{command[0]} ended with exit code {code}: {_last_first(said)}")
         return said
 
     def _run(
@@ -186,6 +186,12 @@ class Command:
         _call_off(swap, tell)
 
 
+def _last_first(said: str) -> str:
+    """A program's error stands last; where one line is shown, that is the one."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    return "\n".join([lines[-1], *lines[:-1]]) if lines else "nothing"
+
+
 def deployer_of(profile: Profile) -> Deployer:
     """Raises:
     ProfileError: the deploy section can't be used.
@@ -195,7 +201,7 @@ def deployer_of(profile: Profile) -> Deployer:
         return Command(settings.command, settings.timeout_s, settings.allow_any_characters)
     if settings.kind == LAB:
         words = ("{group}", "{client_id}", "{to_flavour}")
-        hand = [sys.executable, "-m", "kit.lab.control", str(profile.file.parent), *words]
+        hand = [sys.executable, "-W", "ignore", "-m", "kit.lab.control", str(profile.file.parent), *words]
         return Command(hand, settings.timeout_s, allow_any=True)  # It takes each as it is.
     return Manual()
 

@@ -62,7 +62,7 @@ def replace_step(
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
-    whom = f"in this order: {', '.join(members)}" if members else "the oldest first"
+    whom = ", then ".join(members) if members else "the oldest first"
     return Step(
         step_id=step_id,
         kind=KIND,
@@ -72,10 +72,10 @@ def replace_step(
         verification=f"the group has {counted(after)}, and each partition is owned by one of them",
         deadline_s=each_s,
         changes=tuple(items),
-        undo=f"Each {to_flavour} that this step had started is replaced by a {from_flavour} again, the newest first. "
+        undo=f"Each {to_flavour} that this step had started is replaced by one {from_flavour} again, the newest first. "
         f"What was ordered and not seen is called off, and nothing may change for {quiet_s:g} s, first.",
         needs_person=instruction if by_person else None,
-        performed_by=f"{instruction} Replaced {'is' if count == 1 else 'are'}, {whom}.",
+        performed_by=f"{instruction}  (whom: {whom})",
         affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
         parameters={
             "group": group_id,
@@ -241,7 +241,7 @@ class ReplaceActor:
             arrived = self._await(step, swap.member, found, order.to_flavour, report)
         except RunError as error:
             report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
-            raise RunError(f"{order.item}: {error}") from error
+            raise
         after: dict[str, Json] = {"flavour": order.to_flavour, "member": arrived, "said": said}
         if raised is not None:
             after["offsets_raised"] = raised.after
@@ -286,6 +286,7 @@ class ReplaceActor:
 
     def _await_quiet(self, step: Step, report: Report) -> None:
         quiet_s, each_s = _number(step, "quiet_s"), _number(step, "each_s")
+        self._say(f"waiting until nothing has changed in group {step.parameters['group']} for {quiet_s:g} s")
         began = since = self._clock.monotonic()
         seen = self._look(step).members
         while self._clock.monotonic() - since < quiet_s:
