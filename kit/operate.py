@@ -13,7 +13,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit.errors import EvidenceError, IllegalMove, OfframpError, ProfileError, RunError
+from kit.errors import EvidenceError, IllegalMove, InputError, OfframpError, ProfileError, RunError
 from kit.migrate.approval import is_badly_signed, told_signature
 from kit.migrate.desk import operator, runs_beside
 from kit.migrate.fleet import FleetWish
@@ -32,7 +32,7 @@ from kit.profile import load_profile
 from kit.terminal import ProfileFile, ProfileName, print_rows, refusals, say, tell
 
 plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
-plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset or import committed offsets.")
+plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset, import, delete or export committed offsets.")
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
 WayBack = Annotated[float, typer.Option(help="Hours for which the run may be taken back without a new approval.")]
@@ -154,7 +154,7 @@ def approve(
             say(f"{given.approved_by} approved it already, until {given.expires_at.isoformat()}; this one is added")
         subject = typed_subject or typer.prompt("Type the group's name", err=True)
         digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
-        valid_for = None if hours is None else timedelta(hours=hours)
+        valid_for = None if hours is None else _duration(hours)
         made = desk.approve(found, subject, digest, approver, valid_for, sign_with, _passphrase)
         say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
         say(f"carry it out: offramp act {found.digest[:8]}")
@@ -183,7 +183,7 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
     with open_desk(profile, profile_file, runs) as desk:
         found = desk.run(run)
         newer = desk.newer_approval(found.record)
-        if not found.record.has_written:
+        if not found.record.has_written and not found.record.is_at_work:
             say(f"run {run} wrote nothing to the cluster: there is nothing to take back")
         _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
 
@@ -196,7 +196,7 @@ def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
         if not record.is_at_work:
             raise IllegalMove(f"run {run} is {record.state}: it is not going on, so there is nothing to stop")
         request_stop(folder, operator(), datetime.now(UTC))
-        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off hears it if resumed")
+        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off does not hear it")
 
 
 def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
@@ -243,6 +243,15 @@ def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[
         return None
 
 
+def _duration(hours: float) -> timedelta:
+    """Raises:
+    InputError: that is no number of hours.
+    """
+    if not -LONGEST_HOURS <= hours <= LONGEST_HOURS:
+        raise InputError(f"--hours {hours:g} is no time for which an approval can hold")
+    return timedelta(hours=hours)
+
+
 def _passphrase() -> str:
     return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
 
@@ -252,6 +261,7 @@ def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -
 
 
 _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")
+LONGEST_HOURS = 1e6
 _GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
 
 
@@ -285,4 +295,6 @@ def _carry_out(run: Run, verb: Callable[[Run], Ending], wanted: RunState) -> Non
     finally:
         signal.signal(signal.SIGINT, before)
     say(f"evidence: {run.folder / 'report.html'}")
+    if ending.state not in (RunState.VERIFIED, RunState.UNDONE):
+        say(f"go on: offramp resume {run.run_id}    take back: offramp undo {run.run_id}")
     ending.raise_unless(wanted)

@@ -67,7 +67,10 @@ def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
     for name, kind in rows.schema.items():
         is_prose = name in {"sentence", "example", "error", "next_step"}
         justify: Any = "right" if kind.is_numeric() else "left"
-        table.add_column(Text(visible(name)), justify=justify, overflow="fold", no_wrap=not is_prose)
+        # What doesn't fit ends in a mark: half a number must not look like one.
+        table.add_column(
+            Text(visible(name)), justify=justify, overflow="fold" if is_prose else "ellipsis", no_wrap=not is_prose
+        )
     for row in rows.iter_rows():
         table.add_row(*(Text(_cell(value)) for value in row))
     _out.print(table)

@@ -13,7 +13,7 @@ from kit.migrate.group import PATH
 from kit.migrate.plan import Plan
 from kit.migrate.progress import longest_unowned_ms, step_progress
 from kit.migrate.record import REPORT, RunRecord
-from kit.migrate.rendering import event_text, plan_rows, shown
+from kit.migrate.rendering import event_text, hours, plan_rows, shown
 from kit.migrate.standing import Standing
 from kit.migrate.states import RunState
 from kit.migrate.toggle import NAMES
@@ -113,7 +113,8 @@ def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
     parts = [
         f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
         f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
-        f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}.</p>",
+        f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}. Way back: without a new approval "
+        f"until {hours(plan.way_back_s)} after the run began.</p>",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),

@@ -87,6 +87,11 @@ def approve(
     _refuse_typed(plan, typed_subject, typed_digest_prefix)
     if valid_for <= timedelta(0):
         raise ApprovalError("an approval has to be valid for some time")
+    if valid_for > timedelta(hours=rules.longest_hours):
+        raise ApprovalError(
+            f"it would be valid for longer than {rules.longest_hours:g} hours, which is what the profile allows"
+            " (approvals.longest_hours)"
+        )
     as_user = system_user() if approved_as is None else approved_as
     approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
     if sign_with is not None:

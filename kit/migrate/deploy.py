@@ -148,8 +148,9 @@ class Command:
             said = _end_of(output)
         if code is None:
             raise RunError(
-                f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with all that it had started;"
-                f" what it did is not known. It said last: {_last_first(said)}"
+                f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"
+                f" it did is not known; what left that group, or runs elsewhere, goes on."
+                f" It said last: {_last_first(said)}"
             )
         if code != 0:
             raise RunError(f"{command[0]} ended with exit code {code}: {_last_first(said)}")

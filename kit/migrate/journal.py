@@ -227,16 +227,24 @@ def request_stop(folder: Path, who: str, at: datetime) -> None:
 
 
 def taken_request(folder: Path) -> tuple[str, datetime] | None:
-    """Who asked for a stop, and when; it is heard once."""
+    """Who asked for a stop, and when; it is heard once.
+
+    Raises:
+        EvidenceError: it can't be taken away, so it would be heard for ever.
+    """
     path = folder / STOP
     try:
-        asked: Any = parse_json(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
         path.unlink()
-        return str(asked["by"]), datetime.fromisoformat(asked["at"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError):
-        return f"somebody (by {path}, which can't be read)", datetime.now(UTC)
+    except OSError as error:
+        raise EvidenceError(f"{path} asks for a stop and can't be taken away: {error.strerror}") from error
+    try:
+        asked: Any = parse_json(text.decode())
+        return str(asked["by"]), datetime.fromisoformat(asked["at"])
+    except (ValueError, LookupError, TypeError):
+        return f"somebody (by a {STOP} that could not be read)", datetime.now(UTC)
 
 
 def of_item(event: str, step_id: str, outcome: ItemOutcome) -> Entry:

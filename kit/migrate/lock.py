@@ -176,7 +176,10 @@ class ZookeeperLock:
             self._create(path, holder, acl)
             self._held[path] = self._session
         except NodeExistsError:
-            raise TargetBusy(f"group {target} is being worked on: {self._holder(path)}") from None
+            raise TargetBusy(
+                f"group {target} is being worked on: {self._holder(path)}. If that process has died, its lock ends by"
+                " itself some seconds later"
+            ) from None
         finally:
             if path not in self._held:
                 self._unclaim(path)

@@ -20,6 +20,7 @@ FORMAT = 2
 OLDER_FORMATS = (1,)
 """They are read and shown; nothing is carried out or taken back by them."""
 WAY_BACK_S = 24 * 3600.0
+LONGEST_WAY_BACK_S = 366 * WAY_BACK_S
 STOP = "stop"
 UNDO = "undo"
 
@@ -145,8 +146,10 @@ def _refuse_contradictions(plan: Plan) -> None:
         raise PlanError("a plan needs the groups it concerns, each once")
     if not any(step.changes for step in plan.steps):
         raise NothingToDo(f"{plan.kind} of {plan.subject}: nothing would change, so there is no plan")
-    if not 0 < plan.way_back_s < float("inf"):
-        raise PlanError(f"a way back of {plan.way_back_s} s is none")
+    if not 0 < plan.way_back_s <= LONGEST_WAY_BACK_S:
+        raise PlanError(
+            f"a way back of {plan.way_back_s / 3600:g} h: it is more than 0 and at most {LONGEST_WAY_BACK_S / 3600:g} h"
+        )
     if plan.on_failure not in (STOP, UNDO):
         raise PlanError(f"on_failure is {plan.on_failure!r}; it can be {STOP!r} or {UNDO!r}")
     stuck = [step.step_id for step in plan.steps if step.changes and step.undo is None]

@@ -6,7 +6,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster
-from kit.errors import AuthenticationFailed
+from kit.errors import AuthenticationFailed, ConnectError
 from kit.migrate.lock import ANSWER_S
 from kit.migrate.standing import Partition, Standing, named
 from kit.numbers import offset_in
@@ -56,7 +56,7 @@ def _raise(
             return None
     except AuthenticationFailed as error:
         return str(error)
-    except (KazooException, client.handler.timeout_exception) as error:
+    except (ConnectError, KazooException, client.handler.timeout_exception) as error:
         return f"{path} could not be raised to {goal}: ZooKeeper says {error!r}"
     return f"{path} is being written by somebody else all the time"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.cluster import Cluster
-from kit.errors import ConnectError, PlanError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, PlanError, RunError
 from kit.migrate.clock import Clock
 from kit.migrate.deploy import Deployer, Swap
 from kit.migrate.performer import ActedRecord, Attempt, Checked, ItemOutcome, Outcome, Report, StepState, Verified
@@ -29,6 +29,8 @@ EACH_S = 180.0
 """How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
 QUIET_S = 30.0
 """How long nothing may change after a replacement was called off, until it counts as not coming any more."""
+SHOWN = 8
+DAY_S = 24 * 3600.0
 OFFSETS = "ZooKeeper's offsets"
 SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC})
 """Flavours that never read the same partition: KIP-125's path has no other mix."""
@@ -52,10 +54,14 @@ def replace_step(
     ``instruction`` is the deployer's; ``members`` says whom to replace, in this order, as far as it is known.
 
     Raises:
-        PlanError: some of these flavours may not be members beside each other.
+        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
     """
     if not any({*before, *after} <= pair for pair in SIDE_BY_SIDE):
         raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
+    if min(0, *before.values(), *after.values()) < 0 or sum(before.values()) != sum(after.values()):
+        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
+    if not 0 < quiet_s <= DAY_S or not 0 < each_s <= DAY_S:
+        raise PlanError(f"each replacement may take {each_s} s and has to be quiet for {quiet_s} s: both up to a day")
     from_flavour, to_flavour = _direction(before, after)
     count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
     items = [Change(_item(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
@@ -213,7 +219,7 @@ class ReplaceActor:
         for number, written in enumerate(reversed(_ours(acted)), start=1):
             found = self._on_the_way(step)
             if _n_done(step, found) <= _by_others(acted) and not _n_missing(step, found):
-                outcome = ItemOutcome(written.item, Outcome.UNCHANGED, to_flavour, from_flavour)
+                outcome = ItemOutcome(written.item, Outcome.UNCHANGED, from_flavour, from_flavour)
             else:
                 outcome = self._replace(step, _Order(written.item, number, to_flavour, from_flavour), report)
             report([outcome])
@@ -261,16 +267,30 @@ class ReplaceActor:
         """
         here = {each.member_id for each in before.members if each.flavour == flavour}
         each_s = _number(step, "each_s")
-        deadline = self._clock.monotonic() + each_s
+        deadline, told = self._clock.monotonic() + each_s, ""
         while self._clock.monotonic() < deadline:
-            found = self._look(step)
-            ids = {each.member_id for each in found.members}
-            new = [each.member_id for each in found.members if each.flavour == flavour and each.member_id not in here]
-            if new and gone not in ids and found.is_settled:
+            found = self._seen(step)
+            new = [it.member_id for it in _members(found) if it.flavour == flavour and it.member_id not in here]
+            missing = _missing(found, gone, flavour, bool(new))
+            if missing is None:
                 return new[0]
+            if missing != told:
+                told = missing
+                self._say(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {told}")
             report([])
             self._clock.sleep(self._poll_s)
-        raise RunError(f"no new {flavour} was seen, or {gone or 'the old one'} did not leave, in {each_s:g} s")
+        raise RunError(
+            f"in {each_s:g} s {told}. The order stays open until the run is resumed or undone, which calls it off first"
+        )
+
+    def _seen(self, step: Step) -> Standing | None:
+        """None: the cluster can't be asked now; who waits goes on."""
+        try:
+            return self._look(step)
+        except AuthenticationFailed:
+            raise
+        except ConnectError:
+            return None
 
     def _settle_open(self, step: Step, report: Report) -> None:
         """Call off what was ordered and not seen, and wait until nothing has changed for a while.
@@ -297,9 +317,9 @@ class ReplaceActor:
                 )
             report([])
             self._clock.sleep(self._poll_s)
-            found = self._look(step).members
-            if _who(found) != _who(seen):
-                seen, since = found, self._clock.monotonic()
+            found = self._seen(step)
+            if found is None or _who(found.members) != _who(seen):
+                seen, since = seen if found is None else found.members, self._clock.monotonic()
 
     def _on_the_way(self, step: Step) -> Standing:
         """Raises:
@@ -347,7 +367,7 @@ def _off_the_way(step: Step, found: Standing) -> str | None:
     mode = needed_mode(before, after)
     if not _is_on_the_way(found.counts, before, after):
         where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
-        return f"expected {where}, found {counted(found.counts)}"
+        return f"expected {where}, found {counted(found.counts)}: {_named(found)}"
     if found.stage in ("unsafe mix", "unknown"):
         return f"the stage of group {found.group_id} is {found.stage!r}"
     effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
@@ -356,6 +376,28 @@ def _off_the_way(step: Step, found: Standing) -> str | None:
     if KC in {**before, **after} and found.mode != KAFKA:
         return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None
+
+
+def _named(found: Standing) -> str:
+    """Who is there: a person has to see who is too many, or missing."""
+    names = [f"{member.flavour} {member.member_id}" for member in found.members]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _members(found: Standing | None) -> tuple[MemberStanding, ...]:
+    return () if found is None else found.members
+
+
+def _missing(found: Standing | None, gone: str, flavour: str, has_come: bool) -> str | None:
+    """What an order lacks still, in words; None: nothing."""
+    if found is None:
+        return "the cluster can't be asked"
+    came = f"the new {flavour} came" if has_come else f"no new {flavour} came"
+    if gone in {each.member_id for each in found.members}:
+        return f"{gone} is still a member, and {came}"
+    if not has_come:
+        return came
+    return None if found.is_settled else f"{came}, and the group is not settled: {found.unsettled}"
 
 
 def _chosen(step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding:

@@ -27,7 +27,7 @@ from kit.migrate.clock import Clock
 from kit.migrate.event import Event, at
 from kit.migrate.files import write_whole
 from kit.migrate.forward import Forward
-from kit.migrate.journal import PLAN, Entry, Journal, create_run
+from kit.migrate.journal import PLAN, Entry, Journal, create_run, taken_request
 from kit.migrate.pages import record_html
 from kit.migrate.performer import Lock, Performer, refuse_other_cluster
 from kit.migrate.plan import UNDO, Plan, load_plan, refuse_older_format
@@ -188,6 +188,7 @@ class Run:
             with Journal(self.folder, self._clock, self._tell) as journal:
                 record = load_run(self.folder)  # Another process may have gone on with it until now.
                 _refuse_from_elsewhere(record, verb, begins_from)
+                taken_request(self.folder)  # It was meant for the process before.
                 hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
                 place = Workplace(record, *hands, _latest(record))
                 place.permit = lambda: self._refuse_unless_approved(place)
@@ -222,8 +223,8 @@ class Run:
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
             raise RunError(
-                f"run {run} changed group {target} after run {self.run_id}: what this one did is not there any more as"
-                " it left it; nothing was done. Plan the way from where the group stands now"
+                f"run {run} changed group {target} after run {self.run_id}, whose way is over by that; nothing was"
+                " done. Plan the way from where the group stands now: offramp plan"
             )
 
     def _take(self, place: Workplace, approval: Approval) -> None:

@@ -126,7 +126,11 @@ class ToggleActor:
         group, before, after = _words(step)
         toggle = read_toggle(self._cluster.zookeeper, group)
         if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != before:
-            return Checked(False, f"the toggle of {group} holds {toggle}: somebody else set it since this run did")
+            return Checked(
+                False,
+                f"the toggle of {group} holds {toggle}: somebody else set it since this run did. Plan the way back from"
+                " where the group stands now",
+            )
         problem = not_ready_for_back(look(self._cluster, group), after)
         return Checked(problem is None, problem or "the toggle is as this run left it")
 
@@ -257,7 +261,7 @@ class _Watch:
             for before, after in zip(sorted(each), sorted(each)[1:])
             if before[1] is not None
         ]
-        return {"partitions_that_changed_hands": len(gaps), "longest_unowned_ms": max(gaps, default=0)}
+        return {"partitions_that_changed_hands": len(gaps), "longest_unowned_ms": max(gaps, default=None)}
 
 
 def _words(step: Step) -> tuple[str, str | None, str]:

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE
 
-from kit.errors import AuthenticationFailed
+from kit.errors import AuthenticationFailed, ConnectError
 
 HIDDEN = ":x"
 """What ZooKeeper ≥ 3.5 shows of a digest to who may not change the list (CVE-2019-0201)."""
@@ -29,7 +29,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
 
     Raises:
         AuthenticationFailed: that list can't be read in full, so it can't be given to another znode.
-        KazooException, or the handler's time-out: ZooKeeper did not answer.
+        ConnectError: ZooKeeper did not answer.
     """
     for above in _above(path):
         try:
@@ -40,6 +40,10 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
             raise AuthenticationFailed(
                 _refusal(path, above, "these credentials may not read its access list")
             ) from None
+        except (KazooException, client.handler.timeout_exception) as error:
+            raise ConnectError(
+                f"{path} is not made: ZooKeeper does not say who may write {above}: {error!r}"
+            ) from error
         return _copied(path, above, list(found))
     return list(OPEN_ACL_UNSAFE)
 

@@ -6,7 +6,8 @@ The coordinator keeps both as bytes it doesn't look into; they mean this only wh
 from __future__ import annotations
 
 import struct
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias, cast
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -19,10 +20,23 @@ def parse_member(subscription: bytes, assignment: bytes) -> tuple[tuple[str, ...
     assigned: Assigned = ()
     try:
         if subscription:
-            subscribed = tuple(ConsumerProtocolSubscription.decode(subscription).topics)
+            subscribed = _named(ConsumerProtocolSubscription.decode(subscription).topics)
         if assignment:
             topics = ConsumerProtocolAssignment.decode(assignment).assigned_partitions
+            _named([each.topic for each in topics])
             assigned = tuple((each.topic, partition) for each in topics for partition in each.partitions)
     except (ValueError, struct.error) as error:
         return subscribed, assigned, f"its subscription or assignment can't be decoded: {error}"
     return subscribed, assigned, None
+
+
+def _named(topics: Iterable[str | None]) -> tuple[str, ...]:
+    """The decoder takes a text of length −1 for none; a topic without a name is no topic.
+
+    Raises:
+        ValueError: there is one.
+    """
+    names = tuple(topics)
+    if None in names:
+        raise ValueError("a topic without a name")
+    return cast("tuple[str, ...]", names)

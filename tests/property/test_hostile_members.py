@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kit.read.embedded_protocol import parse_member
@@ -18,6 +18,7 @@ BYTES = st.one_of(st.binary(max_size=60), st.lists(PARTS, max_size=12).map(b"".j
 
 @settings(max_examples=500, deadline=None)
 @given(BYTES, BYTES)
+@example(bytes.fromhex("000000000001800000000000"), b"")  # A topic of length -32768: one without a name.
 def test_bytes_of_strangers_never_end_a_read(subscription: bytes, assignment: bytes) -> None:
     subscribed, assigned, problem = parse_member(subscription, assignment)
     assert problem is None or "can't be decoded" in problem

@@ -78,6 +78,7 @@ def member_with(mistake: type) -> type[PythonMember]:
     return mistakes.with_gate(mistake) if issubclass(mistake, Gate) else mistake
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", FOUND_BY_WALKS)
 def test_walks_find(mistake: type) -> None:
     member_class = member_with(mistake)

@@ -24,6 +24,8 @@ from tests import hostile
 from tests.property.migrate_model import World, make_plan
 from tests.unit.toy_desk import GROUP, ToyDesk, ToyGroup
 
+pytestmark = pytest.mark.slow
+
 OFFRAMP = [sys.executable, "-m", "kit"]
 SLOW_IMPORT = "import signal, os\nos.kill(os.getpid(), signal.SIGINT)\n"
 

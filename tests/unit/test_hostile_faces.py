@@ -17,6 +17,8 @@ from kit import charts, display
 from kit.visible import cell, html_text, visible
 from tests import hostile, hostile_faces
 
+pytestmark = pytest.mark.slow
+
 OUR_TAGS = re.compile(
     "a|b|body|br|caption|code|details|div|h[123]|head|html|i|iframe|li|meta|ol|p|small|span|strong|style|summary|table|"
     "tbody|td|th|thead|title|tr|ul|svg|g|path|rect|text|tspan|line|polyline|circle|defs|lineargradient|stop|clippath"

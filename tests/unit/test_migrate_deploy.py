@@ -154,6 +154,7 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignores", [False, True])
 def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_path, ignores):
     """Grandchildren too, also those that don't listen; what was said so far is told."""

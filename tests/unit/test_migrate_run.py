@@ -27,6 +27,7 @@ from kit.errors import (
 )
 from kit.migrate import journal as journals
 from kit.migrate.dry_run import dry_run
+from kit.migrate.journal import request_stop
 from kit.migrate.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.record import load_run
 from kit.migrate.run import Run, start_run
@@ -735,3 +736,35 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
     assert (
         ending.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
     )
+
+
+@pytest.mark.parametrize("asked", ["whole", b"garbage", b"{}"])
+def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
+    """Whatever it wrote: a request that can't be read must not bar the way for ever."""
+
+    def verify(step):
+        if asked == "whole":
+            request_stop(world.folder, "Cid", START)
+        else:
+            (world.folder / "stop.json").write_bytes(asked)
+        return Verified(False, "not yet")
+
+    ending = answering(world, "verify", verify).act()
+    assert ending.state == RunState.STOPPED
+    assert ("Cid" if asked == "whole" else "somebody") in ending.sentence
+    assert not (world.folder / "stop.json").exists()
+    assert world.process().resume().state == RunState.VERIFIED
+
+
+def test_a_stop_that_nobody_heard_is_not_meant_for_who_comes_later(world):
+    world.run.act()
+    request_stop(world.folder, "Cid", START)
+    assert world.process().undo().state == RunState.UNDONE
+
+
+def test_a_run_that_wrote_nothing_says_so(world):
+    world.press_stop("")
+    assert world.run.act().state == RunState.STOPPED
+    assert not world.run.record.has_written
+    world.process().resume()
+    assert world.run.record.has_written
