@@ -23,8 +23,9 @@ from kit.migrate.group_rules import Limits, findings, flavours_of
 from kit.migrate.movement import n_committed, seconds_between
 from kit.migrate.observation import IGNORED, MAY_GROW, Observation
 from kit.migrate.plan import STOP, WAY_BACK_S, Plan
-from kit.migrate.replace import KIND as REPLACE
-from kit.migrate.replace import QUIET_S, ReplaceActor, replace_step
+from kit.migrate.replace import ReplaceActor
+from kit.migrate.replacement import KIND as REPLACE
+from kit.migrate.replacement import QUIET_S, replace_step
 from kit.migrate.soak import KIND as SOAK
 from kit.migrate.soak import SoakActor, soak_step
 from kit.migrate.standing import FLAVOURS, KC, MEZKCC, OZKCC, Standing, look, named

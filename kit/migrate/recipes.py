@@ -12,8 +12,8 @@ from kit.errors import OfframpError, PlanError
 from kit.migrate.offset_steps import STEP_KINDS, groups_of
 from kit.migrate.offset_steps import remade as offset_step_of
 from kit.migrate.plan import Plan, refuse_older_format
-from kit.migrate.replace import KIND as REPLACE
-from kit.migrate.replace import replace_step_of
+from kit.migrate.replacement import KIND as REPLACE
+from kit.migrate.replacement import replace_step_of
 from kit.migrate.soak import KIND as SOAK
 from kit.migrate.soak import soak_step_of
 from kit.migrate.step import Step

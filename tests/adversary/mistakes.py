@@ -15,7 +15,8 @@ from kit.errors import InputError
 from kit.migrate import step as step_module
 from kit.migrate.actor import ClusterPerformer
 from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
-from kit.migrate.replace import ReplaceActor, _counts, _direction_of, _item, _Order
+from kit.migrate.replace import ReplaceActor
+from kit.migrate.replacement import Order, counts_of, direction_of, item_of
 from kit.migrate.run import Run
 from kit.migrate.standing import MemberStanding, Standing
 from kit.migrate.step import Step
@@ -41,16 +42,16 @@ def _nothing(*_: object) -> None:
 
 def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> Sequence[ItemOutcome]:
     """Until the counts are as before."""
-    from_flavour, to_flavour = _direction_of(step)
-    left = _counts(step, "after").get(from_flavour, 0)
-    wanted = _counts(step, "before").get(from_flavour, 0) - left
+    from_flavour, to_flavour = direction_of(step)
+    left = counts_of(step, "after").get(from_flavour, 0)
+    wanted = counts_of(step, "before").get(from_flavour, 0) - left
     outcomes = []
     for number in range(1, wanted + 1):
-        item = _item(number, wanted)
+        item = item_of(number, wanted)
         if self._look(step).count(from_flavour) >= left + number:
             outcome = ItemOutcome(item, Outcome.UNCHANGED, to_flavour, from_flavour)
         else:
-            outcome = self._replace(step, _Order(item, number, to_flavour, from_flavour), report)
+            outcome = self._replace(step, Order(item, number, to_flavour, from_flavour), report)
         report([outcome])
         outcomes.append(outcome)
     return outcomes

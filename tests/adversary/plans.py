@@ -18,7 +18,7 @@ from kit.migrate import fleet, group
 from kit.migrate.fleet import FleetWish
 from kit.migrate.group import Wish
 from kit.migrate.plan import Plan
-from kit.migrate.replace import replace_step
+from kit.migrate.replacement import replace_step
 from kit.migrate.standing import FLAVOURS
 from kit.migrate.step import Step
 from kit.model import (

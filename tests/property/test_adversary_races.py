@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from kit.errors import OfframpError
-from kit.migrate.replace import replace_step
+from kit.migrate.replacement import replace_step
 from kit.migrate.run import Ending
 from kit.migrate.standing import KC, MEZKCC, OZKCC
 from kit.migrate.states import RunState

@@ -10,7 +10,7 @@ from kit.errors import PlanError
 from kit.migrate.observation import Observation
 from kit.migrate.plan import STOP, Plan
 from kit.migrate.recipes import refuse_altered
-from kit.migrate.replace import replace_step
+from kit.migrate.replacement import replace_step
 from kit.migrate.soak import soak_step
 from kit.migrate.step import Change
 from kit.migrate.toggle import Toggle, toggle_step
