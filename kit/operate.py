@@ -172,6 +172,8 @@ def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
         found = desk.run(run)
         wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
         newer = desk.newer_approval(found.record)
+        if not found.record.has_written and not found.record.is_at_work:
+            say(f"run {run} has written nothing to the cluster so far")
         _carry_out(found, lambda going: going.resume(newer), wanted)
 
 

@@ -21,7 +21,7 @@ from kit.migrate.group import Wish
 from kit.migrate.kept import PLANS, PREFIX, list_plans
 from kit.migrate.plan import save_plan
 from tests import hostile
-from tests.property.migrate_model import World, make_plan
+from tests.property.migrate_model import Killed, World, make_plan
 from tests.unit.toy_desk import GROUP, ToyDesk, ToyGroup
 
 pytestmark = pytest.mark.slow
@@ -188,3 +188,17 @@ def test_a_run_that_is_not_there_says_what_is(tmp_path, verb):
     empty = CliRunner().invoke(app, [verb, "--runs", str(tmp_path / "none"), "nosuch"])
     assert empty.exit_code == 8
     assert "there is no run at all" in empty.stderr
+
+
+def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
+    world = World(tmp_path)
+    world.hazard.arm(20, world.kill)
+    with pytest.raises(Killed):
+        world.run.act()
+    words = ["stop", world.folder.name, "--runs", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert (world.folder / "stop.json").exists()
+    world.process().undo()
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 23
+    assert "it is not going on, so there is nothing to stop" in ended.output

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from kit.errors import EvidenceError, IllegalMove
+from kit.errors import EvidenceError, IllegalMove, PlanError
 from kit.migrate import journal as journals
 from kit.migrate.event import COLUMNS, EVENT_SCHEMA
-from kit.migrate.journal import Entry, Journal
+from kit.migrate.journal import Entry, Journal, create_run
 from kit.migrate.record import event_rows, list_runs, load_run
-from kit.migrate.run import start_run
+from kit.migrate.run import Run, start_run
 from kit.migrate.states import MOVES, RunState, moved
 from tests.property.migrate_model import Killed, Time, World, approve_plan, make_plan
 
@@ -287,3 +287,17 @@ def test_the_table_of_moves_is_whole_and_an_illegal_move_names_the_legal_ones():
                     moved(old, new)
     with pytest.raises(IllegalMove, match="goes to: FAILED, OBSERVING, STOPPED, UNDOING, VERIFYING"):
         moved(RunState.ACTING, RunState.VERIFIED)
+
+
+def test_a_run_of_an_older_version_says_what_it_could_not_have_proven(tmp_path):
+    plan = make_plan(format=1)
+    assert "way_back_s" not in plan.to_json()
+    folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)
+    (note,) = load_run(folder).notes
+    assert note.startswith(
+        "Its plan is of format 1. By today's rules it could not have proven: that each step did what"
+    )
+    world = World(tmp_path / "today")
+    for verb in ("act", "undo"):
+        with pytest.raises(PlanError, match="it is shown, but neither carried out nor taken back"):
+            getattr(Run(folder, world.performer, world.lock, clock=world.time.clock), verb)()
