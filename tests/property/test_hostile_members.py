@@ -18,6 +18,9 @@ BYTES = st.one_of(st.binary(max_size=60), st.lists(PARTS, max_size=12).map(b"".j
 
 @settings(max_examples=500, deadline=None)
 @given(BYTES, BYTES)
+@example(bytes.fromhex("0000ffffffff00000000"), b"")  # Lists of length -1: none.
+@example(b"", bytes.fromhex("0000ffffffff00000000"))
+@example(b"", bytes.fromhex("00000000000100016fffffffff00000000"))
 @example(bytes.fromhex("000000000001800000000000"), b"")  # A topic of length -32768: one without a name.
 def test_bytes_of_strangers_never_end_a_read(subscription: bytes, assignment: bytes) -> None:
     subscribed, assigned, problem = parse_member(subscription, assignment)
