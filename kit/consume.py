@@ -24,7 +24,7 @@ from kit.consumer.console import Child, KafkaMember, ZookeeperMember
 from kit.consumer.hand_over import Events, HandOver, as_json, as_text, opened
 from kit.consumer.kafka_consumer import KafkaConsumer
 from kit.consumer.metrics import PrometheusCollector
-from kit.errors import InputError, NotFound, OutputClosed, ProfileError
+from kit.errors import InputError, NotFound, OfframpError, OutputClosed, ProfileError
 from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 
@@ -86,9 +86,12 @@ def consume(profile: Profile, wish: Wish) -> None:
         finally:
             signals.calm()
             child_error = child.close() if child is not None else None
-    except _Interrupted as interrupted:
-        sys.stderr.write(f"offramp: {interrupted.number.name} before it was a member; nothing is left behind\n")
-        raise SystemExit(128 + interrupted.number) from None
+    except (_Interrupted, OfframpError):
+        # A library written in C may tell of the interruption in words of its own.
+        if signals.interrupted is None:
+            raise
+        sys.stderr.write(f"offramp: {signals.interrupted.name} before it was a member; nothing is left behind\n")
+        raise SystemExit(128 + signals.interrupted) from None
     is_childs_end = child is not None and isinstance(hand_over.error, OutputClosed)
     if hand_over.error is not None and not is_childs_end:
         raise hand_over.error
@@ -141,16 +144,13 @@ def _members(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) 
 class _Interrupted(BaseException):
     """A signal came before there was anything to leave in order. No Exception: no client may swallow it."""
 
-    def __init__(self, number: signal.Signals) -> None:
-        super().__init__(number)
-        self.number = number
-
 
 class _Signals:
     """SIGTERM and SIGINT: at first they end everything where it stands, after :meth:`calm` they are only noted."""
 
     def __init__(self) -> None:
         self.is_asked = False
+        self.interrupted: signal.Signals | None = None
         self._is_calm = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._received)
@@ -163,8 +163,8 @@ class _Signals:
         """No lock is taken here: the main thread may have it."""
         self.is_asked = True
         if not self._is_calm:
-            self._is_calm = True
-            raise _Interrupted(signal.Signals(number))
+            self._is_calm, self.interrupted = True, signal.Signals(number)
+            raise _Interrupted
 
 
 def _check(wish: Wish) -> None:

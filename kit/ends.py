@@ -27,9 +27,6 @@ def exit_code(run: Callable[[], object]) -> int:
     outputs = [_Output(stream) for stream in (sys.stdout, sys.stderr)]
     code = _code(run)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The rest is tidying up.
-    if code == INTERRUPTED:
-        with suppress(BrokenPipeError):
-            say("offramp: interrupted")
     is_read = [output.is_flushed() for output in outputs]
     return code if all(is_read) or code not in (0, 1) else CLOSED
 
@@ -41,6 +38,7 @@ def _code(run: Callable[[], object]) -> int:
         return _wrong_call(error)
     except SystemExit as error:  # Of Typer, where nobody reads the output.
         ended = error.code
+        return ended if isinstance(ended, int) else 0  # Who raises it has told why.
     except (KeyboardInterrupt, Abort):
         ended = INTERRUPTED
     except OSError as error:
@@ -48,6 +46,10 @@ def _code(run: Callable[[], object]) -> int:
             raise
         say(f"offramp: what was to be told can't be written: {error.strerror}")
         ended = 1
+    if ended == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with suppress(BrokenPipeError):
+            say("offramp: interrupted")
     return ended if isinstance(ended, int) else 0
 
 

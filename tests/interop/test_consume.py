@@ -239,14 +239,3 @@ def test_a_signal_before_it_is_a_member_is_one_line(lab: Lab, consume: Consume, 
     _, said = running.communicate(timeout=40)
     assert running.returncode == 128 + number, said
     assert said == f"offramp: {number.name} before it was a member; nothing is left behind\n"
-
-
-def test_ctrl_c_while_the_library_is_loaded_is_one_line(tmp_path: Path) -> None:
-    """The very first second: a module that takes its time stands for the many that do."""
-    (tmp_path / "kit_loads.py").write_text(
-        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
-    )
-    code = "import kit.start as start;"
-    code += "start.import_module = lambda name: __import__('kit_loads'); start.main()"
-    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=40)
-    assert (found.returncode, found.stderr) == (130, "offramp: interrupted before it did anything\n")

@@ -14,11 +14,12 @@ from kit.migrate.fleet import fleet
 from kit.migrate.offset_zookeeper import ZookeeperWriter
 from kit.migrate.performer import Outcome
 from kit.migrate.standing import look
-from kit.migrate.toggle import mode_path, read_mode
+from kit.migrate.toggle import Toggle, mode_path, read_toggle
 from kit.migrate.wave import WaveActor, wave_step
 from kit.profile import load_profile
 from tests import hostile
 from tests.property.nasty_znodes import NASTY, PLACES, REGISTRATION
+from tests.reporting import Permissive
 
 TOPIC = "nasty-orders"
 
@@ -80,19 +81,19 @@ def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, me
     why_not = dict(rows.select("group_id", "why_not").rows())
     assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(why_not["nasty-ill"])
     actor = WaveActor(cluster)
-    step = wave_step(1, dict.fromkeys(members, "kafka"), "zookeeper")
+    step = wave_step(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
     checked = actor.check(step)
     assert checked.ok, checked.sentence
     assert "left out, because they can't be read, are 1: nasty-ill" in checked.sentence
-    outcomes = {outcome.item: outcome for outcome in actor.act(step, lambda outcomes: None)}
+    outcomes = {outcome.item: outcome for outcome in actor.act(step, Permissive())}
     assert [str(outcomes[mode_path(name)].outcome) for name in members] == ["CONFIRMED", "REFUSED", "CONFIRMED"]
     assert "not an offset" in str(outcomes[mode_path("nasty-ill")].error)
-    assert [read_mode(cluster.zookeeper, name)[0] for name in members] == ["zookeeper", "kafka", "zookeeper"]
+    assert [read_toggle(cluster.zookeeper, name).mode for name in members] == ["zookeeper", "kafka", "zookeeper"]
     assert outcomes[mode_path("nasty-ill")].outcome is Outcome.REFUSED
 
 
 def test_on_the_way_there_a_group_that_can_not_be_read_stops_its_wave(cluster: Cluster, members: list[str]) -> None:
-    checked = WaveActor(cluster).check(wave_step(1, dict.fromkeys(members, "zookeeper"), "kafka"))
+    checked = WaveActor(cluster).check(wave_step(1, dict.fromkeys(members, Toggle("zookeeper", 0)), "kafka"))
     assert not checked.ok
     assert "1 of 3 groups can't be read: nasty-ill" in checked.sentence
 
@@ -113,7 +114,7 @@ def test_what_decides_is_read_after_a_sync(
     for read in (
         lambda: observe(cluster, "nasty-fine-1"),
         lambda: look(cluster, "nasty-fine-1"),
-        lambda: read_mode(cluster.zookeeper, "nasty-fine-1"),
+        lambda: read_toggle(cluster.zookeeper, "nasty-fine-1"),
         lambda: writer.read([("nasty-fine-1", TOPIC, 0)]),
         lambda: writer._registered({"nasty-fine-1"}),
     ):

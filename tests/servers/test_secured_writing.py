@@ -22,8 +22,11 @@ from kit.migrate.offset_zookeeper import ZookeeperWriter
 from kit.migrate.performer import Outcome
 from kit.migrate.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.standing import Position
-from kit.migrate.toggle import mode_path, write_mode
+from kit.migrate.toggle import Toggle, mode_path, set_toggle
 from kit.profile import load_profile
+from tests.reporting import Permissive
+
+NO_TOGGLE = Toggle(None, None)
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def client_of(lab: Lab, *auth: tuple[str, str]) -> Iterator[KazooClient]:
 
 def make_all(cluster: Cluster, group: str) -> list[str]:
     """Everything that the kit makes in ZooKeeper, for one group; the paths."""
-    assert write_mode(cluster.zookeeper, group, None, "kafka").outcome is Outcome.CONFIRMED
+    assert set_toggle(cluster.zookeeper, NO_TOGGLE, group, "kafka", Permissive()).outcome is Outcome.CONFIRMED
     key = (group, "orders", 0)
     answers = ZookeeperWriter(cluster.zookeeper).write({key: Stored(7)}, {key: Stored()})
     assert answers[key].error is None
@@ -98,7 +101,7 @@ HIDDEN = [make_digest_acl("bob", "secret", all=True), ACL(31 & ~16, Id("world", 
 def test_an_access_list_that_is_hidden_is_not_guessed(cluster: Cluster, secured_lab: Lab, acls: list[ACL]) -> None:
     name = f"hidden-{len(acls[1])}-{acls[1].perms}"
     cluster.zookeeper.create(f"/consumers/{name}", b"", acl=acls)
-    outcome = write_mode(cluster.zookeeper, name, None, "kafka")
+    outcome = set_toggle(cluster.zookeeper, NO_TOGGLE, name, "kafka", Permissive())
     assert outcome.outcome is Outcome.REFUSED
     assert f"would get the access list of /consumers/{name}" in str(outcome.error)
     assert cluster.zookeeper.exists(mode_path(name)) is None
