@@ -139,24 +139,27 @@ class ZookeeperLock:
         on, and the lock is gone if it doesn't.
         """
         held, self._held, self._children = self._held, {}, None
+        left = dict(held)
         try:
-            self._give_back(held)
+            self._give_back(left)
         except BaseException:  # Interrupted: a session that lives on must not keep what nobody works on.
-            for path in held:
+            for path in left:
                 self._client.delete_async(path)
             raise
         finally:
             for path in held:
                 self._unclaim(path)
 
-    def _give_back(self, held: Mapping[str, int | None]) -> None:
-        for path, session in held.items():
+    def _give_back(self, left: dict[str, int | None]) -> None:
+        """Takes out of ``left`` what is given back: from then on it may be another run's."""
+        for path, session in list(left.items()):
             try:
                 stat = self._stat(path)
                 if stat is not None and stat.ephemeralOwner == session:
                     self._client.delete_async(path, version=stat.version).get(timeout=ANSWER_S)
             except self._silences:
                 self._client.delete_async(path)
+            del left[path]
 
     def _absent(self, asked: Mapping[str, IAsyncResult]) -> list[str]:
         """Those paths that are not there."""

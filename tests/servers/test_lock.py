@@ -119,3 +119,29 @@ def test_a_look_at_the_lock_is_as_fresh_as_the_leader(cluster: Cluster, monkeypa
     lock.release()
     assert sent[0] == "Sync"
     assert "Exists" in sent[1:]
+
+
+def test_an_interrupt_while_giving_back_takes_no_lock_from_who_has_it_by_then(lab: Lab, tmp_path: Path) -> None:
+    """One of two is given back, and another run has it already when Ctrl-C comes."""
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml(), encoding="utf-8")
+    with connect(load_profile(file=path)) as cluster, connect(load_profile(file=path)) as elsewhere:
+        mine, theirs = ZookeeperLock(cluster), ZookeeperLock(elsewhere)
+        mine.acquire(["given-1", "given-2"], "mine")
+        real, seen = mine._stat, list[str]()
+
+        def interrupted(znode: str) -> object:
+            seen.append(znode)
+            if len(seen) == 2:
+                theirs.acquire(["given-1"], "theirs")
+                raise KeyboardInterrupt
+            return real(znode)
+
+        mine._stat = interrupted  # type: ignore[method-assign, assignment]
+        with pytest.raises(KeyboardInterrupt):
+            mine.release()
+        mine._stat = real  # type: ignore[method-assign]
+        mine.acquire(["given-2"], "mine again")
+        theirs.assert_held()
+        mine.release()
+        theirs.release()
