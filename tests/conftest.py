@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import HealthCheck, settings
 # Beside tests on real servers all is slow at times, and that is no finding.
 settings.register_profile("offramp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("offramp")
+
+# What a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")
