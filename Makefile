@@ -23,8 +23,8 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(JARS): $(READY) kit/lab/jars.sha256
-	@$(BIN)/python -c 'from kit.lab.jars import main; main()'
+$(JARS): $(READY) kit/lab/java/jars.sha256
+	@$(BIN)/python -c 'from kit.lab.java.jars import main; main()'
 	@touch $@
 
 $(BROWSER): $(READY)
@@ -33,7 +33,7 @@ $(BROWSER): $(READY)
 
 $(SPARK): $(READY)
 	@echo "[setup] keeping Spark's classes loaded, so that it starts in half the time"
-	@$(BIN)/python -m kit.spark_archive
+	@$(BIN)/python -m kit.spark.make_archive
 	@touch $@
 
 setup: $(READY) $(JARS) $(SPARK) ## Install what is needed: packages, Java, Kafka and ZooKeeper jars
@@ -56,7 +56,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" tests/unit tests/property
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
-	@$(BIN)/python -c 'from kit.lab import jars; jars.main(jars.ALL_SETS)'
+	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 

@@ -18,15 +18,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kit import analyze, charts, display, tables, views
+    from kit import analyze, tables, views
     from kit.cluster import Cluster, connect
     from kit.errors import OfframpError
     from kit.history import History
     from kit.profile import Profile, load_profile
+    from kit.show import charts, display
     from kit.snapshot import Snapshot, collect, observe, of_group, take_snapshot, verify_read
-    from kit.spark import spark_session
+    from kit.spark.session import spark_session
 
-_MODULES = ("analyze", "charts", "display", "tables", "views")
+_MODULES = {
+    "analyze": "kit.analyze",
+    "charts": "kit.show.charts",
+    "display": "kit.show.display",
+    "tables": "kit.tables",
+    "views": "kit.views",
+}
 _HOMES = {
     "Cluster": "kit.cluster",
     "History": "kit.history",
@@ -38,7 +45,7 @@ _HOMES = {
     "load_profile": "kit.profile",
     "observe": "kit.snapshot",
     "of_group": "kit.snapshot",
-    "spark_session": "kit.spark",
+    "spark_session": "kit.spark.session",
     "take_snapshot": "kit.snapshot",
     "verify_read": "kit.snapshot",
 }
@@ -67,7 +74,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"kit.{name}")
+        return import_module(_MODULES[name])
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'kit' has no attribute {name!r}")

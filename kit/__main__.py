@@ -13,7 +13,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Load the verbs and run one."""
     signal.signal(signal.SIGINT, _leave)
-    from kit.cli import main as run
+    from kit.cli.main import main as run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run()

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import polars as pl
 import pyarrow as pa
 
-from kit import tables
 from kit.errors import HistoryError, PartialRead
-from kit.model import UnreadLine
+from kit.tables import schema as tables
+from kit.tables.groups import UnreadLine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,9 +15,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kit import tables
 from kit.errors import HistoryError
 from kit.snapshot import Snapshot
+from kit.tables import schema as tables
 
 _ABOUT = "offramp_history"
 _ABOUT_SCHEMA = "schema_version int"

@@ -10,7 +10,7 @@
     [clusters.production.spark]
     master = "local[*]"                                # or: remote = "sc://spark:15002"
 
-    [clusters.production.deploy]                       # who replaces processes, see kit.migrate.deploy
+    [clusters.production.deploy]                       # who replaces processes, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
     [clusters.production.approvals]
@@ -163,7 +163,7 @@ class ApprovalSettings(_Section):
     def _whose(cls, signers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         if not signers:
             return signers
-        from kit.ssh_signature import public_key  # Only who signs needs it, and it takes time to load.
+        from kit.identity.ssh_signature import public_key  # Only who signs needs it, and it takes time to load.
 
         keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}
         of_all = [key for name in keys for key in keys[name]]

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from kit import analyze
-from kit.analyze.holdings import TOLERANCE_MS
-from kit.analyze.turns import EVICTION_MS
+from kit.analyze.proof.consumption_intervals import EVICTION_MS
+from kit.analyze.proof.ownership_at import TOLERANCE_MS
 
 
 @dataclass(frozen=True)

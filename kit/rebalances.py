@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from kit import tables
-from kit.analyze.epoch_rebalances import epoch_rebalances
-from kit.analyze.rebalance_findings import log_findings
-from kit.analyze.rebalance_sources import source_differences
-from kit.analyze.rebalance_spans import epoch_spans, generation_spans, member_spans
-from kit.analyze.rebalance_story import sentences
-from kit.analyze.rebalances import member_rebalances, rebalances
-from kit.analyze.topic_rebalances import topic_rebalances
+from kit.analyze.rebalances.attempts import member_rebalances, rebalances
+from kit.analyze.rebalances.epochs import epoch_rebalances
+from kit.analyze.rebalances.findings import log_findings
+from kit.analyze.rebalances.logs_vs_topic import source_differences
+from kit.analyze.rebalances.spans import epoch_spans, generation_spans, member_spans
+from kit.analyze.rebalances.stored import topic_rebalances
+from kit.analyze.rebalances.story import sentences
 from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
-from kit.visible import visible
+from kit.tables import schema as tables
+from kit.text.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,11 +18,12 @@ from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from traitlets import CaselessStrEnum, default
 
-from kit import charts, errors
+from kit import errors
 from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
 from kit.profile import Profile
-from kit.visible import file_name, html_text
+from kit.show import charts
+from kit.text.visible import file_name, html_text
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 OUTCOME = "application/vnd.offramp.outcome+json"

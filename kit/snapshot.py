@@ -21,14 +21,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit import tables
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
-from kit.model import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.read.brokers import ClusterMetadata, fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
-from kit.visible import visible
+from kit.tables import schema as tables
+from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
+from kit.tables.spark import in_spark
+from kit.text.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +74,7 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
         InputError: ``groups`` is not a regular expression.
     """
     snapshot_id, arrow = _read(cluster, groups)
-    frames = {table.name: tables.in_spark(spark, arrow[table.name]) for table in tables.ALL}
+    frames = {table.name: in_spark(spark, arrow[table.name]) for table in tables.ALL}
     return Snapshot(snapshot_id, **frames)
 
 

@@ -32,8 +32,8 @@ LONGEST = (
     "servers/test_fleet.py",
     "servers/test_migrate_offsets.py",
     "interop/test_client_logs.py",
-    "property/test_analyze_engines.py",
-    "property/test_exclusivity_properties.py",
+    "property/analyze/test_engines.py",
+    "property/analyze/proof/test_exclusivity.py",
     "notebooks/test_runbook_fleet.py",
     "browser/test_fleet_wizard.py",
 )

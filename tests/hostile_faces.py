@@ -21,26 +21,22 @@ import ipywidgets as ipw
 import polars as pl
 import pyarrow as pa
 
-from kit import charts, display, evidence, frames, rebalance_charts, tables
 from kit.errors import RunError
-from kit.migrate import pages
-from kit.migrate.record import list_runs, load_run
-from kit.tables import Table
-from tests import hostile
-from tests.unit.toy_desk import ToyDesk, ToyGroup
-from tests.unit.toy_fleet import ToyFleet, open_toy_fleet
-from tests.unit.toy_offsets import ToyOffsets, open_toy
-from widgets import (
-    fleet_fragments,
-    fleet_wizard,
-    fragments,
-    offset_fragments,
-    offsets_wizard,
-    rollback_wizard,
-    toggle_wizard,
-    wizard,
-)
-from widgets.group_migration import GroupMigration
+from kit.migrate import evidence, frames
+from kit.migrate.engine.record import list_runs, load_run
+from kit.migrate.rendering import pages
+from kit.show import charts, display, rebalance_charts
+from kit.tables import schema as tables
+from kit.tables.schema import Table
+from tests.generators import hostile
+from tests.models.desk import ToyDesk, ToyGroup
+from tests.models.fleet import ToyFleet, open_toy_fleet
+from tests.models.offsets import ToyOffsets, open_toy
+from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
+from widgets.fleet import html as fleet_fragments
+from widgets.group.model import GroupMigration
+from widgets.offsets import html as offset_fragments
+from widgets.run import html as fragments
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kit.migrate.performer import ActedRecord, ItemOutcome
-from kit.migrate.values import Json
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome
+from kit.migrate.engine.values import Json
 
 
 class Permissive:

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from kit.profile import Profile
-    from widgets.connection import Connection
-    from widgets.fleet_toggle import FleetToggle
-    from widgets.fleet_view import FleetWizard
-    from widgets.group_migration import GroupMigration
-    from widgets.group_views import GroupWizard, RollbackWizard, ToggleWizard
-    from widgets.offset_moves import OffsetMove
-    from widgets.offsets_view import OffsetsWizard
-    from widgets.procedure import Procedure
+    from widgets.fleet.model import FleetToggle
+    from widgets.fleet.view import FleetWizard
+    from widgets.group.model import GroupMigration
+    from widgets.group.view import GroupWizard, RollbackWizard, ToggleWizard
+    from widgets.offsets.model import OffsetMove
+    from widgets.offsets.view import OffsetsWizard
+    from widgets.run.connection import Connection
+    from widgets.run.procedure import Procedure
 
 __all__ = [
     "fleet_wizard", "migrate", "move_offsets", "offsets_wizard", "open_fleet", "open_group", "open_offsets",
@@ -52,7 +52,7 @@ def open_group(
         InputError, NotFound: no group is named, or there is none of that name.
         ProfileError, ConnectError, WrongCluster, ReadError: the cluster can't be used.
     """
-    from widgets.group_migration import GroupMigration
+    from widgets.group.model import GroupMigration
 
     def made(connection: Connection) -> GroupMigration:
         return GroupMigration(connection.desk, connection.look, group_id, connection.close)
@@ -62,21 +62,21 @@ def open_group(
 
 def wizard(migration: GroupMigration) -> GroupWizard:
     """A view of a model; it watches the group until ``migration.close()``."""
-    from widgets.group_views import GroupWizard
+    from widgets.group.view import GroupWizard
 
     return GroupWizard(migration)
 
 
 def toggle_wizard(migration: GroupMigration) -> ToggleWizard:
     """A view of a model for the toggle alone."""
-    from widgets.group_views import ToggleWizard
+    from widgets.group.view import ToggleWizard
 
     return ToggleWizard(migration)
 
 
 def rollback_wizard(migration: GroupMigration) -> RollbackWizard:
     """A view of a model for the ways back alone."""
-    from widgets.group_views import RollbackWizard
+    from widgets.group.view import RollbackWizard
 
     return RollbackWizard(migration)
 
@@ -88,7 +88,7 @@ def migrate(profile: Profile | str | None, group_id: str, runs: Path | str = "",
 
 def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> OffsetMove:
     """The model of moving committed offsets, connected; arguments and errors as of :func:`open_group`."""
-    from widgets.offset_moves import OffsetMove
+    from widgets.offsets.model import OffsetMove
 
     def made(connection: Connection) -> OffsetMove:
         return OffsetMove(connection.desk, connection.look_at_offsets, connection.close)
@@ -98,7 +98,7 @@ def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_i
 
 def offsets_wizard(moves: OffsetMove) -> OffsetsWizard:
     """A view of a model; it watches what is selected until ``moves.close()``."""
-    from widgets.offsets_view import OffsetsWizard
+    from widgets.offsets.view import OffsetsWizard
 
     return OffsetsWizard(moves)
 
@@ -110,7 +110,7 @@ def move_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_i
 
 def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> FleetToggle:
     """The model of toggling many groups, connected; arguments and errors as of :func:`open_group`."""
-    from widgets.fleet_toggle import FleetToggle
+    from widgets.fleet.model import FleetToggle
 
     def made(connection: Connection) -> FleetToggle:
         return FleetToggle(connection.desk, connection.scan, connection.close)
@@ -120,7 +120,7 @@ def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id:
 
 def fleet_wizard(fleet: FleetToggle) -> FleetWizard:
     """A view of a model; it watches all groups until ``fleet.close()``."""
-    from widgets.fleet_view import FleetWizard
+    from widgets.fleet.view import FleetWizard
 
     return FleetWizard(fleet)
 
@@ -134,7 +134,7 @@ def _open(
     profile: Profile | str | None, runs: Path | str, cluster_id: str, made: Callable[[Connection], Model]
 ) -> Model:
     """A model on connections of its own, which end with it, or now if it can't be made."""
-    from widgets.connection import Connection
+    from widgets.run.connection import Connection
 
     connection = Connection(profile, runs, cluster_id)
     try:

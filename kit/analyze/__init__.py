@@ -1,29 +1,29 @@
 """Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order."""
 
-from kit.analyze.blocking import blockers
-from kit.analyze.change import lag_change, partition_progress
-from kit.analyze.distribution import canary_share, group_balance, member_shares, thread_shares
-from kit.analyze.duplicates import duplicates
-from kit.analyze.epoch_rebalances import epoch_rebalances
-from kit.analyze.exclusivity import overlaps
-from kit.analyze.findings import ownership_findings
-from kit.analyze.flavours import member_flavours
-from kit.analyze.holdings import unowned_hand_outs
-from kit.analyze.lag import partition_lag
-from kit.analyze.lag_totals import group_lag, member_lag, topic_lag
-from kit.analyze.lost import lost
-from kit.analyze.ownership import partition_owners
-from kit.analyze.parity import VERDICTS, group_parity, store_parity
-from kit.analyze.pauses import handovers, pauses
-from kit.analyze.placement import broker_load, topic_skew
-from kit.analyze.readiness import group_readiness, readiness
-from kit.analyze.records import records_of
-from kit.analyze.stages import STAGES
-from kit.analyze.stickiness import stickiness
-from kit.analyze.summary import finding_summary, group_summary
-from kit.analyze.topic_rebalances import topic_rebalances
-from kit.analyze.turns import handing_out, with_turns
-from kit.analyze.verdict import verdict, verdict_sentences, verdict_summary
+from kit.analyze.groups.blocking import blockers
+from kit.analyze.groups.change import lag_change, partition_progress
+from kit.analyze.groups.distribution import canary_share, group_balance, member_shares, thread_shares
+from kit.analyze.groups.findings import ownership_findings
+from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.lag import partition_lag
+from kit.analyze.groups.lag_totals import group_lag, member_lag, topic_lag
+from kit.analyze.groups.ownership import partition_owners
+from kit.analyze.groups.parity import VERDICTS, group_parity, store_parity
+from kit.analyze.groups.placement import broker_load, topic_skew
+from kit.analyze.groups.readiness import group_readiness, readiness
+from kit.analyze.groups.stages import STAGES
+from kit.analyze.groups.stickiness import stickiness
+from kit.analyze.groups.summary import finding_summary, group_summary
+from kit.analyze.proof.consumption_intervals import handing_out, with_turns
+from kit.analyze.proof.duplicates import duplicates
+from kit.analyze.proof.exclusivity import overlaps
+from kit.analyze.proof.lost import lost
+from kit.analyze.proof.ownership_at import unowned_hand_outs
+from kit.analyze.proof.records import records_of
+from kit.analyze.proof.stalls import handovers, pauses
+from kit.analyze.proof.verdict import verdict, verdict_sentences, verdict_summary
+from kit.analyze.rebalances.epochs import epoch_rebalances
+from kit.analyze.rebalances.stored import topic_rebalances
 
 __all__ = [
     "STAGES",

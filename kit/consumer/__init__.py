@@ -9,36 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kit.consumer.connector import ZookeeperConsumer
-    from kit.consumer.driver import ConsumerRebalanceListener as ZookeeperRebalanceListener
-    from kit.consumer.kafka_consumer import KafkaConsumer
-    from kit.consumer.kafka_values import (
-        ConsumerGroupMetadata,
-        OffsetAndMetadata,
-        OffsetAndTimestamp,
-        PartitionInfo,
-    )
-    from kit.consumer.listener import ConsumerRebalanceListener, RebalanceListener
+    from kit.consumer.kafka.consumer import KafkaConsumer
+    from kit.consumer.kafka.listener import ConsumerRebalanceListener, RebalanceListener
+    from kit.consumer.kafka.rebalance_consumer import RebalanceConsumer
+    from kit.consumer.kafka.values import ConsumerGroupMetadata, OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo
     from kit.consumer.metrics import PrometheusCollector
-    from kit.consumer.migration import Mode
-    from kit.consumer.streams import ConsumerTimeout, Stream
-    from kit.consumer.view import RebalanceConsumer
+    from kit.consumer.zookeeper.connector import ZookeeperConsumer
+    from kit.consumer.zookeeper.driver import ConsumerRebalanceListener as ZookeeperRebalanceListener
+    from kit.consumer.zookeeper.migration import Mode
+    from kit.consumer.zookeeper.streams import ConsumerTimeout, Stream
 
 _HOMES = {
-    "ConsumerGroupMetadata": ("kafka_values", "ConsumerGroupMetadata"),
-    "ConsumerRebalanceListener": ("listener", "ConsumerRebalanceListener"),
-    "ConsumerTimeout": ("streams", "ConsumerTimeout"),
-    "KafkaConsumer": ("kafka_consumer", "KafkaConsumer"),
-    "Mode": ("migration", "Mode"),
-    "OffsetAndMetadata": ("kafka_values", "OffsetAndMetadata"),
-    "OffsetAndTimestamp": ("kafka_values", "OffsetAndTimestamp"),
-    "PartitionInfo": ("kafka_values", "PartitionInfo"),
+    "ConsumerGroupMetadata": ("kafka.values", "ConsumerGroupMetadata"),
+    "ConsumerRebalanceListener": ("kafka.listener", "ConsumerRebalanceListener"),
+    "ConsumerTimeout": ("zookeeper.streams", "ConsumerTimeout"),
+    "KafkaConsumer": ("kafka.consumer", "KafkaConsumer"),
+    "Mode": ("zookeeper.migration", "Mode"),
+    "OffsetAndMetadata": ("kafka.values", "OffsetAndMetadata"),
+    "OffsetAndTimestamp": ("kafka.values", "OffsetAndTimestamp"),
+    "PartitionInfo": ("kafka.values", "PartitionInfo"),
     "PrometheusCollector": ("metrics", "PrometheusCollector"),
-    "RebalanceConsumer": ("view", "RebalanceConsumer"),
-    "RebalanceListener": ("listener", "RebalanceListener"),
-    "Stream": ("streams", "Stream"),
-    "ZookeeperConsumer": ("connector", "ZookeeperConsumer"),
-    "ZookeeperRebalanceListener": ("driver", "ConsumerRebalanceListener"),
+    "RebalanceConsumer": ("kafka.rebalance_consumer", "RebalanceConsumer"),
+    "RebalanceListener": ("kafka.listener", "RebalanceListener"),
+    "Stream": ("zookeeper.streams", "Stream"),
+    "ZookeeperConsumer": ("zookeeper.connector", "ZookeeperConsumer"),
+    "ZookeeperRebalanceListener": ("zookeeper.driver", "ConsumerRebalanceListener"),
 }
 
 __all__ = [

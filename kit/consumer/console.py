@@ -19,11 +19,11 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message
 
-from kit.consumer.connector import ZookeeperConsumer
 from kit.consumer.hand_over import Events, HandOver
-from kit.consumer.kafka_consumer import KafkaConsumer
-from kit.consumer.streams import ConsumerTimeout, Stream
-from kit.consumer.view import RebalanceConsumer
+from kit.consumer.kafka.consumer import KafkaConsumer
+from kit.consumer.kafka.rebalance_consumer import RebalanceConsumer
+from kit.consumer.zookeeper.connector import ZookeeperConsumer
+from kit.consumer.zookeeper.streams import ConsumerTimeout, Stream
 from kit.errors import ChildEnded, InputError, OfframpError
 
 log = logging.getLogger("offramp.consumer")

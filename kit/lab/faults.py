@@ -7,10 +7,10 @@ from typing import Protocol
 from kazoo.client import KazooClient
 
 from kit.errors import InputError
-from kit.lab.consumers import Consumer
-from kit.lab.kafka import Broker
 from kit.lab.lab import Lab
+from kit.lab.members.handles import Consumer
 from kit.lab.process import Process, wait_until
+from kit.lab.servers.kafka import Broker
 
 EXPIRY_SECONDS = 90.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kit.lab.new_consumers import NewMember
-from kit.lab.old_consumers import OldMember
+from kit.lab.members.new_consumers import NewMember
+from kit.lab.members.old_consumers import OldMember
 
 TOPICS = {"orders": 12, "payments": 8, "shipments": 6, "clicks": 12, "invoices": 6, "returns": 4}
 FIRST_RECORDS = {"orders": 2400, "payments": 800, "shipments": 600, "clicks": 6000, "invoices": 600, "returns": 400}

@@ -13,16 +13,19 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 
 from kit.errors import InputError
-from kit.lab import jars, new_consumers, old_consumers, python_members, topics
-from kit.lab.consumers import Consumer, consumption_folder
+from kit.lab import topics
 from kit.lab.control import Control
-from kit.lab.kraft import KRaftServers
-from kit.lab.new_consumers import NewMember, PacedProducer, production_folder
-from kit.lab.old_consumers import OldMember
+from kit.lab.java import jars
+from kit.lab.members import new_consumers, old_consumers
+from kit.lab.members import python as python_members
+from kit.lab.members.handles import Consumer, consumption_folder
+from kit.lab.members.new_consumers import NewMember, PacedProducer, production_folder
+from kit.lab.members.old_consumers import OldMember
+from kit.lab.members.python import PythonMember
 from kit.lab.process import Ward
-from kit.lab.python_members import PythonMember
-from kit.lab.security import Security, profile_sections
-from kit.lab.servers import Servers
+from kit.lab.servers.cluster import Servers
+from kit.lab.servers.kraft import KRaftServers
+from kit.lab.servers.security import Security, profile_sections
 
 PROTECTED_GROUP = "vault-payments"
 QUICK_SPARK = """[clusters.lab.spark.conf]

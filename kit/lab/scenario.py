@@ -11,9 +11,9 @@ from kazoo.exceptions import NoNodeError
 
 from kit.errors import LabError
 from kit.lab import fleet
-from kit.lab.consumers import Consumer
 from kit.lab.lab import Lab
-from kit.lab.new_consumers import PacedProducer
+from kit.lab.members.handles import Consumer
+from kit.lab.members.new_consumers import PacedProducer
 from kit.lab.process import Process, wait_until
 
 BROKERS = 3

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from kit.java import cache_folder
+from kit.spark.java import cache_folder
 
 
 @dataclass(frozen=True, slots=True)

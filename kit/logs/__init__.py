@@ -2,7 +2,7 @@
 
 A room of its own: what ``kit.read`` asks servers for fits on one machine and knows no Spark; logs are many and large,
 so Spark's tasks read them: first ``sifting`` keeps the lines that may matter, then ``telling`` makes events of them. By
-columns: no line passes through Python. They judge nothing: ``kit.analyze.rebalances`` tells the story.
+columns: no line passes through Python. They judge nothing: ``kit.analyze.rebalances.attempts`` tells the story.
 
 ``layouts``: how a line says when and who; ``wordings``: what clients print, by version; ``fields``: ids, partitions and
 reasons in a message; ``texts``: how patterns are put to a column; ``entries``: what belongs to one entry; ``records``:

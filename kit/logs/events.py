@@ -11,10 +11,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit import tables
 from kit.errors import InputError
-from kit.logs import accounts, layouts, lines, telling
+from kit.logs import extract as telling
+from kit.logs import file_summary as accounts
+from kit.logs import layouts, lines
 from kit.logs.lines import CANDIDATE, ORDER, Lines, kept_on_disk
+from kit.tables import schema as tables
+from kit.tables.spark import in_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +91,7 @@ def _told_here(
     known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
     unknown = table.filter(pc.field("wording").is_valid())
     spark_events, spark_unknown = (
-        tables.in_spark(spark, rows.select(schema.names).cast(schema))
+        in_spark(spark, rows.select(schema.names).cast(schema))
         for rows, schema in ((known, _EVENTS), (unknown, _UNKNOWN))
     )
     return found, spark_events, spark_unknown

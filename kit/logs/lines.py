@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
 from kit.errors import NotFound, ReadError
-from kit.logs.sifting import SCHEMA, Sift, blocks_of
+from kit.logs.scan import SCHEMA, Sift, blocks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

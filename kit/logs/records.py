@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from kit.logs import fields, layouts, wordings
-from kit.logs.entries import looks_like_coordination
+from kit.logs.multiline import looks_like_coordination
 from kit.logs.texts import extracted, has, without
 
 ZONE_STEP_S = 900

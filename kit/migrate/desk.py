@@ -13,32 +13,27 @@ from pathlib import Path
 
 from kit.cluster import Cluster
 from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
-from kit.login import system_user
-from kit.migrate import fleet, group
-from kit.migrate.approval import (
-    SHORTEST_PREFIX,
-    Approval,
-    approve,
-    refuse_unless_valid,
-    save_approval,
-)
-from kit.migrate.clock import Clock
-from kit.migrate.deploy import deployer_of
-from kit.migrate.dry_run import DryRun, dry_run
-from kit.migrate.event import Event
-from kit.migrate.files import private_folder, write_whole
-from kit.migrate.fleet import FleetWish
-from kit.migrate.group import Wish, plan_group
+from kit.identity.login import system_user
+from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, approve, refuse_unless_valid, save_approval
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.files import private_folder, write_whole
+from kit.migrate.engine.performer import Performer
+from kit.migrate.engine.plan import Plan, load_plan, save_plan
+from kit.migrate.engine.record import RunRecord, load_run
+from kit.migrate.execution.dry_run import DryRun, dry_run
+from kit.migrate.execution.run import Run, start_run
+from kit.migrate.fleet import plan as fleet
+from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.group import plan as group
+from kit.migrate.group.deploy import deployer_of
+from kit.migrate.group.plan import Wish, plan_group
+from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.kept import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, there_is
 from kit.migrate.lock import ZookeeperLock
-from kit.migrate.offset_performer import OffsetsPerformer
-from kit.migrate.offset_steps import STEP_KINDS
-from kit.migrate.performer import Performer
-from kit.migrate.plan import Plan, load_plan, save_plan
+from kit.migrate.offsets.performer import OffsetsPerformer
+from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
-from kit.migrate.record import RunRecord, load_run
-from kit.migrate.replace import ReplaceActor
-from kit.migrate.run import Run, start_run
 from kit.profile import Profile
 
 VALID_FOR = timedelta(hours=4)
@@ -64,12 +59,12 @@ class Desk:
         self._rules = cluster.profile.approvals
 
     def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at the group for some seconds and plan; the plan is kept. Raises as ``kit.migrate.group.plan_group``."""
+        """Look at the group for some seconds and plan; the plan is kept. Raises as ``plan_group``."""
         plan = plan_group(self.cluster, self._deployer, wish, made_by or operator(), overrides)
         return self.keep(plan)
 
     def plan_fleet(self, wish: FleetWish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan_fleet``."""
+        """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.keep(fleet.plan_fleet(self.cluster, wish, made_by or operator(), overrides))
 
     def keep(self, plan: Plan) -> Plan:
@@ -133,7 +128,7 @@ class Desk:
         ``valid_for`` is by default four hours, or what the profile allows. ``sign_with`` is a private SSH key.
 
         Raises:
-            ApprovalError, InputError: see ``kit.migrate.approval.approve``.
+            ApprovalError, InputError: see ``kit.migrate.engine.approval.approve``.
         """
         refuse_altered(plan)
         approval = approve(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import ApprovalError, NotFound, PlanError
-from kit.migrate.approval import Approval, load_approval
-from kit.migrate.plan import load_plan
-from kit.migrate.progress import in_order
-from kit.migrate.record import RunRow, list_runs
-from kit.migrate.states import RunState
+from kit.migrate.engine.approval import Approval, load_approval
+from kit.migrate.engine.plan import load_plan
+from kit.migrate.engine.progress import in_order
+from kit.migrate.engine.record import RunRow, list_runs
+from kit.migrate.engine.states import RunState
 
 PLANS, PREFIX = "plans", 12
 _AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}

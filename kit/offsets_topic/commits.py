@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit import tables
+from kit.offsets_topic.binary_column import Ints, Mask, Octets, integers, times
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
-from kit.offsets_topic.octets import Ints, Mask, Octets, integers, times
+from kit.tables import schema as tables
 
 _NEWEST = 4
 _EPOCH_SINCE = 3

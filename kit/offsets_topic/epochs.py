@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kit import tables
 from kit.offsets_topic.cursor import Cursor, Unread, time_of
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import (
@@ -21,7 +20,8 @@ from kit.offsets_topic.keys import (
     Keys,
     name_of,
 )
-from kit.rebalance_model import GroupEpoch
+from kit.tables import schema as tables
+from kit.tables.rebalances import GroupEpoch
 
 Names: TypeAlias = Mapping[bytes, str]
 """Topic id (16 octets) → name."""

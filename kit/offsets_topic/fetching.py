@@ -14,7 +14,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kit.cluster import librdkafka_settings
-from kit.offsets_topic.octets import Ints
+from kit.offsets_topic.binary_column import Ints
 from kit.profile import Profile
 
 BATCH = 10_000

@@ -8,12 +8,12 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from kit import tables
 from kit.offsets_topic.cursor import Cursor, Unread, time_of
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
-from kit.read.embedded_protocol import parse_member
-from kit.rebalance_model import GroupGeneration
+from kit.read.consumer_protocol import parse_member
+from kit.tables import schema as tables
+from kit.tables.rebalances import GroupGeneration
 
 _NEWEST = 4
 _TIMEOUT_SINCE, _STATE_TIME_SINCE, _INSTANCE_SINCE, _FLEXIBLE_SINCE = 1, 2, 3, 4

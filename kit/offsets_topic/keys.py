@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit.offsets_topic.octets import Ints, Mask, Octets
+from kit.offsets_topic.binary_column import Ints, Mask, Octets
 
 COMMITS = (0, 1)
 GENERATION = 2

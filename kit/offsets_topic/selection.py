@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from kit.offsets_topic.binary_column import Ints, Mask
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
-from kit.offsets_topic.octets import Ints, Mask
 
 
 @dataclass(frozen=True)

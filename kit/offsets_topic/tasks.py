@@ -9,17 +9,17 @@ from typing import TypeAlias
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from kit import tables
 from kit.errors import ProfileError, ReadError
-from kit.offsets_topic.account import Tally, unread
 from kit.offsets_topic.commits import commit_rows
 from kit.offsets_topic.epochs import epoch_rows
 from kit.offsets_topic.fetching import Fetch, Part, Records
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import Keys, parse_keys
+from kit.offsets_topic.partition_summary import Tally, unread
 from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
-from kit.rebalance_model import OffsetsPartition
+from kit.tables import schema as tables
+from kit.tables.rebalances import OffsetsPartition
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
 Task: TypeAlias = Callable[[Batches], Iterator[pa.RecordBatch]]

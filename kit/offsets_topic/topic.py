@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from kit import tables
 from kit.errors import InputError, PartialRead, ReadError
 from kit.offsets_topic import tasks
-from kit.offsets_topic.account import unread
 from kit.offsets_topic.bounds import fetch_bounds
+from kit.offsets_topic.partition_summary import unread
 from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
-from kit.tables import Table
-from kit.visible import visible
+from kit.tables import schema as tables
+from kit.tables.schema import Table
+from kit.text.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

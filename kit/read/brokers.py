@@ -12,8 +12,8 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kit.errors import ReadError
-from kit.model import Broker, LogOffset, TopicPartition
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+from kit.tables.groups import Broker, LogOffset, TopicPartition
 
 _LATEST, _EARLIEST = -1, -2
 _NO_SUCH_TOPIC = 3

@@ -1,81 +1,49 @@
-"""Members of KIP-848 groups: ConsumerGroupDescribe (API 69), which DescribeGroups does not stand in for.
+"""The consumer protocol inside the coordinator's own: what a member of a classic group subscribed to and was assigned.
 
-The pinned kafka-python knows the number of this request but not its form; its classes are made, as it makes its own,
-from the two JSON files beside this module, written after Kafka's protocol guide (version 0, brokers >= 3.7).
+The coordinator keeps both as bytes it doesn't look into; they mean this only where the protocol type is ``consumer``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import struct
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
 
-from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from kit.model import KAFKA, Member, Ownership, Subscription
-
-
-class ConsumerGroupDescribeRequest(ApiMessage, load_json="kit.read"):  # type: ignore[misc, call-arg]
-    pass
+Assigned: TypeAlias = tuple[tuple[str, int], ...]
 
 
-class ConsumerGroupDescribeResponse(ApiMessage, load_json="kit.read"):  # type: ignore[misc, call-arg]
-    pass
+def parse_member(subscription: bytes, assignment: bytes) -> tuple[tuple[str, ...], Assigned, str | None]:
+    """Subscribed topics, assigned partitions, and what could not be decoded (KIP-429's versions)."""
+    subscribed: tuple[str, ...] = ()
+    assigned: Assigned = ()
+    try:
+        if subscription:
+            subscribed = _named(ConsumerProtocolSubscription.decode(subscription).topics)
+        if assignment:
+            topics = _listed(ConsumerProtocolAssignment.decode(assignment).assigned_partitions)
+            _named([each.topic for each in topics])
+            assigned = tuple((each.topic, partition) for each in topics for partition in _listed(each.partitions))
+    except (ValueError, struct.error) as error:
+        return subscribed, assigned, f"its subscription or assignment can't be decoded: {error}"
+    return subscribed, assigned, None
 
 
-def describe_request(group_ids: Sequence[str]) -> Any:
-    """One request for many groups of one coordinator."""
-    return ConsumerGroupDescribeRequest(
-        group_ids=list(group_ids), include_authorized_operations=False, min_version=0, max_version=0
-    )
+def _named(topics: Sequence[str | None] | None) -> tuple[str, ...]:
+    """The decoder takes a text of length −1 for none; a topic without a name is no topic.
+
+    Raises:
+        ValueError: there is one, or no list.
+    """
+    names = tuple(_listed(topics))
+    if None in names:
+        raise ValueError("a topic without a name")
+    return cast("tuple[str, ...]", names)
 
 
-def described(response: Any) -> Iterator[tuple[str, int, Any]]:
-    """Group id, error code and description of every group of an answer."""
-    return ((each.group_id, each.error_code, each) for each in response.groups)
-
-
-def members(group: Any) -> list[Member]:
-    """The members; ``pattern`` is a subscription by RE2 expression, which the broker resolves (KIP-848)."""
-    return [
-        Member(
-            group_id=group.group_id,
-            source=KAFKA,
-            member_id=each.member_id,
-            client_id=each.client_id,
-            client_host=each.client_host.removeprefix("/"),
-            group_instance_id=each.instance_id,
-            pattern=each.subscribed_topic_regex or None,
-            in_migration_ids=None,
-            registered_at=None,
-            session_id=None,
-            error=None,
-        )
-        for each in group.members
-    ]
-
-
-def subscriptions(group: Any) -> list[Subscription]:
-    """Topics subscribed to by name, and those that the broker gave to a member that subscribed by pattern."""
-    return [
-        Subscription(group.group_id, KAFKA, each.member_id, topic, 1)
-        for each in group.members
-        for topic in _topics(each)
-    ]
-
-
-def ownership(group: Any) -> list[Ownership]:
-    """What members hold now; while the group is ``Reconciling`` that is not yet what they shall hold."""
-    return [
-        Ownership(group.group_id, KAFKA, topic.topic_name, partition, each.member_id, None, None, None)
-        for each in group.members
-        for topic in each.assignment.topic_partitions
-        for partition in topic.partitions
-    ]
-
-
-def _topics(member: Any) -> list[str]:
-    named = list(member.subscribed_topic_names)
-    if member.subscribed_topic_regex:
-        given = [*member.assignment.topic_partitions, *member.target_assignment.topic_partitions]
-        named += [each.topic_name for each in given]
-    return sorted(set(named))
+def _listed(found: Sequence[Any] | None) -> Sequence[Any]:
+    """The decoder takes a list of length −1 for none. Raises ValueError."""
+    if found is None:
+        raise ValueError("a list of length -1")
+    return found

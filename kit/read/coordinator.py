@@ -18,11 +18,11 @@ import pyarrow as pa
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from kit import tables
-from kit.model import KAFKA, Group, Member, Ownership, ReadError, Subscription
-from kit.read import consumer_protocol
-from kit.read.embedded_protocol import parse_member
+from kit.read import consumer_group_describe as consumer_protocol
+from kit.read.consumer_protocol import parse_member
 from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+from kit.tables import schema as tables
+from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscription
 
 GROUPS_PER_REQUEST = 500
 _REQUESTS_IN_FLIGHT = 2

@@ -17,11 +17,11 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
 from kit.errors import AuthenticationFailed, ConnectError
-from kit.model import ZnodeLife
 from kit.read.multiread import Names, Znode, fetch_children, fetch_data, supports_multiread
 from kit.read.paths import group_path
 from kit.read.znode_lives import Lives, load_owner_history
 from kit.read.znode_stream import Answer, Connection, Event, Found, Standing, ZnodeStream, now_ms
+from kit.tables.groups import ZnodeLife
 
 HEARTBEAT_S = 1.0
 """How often it asks whether it still hears everything; so much at most is unproven when a connection breaks."""

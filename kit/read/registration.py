@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kit.numbers import INT32_MAX
 from kit.read.values import is_text, json_in, shown
+from kit.text.numbers import INT32_MAX
 
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})

@@ -11,11 +11,11 @@ from typing import TypeAlias
 from kazoo.exceptions import KazooException
 
 from kit.errors import HistoryError
-from kit.model import ZnodeLife
-from kit.numbers import partition_in
 from kit.read.paths import group_path
 from kit.read.values import shown
 from kit.read.znode_stream import Answer, Event, Found, Standing
+from kit.tables.groups import ZnodeLife
+from kit.text.numbers import partition_in
 
 _Key: TypeAlias = tuple[str, str | None, int | None, str | None, int | None, int]
 

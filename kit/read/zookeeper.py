@@ -17,14 +17,14 @@ import pyarrow as pa
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError
 
-from kit import tables
 from kit.errors import AuthenticationFailed
-from kit.model import ZOOKEEPER, Group, Member, MigrationState, ReadError, Subscription
-from kit.numbers import INT32_MAX, offset_in, partition_in
 from kit.read.multiread import STAT, Names, Znode, Znodes, catch_up, fetch_children, fetch_data
 from kit.read.paths import CONSUMERS
 from kit.read.registration import Registration, parse_registration
 from kit.read.values import is_text, json_in, shown
+from kit.tables import schema as tables
+from kit.tables.groups import ZOOKEEPER, Group, Member, MigrationState, ReadError, Subscription
+from kit.text.numbers import INT32_MAX, offset_in, partition_in
 
 
 @dataclass(frozen=True)

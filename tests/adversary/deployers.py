@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kit.errors import RunError
-from kit.migrate.deploy import Swap
-from kit.migrate.standing import FLAVOURS
+from kit.migrate.group.deploy import Swap
+from kit.migrate.group.group_state import FLAVOURS
 from tests.adversary.groups import Start
 
 if TYPE_CHECKING:

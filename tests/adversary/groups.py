@@ -7,12 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from kit.consumer.assignors import assign
-from kit.consumer.config import HASH_1_0, RANGE
+from kit.consumer.zookeeper.assignors import assign
+from kit.consumer.zookeeper.config import HASH_1_0, RANGE
 from kit.errors import NotFound
-from kit.migrate.standing import EKC, FLAVOURS, KC, MEZKCC, OZKCC, MemberStanding, Partition, Position, Standing
-from kit.migrate.toggle import mode_path
-from kit.model import KAFKA, ZOOKEEPER
+from kit.migrate.group.group_state import (
+    EKC,
+    FLAVOURS,
+    KC,
+    MEZKCC,
+    OZKCC,
+    MemberStanding,
+    Partition,
+    Position,
+    Standing,
+)
+from kit.migrate.group.toggle import mode_path
+from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.znodes import Tree
 
 TOPIC, N_PARTITIONS = "orders", 6
@@ -143,7 +153,7 @@ class Group:
             self._tree.create(path, str(self.progress).encode(), makepath=True)
 
     def standing(self, now: datetime) -> Standing:
-        """As :func:`kit.migrate.standing.look` would tell it; ``test_adversary_model.py`` holds that against it."""
+        """As ``group_state.look`` would tell it; ``test_adversary_model.py`` holds that against it."""
         if not self.members and self._tree.text(f"/consumers/{self.name}/ids") is None:
             raise NotFound(f"there is no group {self.name!r}, neither in ZooKeeper nor in Kafka")
         mix, settled = self.mix, self.is_settled(now)

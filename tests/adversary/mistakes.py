@@ -12,18 +12,18 @@ from typing import Any
 from unittest.mock import patch
 
 from kit.errors import InputError
-from kit.migrate import step as step_module
-from kit.migrate.actor import ClusterPerformer
-from kit.migrate.performer import ActedRecord, ItemOutcome, Outcome, StepState
-from kit.migrate.replace import ReplaceActor
-from kit.migrate.replacement import Order, counts_of, direction_of, item_of
-from kit.migrate.run import Run
-from kit.migrate.standing import MemberStanding, Standing
-from kit.migrate.step import Step
-from kit.migrate.toggle import Toggle
-from kit.migrate.values import frozen_mapping
-from kit.migrate.wave import WaveActor
-from kit.migrate.workplace import _Reporter
+from kit.migrate.engine import step as step_module
+from kit.migrate.engine.actor import ClusterPerformer
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import frozen_mapping
+from kit.migrate.execution.run import Run
+from kit.migrate.execution.run_context import _Reporter
+from kit.migrate.fleet.wave import WaveActor
+from kit.migrate.group.group_state import MemberStanding, Standing
+from kit.migrate.group.replace import ReplaceActor
+from kit.migrate.group.replacement import Order, counts_of, direction_of, item_of
+from kit.migrate.group.toggle import Toggle
 
 Mistake = Mapping[tuple[Any, str], Any]
 

@@ -7,11 +7,11 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from kit.migrate.approval import save_approval
-from kit.migrate.journal import APPROVAL, PLAN
-from kit.migrate.plan import save_plan
-from kit.migrate.standing import FLAVOURS
-from kit.model import KAFKA, ZOOKEEPER
+from kit.migrate.engine.approval import save_approval
+from kit.migrate.engine.journal import APPROVAL, PLAN
+from kit.migrate.engine.plan import save_plan
+from kit.migrate.group.group_state import FLAVOURS
+from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import plans
 from tests.adversary.process import Killed, Process
 from tests.adversary.world import World

@@ -12,16 +12,18 @@ from unittest.mock import patch
 
 import polars as pl
 
-from kit import tables
 from kit.errors import InputError, OfframpError
-from kit.migrate import fleet, group
-from kit.migrate.fleet import FleetWish
-from kit.migrate.group import Wish
-from kit.migrate.plan import Plan
-from kit.migrate.replacement import replace_step
-from kit.migrate.standing import FLAVOURS
-from kit.migrate.step import Step
-from kit.model import (
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.step import Step
+from kit.migrate.fleet import plan as fleet
+from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.group import plan as group
+from kit.migrate.group.group_state import FLAVOURS
+from kit.migrate.group.plan import Wish
+from kit.migrate.group.replacement import replace_step
+from kit.snapshot import Snapshot
+from kit.tables import schema as tables
+from kit.tables.groups import (
     KAFKA,
     ZOOKEEPER,
     CommittedOffset,
@@ -33,8 +35,7 @@ from kit.model import (
     Subscription,
     TopicPartition,
 )
-from kit.model import Group as GroupRow
-from kit.snapshot import Snapshot
+from kit.tables.groups import Group as GroupRow
 from tests.adversary.deployers import instruction
 from tests.adversary.groups import EKC, KC, MEZKCC, PARTITIONS, TOPIC, Group
 from tests.adversary.process import Sight
@@ -59,7 +60,7 @@ def plan_fleet(world: World, wish: FleetWish) -> Plan | None:
 
 
 def fleet_rows(sight: Sight, to: str, stable_s: float) -> pl.DataFrame:
-    """What a plan takes from :func:`kit.migrate.fleet.fleet`, which takes a fifth of a second."""
+    """What a plan takes from :func:`kit.migrate.fleet.plan.fleet`, which takes a fifth of a second."""
     names = sight.found.items()
     why_not = [None if found.stage == fleet.READY[to] else f"its stage is {found.stage}" for _, found in names]
     modes = [found.mode for _, found in names]

@@ -13,25 +13,29 @@ from unittest.mock import patch
 import polars as pl
 
 from kit.errors import ConnectError, OfframpError
-from kit.migrate import fleet, group, replace, soak, toggle, wave
-from kit.migrate.actor import ClusterPerformer
-from kit.migrate.approval import Approval
-from kit.migrate.clock import Clock
-from kit.migrate.event import Event
+from kit.migrate.engine.actor import ClusterPerformer
+from kit.migrate.engine.approval import Approval
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Report
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.recipes import Recipes
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.execution.run import Ending, Run
+from kit.migrate.fleet import plan as fleet
+from kit.migrate.fleet import wave
+from kit.migrate.fleet.wave import BrakeActor, WaveActor
+from kit.migrate.group import plan as group
+from kit.migrate.group import replace, soak, toggle
+from kit.migrate.group.group_state import Standing
+from kit.migrate.group.replace import ReplaceActor
+from kit.migrate.group.soak import SoakActor
+from kit.migrate.group.toggle import ToggleActor
 from kit.migrate.lock import ZookeeperLock
-from kit.migrate.performer import ActedRecord, ItemOutcome, Report
-from kit.migrate.plan import Plan
-from kit.migrate.record import load_run
-from kit.migrate.replace import ReplaceActor
-from kit.migrate.run import Ending, Run
-from kit.migrate.soak import SoakActor
-from kit.migrate.standing import Standing
-from kit.migrate.states import RunState
-from kit.migrate.step import Step
-from kit.migrate.toggle import ToggleActor
-from kit.migrate.values import Json
-from kit.migrate.wave import BrakeActor, WaveActor
-from kit.model import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.deployers import Deployer, Order
 from tests.adversary.groups import KC, Mix
 from tests.adversary.znodes import Client, Write
@@ -137,11 +141,11 @@ class Process:
             group.TOGGLE: ToggleActor(self.cluster),
             group.SOAK: SoakActor(self.cluster, self.clock),
         }
-        return Hand(self, actors, lambda plan: group.observe(self.cluster, plan))
+        return Hand(self, actors, group.RECIPES, lambda plan: group.observe(self.cluster, plan))
 
     def _fleet(self) -> ClusterPerformer:
         actors = {wave.WAVE: WaveActor(self.cluster), wave.BRAKE: BrakeActor(self.cluster, self.clock)}
-        return Hand(self, actors, lambda plan: fleet.observe_plan(self.cluster, plan))
+        return Hand(self, actors, fleet.RECIPES, lambda plan: fleet.observe_plan(self.cluster, plan))
 
     def _tell(self, event: Event) -> None:
         self.state = event.state
@@ -180,9 +184,13 @@ class Hand(ClusterPerformer):
     """The real one, which says what step it is at: going back, the journal tells it afterwards only."""
 
     def __init__(
-        self, process: Process, actors: Mapping[str, Any], observe: Callable[[Plan], Mapping[str, Json]]
+        self,
+        process: Process,
+        actors: Mapping[str, Any],
+        recipes: Recipes,
+        observe: Callable[[Plan], Mapping[str, Json]],
     ) -> None:
-        super().__init__(process.cluster, actors, observe)
+        super().__init__(process.cluster, actors, recipes, observe)
         self._process = process
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:

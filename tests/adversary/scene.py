@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kit.migrate.fleet import FleetWish
-from kit.migrate.group import Wish
-from kit.migrate.plan import Plan
-from kit.migrate.record import RunRecord, load_run
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.record import RunRecord, load_run
+from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.group.plan import Wish
 from tests.adversary.judge import Wrong
 from tests.adversary.moves import Move
 from tests.adversary.plans import plan_fleet, plan_group

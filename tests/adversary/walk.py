@@ -13,15 +13,15 @@ from datetime import timedelta
 from pathlib import Path
 
 from kit.errors import OfframpError, PlanError
-from kit.migrate import group
-from kit.migrate.fleet import FleetWish
-from kit.migrate.group import PATH, Wish
-from kit.migrate.plan import Plan
-from kit.migrate.record import load_run
-from kit.migrate.run import Ending
-from kit.migrate.standing import KC, MEZKCC, OZKCC
-from kit.migrate.states import RunState
-from kit.model import KAFKA, ZOOKEEPER
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Ending
+from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.group import plan as group
+from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
+from kit.migrate.group.plan import PATH, Wish
+from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import PLAIN, Manner
 from tests.adversary.judge import Wrong

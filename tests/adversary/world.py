@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kit.errors import OfframpError, PlanError
-from kit.migrate.approval import Approval, approve
-from kit.migrate.clock import Clock
+from kit.migrate.engine.approval import Approval, approve
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.plan import Plan
+from kit.migrate.execution.run import start_run
+from kit.migrate.group.group_state import Standing
+from kit.migrate.group.toggle import mode_path
 from kit.migrate.lock import LOCKS
-from kit.migrate.plan import Plan
-from kit.migrate.run import start_run
-from kit.migrate.standing import Standing
-from kit.migrate.toggle import mode_path
 from tests.adversary.deployers import Manner, Order, finish
 from tests.adversary.groups import Group
 from tests.adversary.judge import Facts, Judge

@@ -11,9 +11,9 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.admin import OffsetSpec
 
-from kit.java import java_command
-from kit.lab import jars
+from kit.lab.java import jars
 from kit.snapshot import observe
+from kit.spark.java import java_command
 from tests.bench import kminion, reader
 from tests.bench.clock import Timing, compare, expect, in_turn, say, timed
 from tests.bench.rows import Row

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kit.analyze import partition_lag
 from kit.snapshot import observe
-from kit.spark import spark_session
+from kit.spark.session import spark_session
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import BROKERS_ONLY, Site

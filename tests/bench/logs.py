@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from kit.logs import read_client_logs
 from kit.logs.wordings import BY_SOURCE, CONTEXT, JAVA
-from kit.spark import spark_session
+from kit.spark.session import spark_session
 from tests.bench.clock import expect, in_turn, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import Site

@@ -9,11 +9,11 @@ from functools import partial
 import psutil
 from kazoo.client import KazooClient
 
-from kit.consumer.assignors import assign_range
-from kit.lab.consumers import Consumer
-from kit.lab.old_consumers import OldMember
+from kit.consumer.zookeeper.assignors import assign_range
+from kit.lab.members.handles import Consumer
+from kit.lab.members.old_consumers import OldMember
+from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.lab.python_members import PythonMember
 from kit.read.multiread import Znode, fetch_children, fetch_data
 from tests.bench.clock import compare, say
 from tests.bench.rows import Row

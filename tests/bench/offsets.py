@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 
 from kit.cluster import Cluster
 from kit.lab.topics import QUIET
-from kit.migrate.offset_kafka import KafkaWriter
-from kit.migrate.offset_moves import Stored
-from kit.migrate.offset_performer import OffsetsActor
-from kit.migrate.offsets import PlanOptions, Reset, plan_reset, select
-from kit.migrate.performer import Outcome
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.performer import OffsetsActor
+from kit.migrate.offsets.plan import PlanOptions, Reset, plan_reset, select
 from tests.bench.clock import compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import BROKERS_ONLY, PARTITIONS, TOPIC, Site, group_name

@@ -14,7 +14,7 @@ from kit.offsets_topic.commits import commit_rows
 from kit.offsets_topic.fetching import BATCH, WAIT_S, Fetch, Part, reader_settings
 from kit.offsets_topic.keys import parse_keys
 from kit.profile import Profile, SparkSettings, load_profile
-from kit.spark import spark_session
+from kit.spark.session import spark_session
 from tests.bench.clock import expect, in_turn, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import BROKERS_ONLY, Site

@@ -13,8 +13,10 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from kazoo.client import KazooClient
 
 from kit.cluster import Cluster, connect
-from kit.lab import Lab, jvm, kafka, zookeeper
+from kit.lab import Lab
+from kit.lab.java import jvm
 from kit.lab.lab import QUICK_SPARK
+from kit.lab.servers import kafka, zookeeper
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
 from kit.read.link import BrokerLink

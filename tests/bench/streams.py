@@ -9,9 +9,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from kit.consumer.brokers import fetch_settings
-from kit.consumer.config import ConsumerConfig
-from kit.consumer.connector import ZookeeperConsumer
+from kit.consumer.zookeeper.brokers import fetch_settings
+from kit.consumer.zookeeper.config import ConsumerConfig
+from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.lab.topics import QUIET
 from tests.bench.clock import compare, expect, say
 from tests.bench.rows import Row

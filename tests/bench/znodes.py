@@ -11,9 +11,9 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from kit.java import java_command
-from kit.lab import compiled, jars
+from kit.lab.java import compiled, jars
 from kit.read.zookeeper import ConsumersTree, fetch_consumers
+from kit.spark.java import java_command
 from tests.bench.clock import Timing, compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import WHOLE, Site

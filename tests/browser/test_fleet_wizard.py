@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
-from kit.migrate.record import list_runs
-from kit.model import KAFKA
+from kit.migrate.engine.record import list_runs
+from kit.tables.groups import KAFKA
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage
 from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard

@@ -17,10 +17,11 @@ from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.report import render_html
-from kit.visible import visible
-from tests import hostile, hostile_faces
+from kit.text.visible import visible
+from tests import hostile_faces
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage, picture
+from tests.generators import hostile
 from tests.notebooks.shop import NOTEBOOKS, ended
 
 pytestmark = [pytest.mark.timeout(600)]
@@ -89,7 +90,7 @@ def test_no_wizard_and_no_page_runs_a_name(tab, heard, tmp_path, monkeypatch, nu
 def test_the_report_of_a_notebook_runs_no_name(tab, heard, tmp_path):
     """Each name as a table's cell, as printed text and as an error."""
     frame = hostile_faces.of_every_type(hostile_faces.SHORT)
-    from kit import display
+    from kit.show import display
 
     outputs = [
         nbformat.v4.new_output("execute_result", {"text/html": display.table(frame).to_html()}, execution_count=1),

@@ -18,7 +18,7 @@ from playwright.sync_api import TimeoutError as NotInTime
 from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import Process, wait_until
-from kit.migrate.record import list_runs, load_run
+from kit.migrate.engine.record import list_runs, load_run
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage
 from tests.interop.group import IS_SOAK, Group

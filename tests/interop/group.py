@@ -13,18 +13,18 @@ import polars as pl
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from kit import tables
-from kit.consumer.assignors import Assignment, assign
+from kit.consumer.zookeeper.assignors import Assignment, assign
 from kit.consumption import load_consumption, load_production
 from kit.errors import LabError
 from kit.lab import Lab
-from kit.lab.consumers import Consumer
-from kit.lab.old_consumers import OldMember
+from kit.lab.members.handles import Consumer
+from kit.lab.members.old_consumers import OldMember
+from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.lab.python_members import PythonMember
 from kit.proof import Proof, prove
 from kit.read.owner_history import OwnerWatch
 from kit.read.registration import parse_registration
+from kit.tables import schema as tables
 
 SETTLE_SECONDS = 40.0
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))

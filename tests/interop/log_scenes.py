@@ -15,9 +15,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kit.errors import LabError
-from kit.lab import Lab, jars
-from kit.lab.consumers import Consumer, consumption_file
-from kit.lab.java_members import JavaMember, launch
+from kit.lab import Lab
+from kit.lab.java import jars
+from kit.lab.members.handles import Consumer, consumption_file
+from kit.lab.members.java import JavaMember, launch
 from kit.lab.process import wait_until
 from tests.interop import kafka_python_member
 

@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import kit
-from kit.analyze.epoch_rebalances import epoch_rebalances
-from kit.analyze.rebalance_findings import log_findings
-from kit.analyze.rebalance_sources import source_differences
-from kit.analyze.rebalance_story import sentences, story
-from kit.analyze.rebalances import member_rebalances, rebalances
-from kit.analyze.topic_rebalances import topic_rebalances
-from kit.cli import app
+from kit.analyze.rebalances.attempts import member_rebalances, rebalances
+from kit.analyze.rebalances.epochs import epoch_rebalances
+from kit.analyze.rebalances.findings import log_findings
+from kit.analyze.rebalances.logs_vs_topic import source_differences
+from kit.analyze.rebalances.stored import topic_rebalances
+from kit.analyze.rebalances.story import sentences, story
+from kit.cli.main import app
 from kit.lab import Lab
 from kit.logs import read_client_logs
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
-from kit.consumer.connector import ZookeeperConsumer
+from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.errors import ConnectError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until

@@ -15,14 +15,14 @@ from kit.cluster import connect
 from kit.errors import ApprovalError, ConnectError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
-from kit.migrate.clock import Clock
 from kit.migrate.desk import Desk
-from kit.migrate.event import Event
-from kit.migrate.group import Wish
-from kit.migrate.record import load_run
-from kit.migrate.run import Ending, Run
-from kit.migrate.standing import look
-from kit.migrate.states import RunState
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Ending, Run
+from kit.migrate.group.group_state import look
+from kit.migrate.group.plan import Wish
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
 

@@ -18,20 +18,20 @@ from kit import views
 from kit.cluster import connect
 from kit.errors import InputError, LockLost, NotFound, PlanError, UnsafePlan
 from kit.lab import Lab
-from kit.lab.consumers import Consumer
+from kit.lab.members.handles import Consumer
+from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.lab.python_members import PythonMember
 from kit.migrate.desk import Desk
-from kit.migrate.fleet import FleetWish, fleet
-from kit.migrate.group import Wish
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.progress import evidence
+from kit.migrate.engine.states import RunState
+from kit.migrate.fleet.plan import FleetWish, fleet
+from kit.migrate.fleet.wave import NOT_FOLLOWING
+from kit.migrate.group.group_state import look
+from kit.migrate.group.plan import Wish
+from kit.migrate.group.toggle import not_following
 from kit.migrate.lock import LOCKS, ZookeeperLock
-from kit.migrate.plan import Plan
-from kit.migrate.progress import evidence
-from kit.migrate.rendering import plan_text
-from kit.migrate.standing import look
-from kit.migrate.states import RunState
-from kit.migrate.toggle import not_following
-from kit.migrate.wave import NOT_FOLLOWING
+from kit.migrate.rendering.text import plan_text
 from kit.profile import load_profile
 from kit.snapshot import observe
 from tests.interop.group import IS_SOAK, gauges_of

@@ -11,21 +11,21 @@ from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 from typer.testing import CliRunner
 
-from kit.cli import app
+from kit.cli.main import app
 from kit.cluster import connect
 from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError, StalePlan, TargetBusy, UnsafePlan
 from kit.lab import Lab, faults
-from kit.lab.old_consumers import OldMember
+from kit.lab.members.old_consumers import OldMember
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
-from kit.migrate.event import Event
-from kit.migrate.group import PATH, Wish
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Ending, Run
+from kit.migrate.group.group_state import look
+from kit.migrate.group.plan import PATH, Wish
 from kit.migrate.lock import ZookeeperLock
-from kit.migrate.plan import Plan
-from kit.migrate.record import load_run
-from kit.migrate.run import Ending, Run
-from kit.migrate.standing import look
-from kit.migrate.states import RunState
 from kit.profile import Profile, load_profile
 from tests.interop.group import IS_SOAK, Group
 
@@ -293,7 +293,7 @@ def ids(shared: Group) -> list[str]:
 
 
 def test_every_stage_is_on_the_path() -> None:
-    from kit.analyze.stages import STAGES
+    from kit.analyze.groups.stages import STAGES
 
     assert [stage for stage in STAGES if stage in PATH] == list(PATH)
 

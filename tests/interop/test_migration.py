@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kit.consumer.effects import FENCE_SUFFIX
+from kit.consumer.zookeeper.effects import FENCE_SUFFIX
 from kit.lab import faults
-from kit.lab.cable import Cable
-from kit.lab.consumers import Consumer
+from kit.lab.members.handles import Consumer
+from kit.lab.servers.cable import Cable
 from tests.interop.group import IS_SOAK, Group, gauges_of
 
 MakeGroup = Callable[..., Group]

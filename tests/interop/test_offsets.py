@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
-from kit.consumer.connector import ZookeeperConsumer
-from kit.consumer.streams import ConsumerTimeout
+from kit.consumer.zookeeper.connector import ZookeeperConsumer
+from kit.consumer.zookeeper.streams import ConsumerTimeout
 from kit.errors import InputError
 from kit.lab import Lab
 from kit.lab.process import wait_until

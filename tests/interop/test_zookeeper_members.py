@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kit.consumer.config import HASH_0_8_2, HASH_1_0
+from kit.consumer.zookeeper.config import HASH_0_8_2, HASH_1_0
 from kit.lab import Lab, faults
-from kit.lab.python_members import PythonMember
+from kit.lab.members.python import PythonMember
 from tests.interop.group import IS_SOAK, Group
 
 MakeGroup = Callable[..., Group]

@@ -15,13 +15,13 @@ from kazoo.client import KazooClient
 
 from kit.cluster import connect
 from kit.lab import Lab
-from kit.lab.consumers import Consumer
+from kit.lab.members.handles import Consumer
+from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.lab.python_members import PythonMember
-from kit.migrate.fleet import fleet
-from kit.model import KAFKA
+from kit.migrate.fleet.plan import fleet
 from kit.profile import Profile, load_profile
 from kit.snapshot import observe
+from kit.tables.groups import KAFKA
 from tests.interop.group import gauges_of
 
 GROUPS = ("billing", "mail", "search", "shop")

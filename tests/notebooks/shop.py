@@ -18,7 +18,7 @@ import pytest
 
 from kit.cluster import connect
 from kit.lab import Lab, NewMember, OldMember
-from kit.lab.consumers import Consumer
+from kit.lab.members.handles import Consumer
 from kit.lab.process import Process, wait_until
 from kit.profile import Profile, load_profile
 from kit.report import Report, run_report

@@ -19,7 +19,7 @@ from kit.errors import IllegalMove, InputError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
-from kit.migrate.record import list_runs
+from kit.migrate.engine.record import list_runs
 from kit.profile import load_profile
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS

@@ -15,9 +15,9 @@ from kit.cluster import connect
 from kit.lab import Lab
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
-from kit.migrate.group import Wish
-from kit.migrate.record import list_runs
-from kit.migrate.standing import look
+from kit.migrate.engine.record import list_runs
+from kit.migrate.group.group_state import look
+from kit.migrate.group.plan import Wish
 from kit.profile import load_profile
 from tests.interop.group import IS_SOAK, Group
 from tests.notebooks import html_tables, nbval

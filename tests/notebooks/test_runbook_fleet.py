@@ -11,9 +11,9 @@ import pytest
 from kit.cluster import connect
 from kit.lab.process import wait_until
 from kit.migrate.desk import Desk
-from kit.migrate.fleet import FleetWish
-from kit.migrate.record import list_runs
-from kit.model import KAFKA, ZOOKEEPER
+from kit.migrate.engine.record import list_runs
+from kit.migrate.fleet.plan import FleetWish
+from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
 from tests.notebooks.shop import NOTEBOOKS

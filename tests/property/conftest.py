@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from kit.java import java_home
-from kit.spark_archive import java_options
+from kit.spark.archive import java_options
+from kit.spark.java import java_home
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 
-from kit import tables
 from kit.consumption import (
     load_consumption,
     load_production,
@@ -18,6 +17,7 @@ from kit.consumption import (
     verify_loaded,
 )
 from kit.errors import HistoryError, PartialRead
+from kit.tables import schema as tables
 
 
 def line(number: int, consumer: str) -> str:

@@ -30,7 +30,7 @@ def main(profile_file: str, folder: str, log: str) -> None:
     spark = kit.spark_session(profile)
     history = kit.History(spark, folder)
     with pytest.raises(HistoryError, match="append a snapshot first"):
-        history.load(kit.tables.GROUPS)
+        history.load(kit.tables.schema.GROUPS)
     with kit.connect(profile) as cluster:
         first = kit.take_snapshot(spark, cluster, "mode-.*")
         history.append(first)
@@ -47,8 +47,8 @@ def main(profile_file: str, folder: str, log: str) -> None:
     readiness = kit.collect(kit.views.readiness(second))
     result = {
         "spark": spark.version,
-        "rows": {name: history.load(getattr(kit.tables, name.upper())).count() for name in COUNTED},
-        "since": history.load(kit.tables.GROUPS, since=datetime.now(UTC) + timedelta(hours=1)).count(),
+        "rows": {name: history.load(getattr(kit.tables.schema, name.upper())).count() for name in COUNTED},
+        "since": history.load(kit.tables.schema.GROUPS, since=datetime.now(UTC) + timedelta(hours=1)).count(),
         "plain": spark.read.parquet(f"{folder}/committed_offsets").count(),
         "partitioned": sorted(spark.read.parquet(f"{folder}/groups").columns)[:2],
         "commits": rows(commits, "group_id", "topic", "topic_partition", "committed_offset"),

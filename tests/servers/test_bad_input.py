@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 from typer.testing import CliRunner
 
-from kit.cli import app
+from kit.cli.main import app
 from kit.lab import Lab, faults
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until

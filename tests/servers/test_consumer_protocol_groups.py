@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from kit import connect, observe, spark_session, views
 from kit.analyze import epoch_rebalances
-from kit.cli import app
-from kit.consumer.kafka_consumer import KafkaConsumer
+from kit.cli.main import app
+from kit.consumer.kafka.consumer import KafkaConsumer
 from kit.lab import NewMember
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 from kit.profile import load_profile
-from kit.read import consumer_protocol
+from kit.read import consumer_group_describe as consumer_protocol
 from kit.read.link import Deadline
 from kit.snapshot import verify_read
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import polars as pl
 from kazoo.client import KazooClient
 
-from kit import tables
-from kit.analyze.duplicates import CAUSES
+from kit.analyze.proof.duplicates import CAUSES
 from kit.consumption import load_consumption, load_production, verify_loaded
 from kit.lab import Lab
-from kit.lab.consumers import Consumer
-from kit.lab.new_consumers import PacedProducer
+from kit.lab.members.handles import Consumer
+from kit.lab.members.new_consumers import PacedProducer
 from kit.lab.process import wait_until
 from kit.proof import Proof, prove
 from kit.read.owner_history import OwnerWatch, load_owner_history
+from kit.tables import schema as tables
 
 PARTITIONS = 4
 QUICK = {

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from kit import connect, observe, views
 from kit.analyze import partition_progress
-from kit.cli import app
-from kit.demo_migration import migrate_and_prove
+from kit.cli.main import app
+from kit.demo.migration import migrate_and_prove
 from kit.lab import Lab, fleet, scenario
 from kit.lab.process import wait_until
 from kit.profile import load_profile

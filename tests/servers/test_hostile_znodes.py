@@ -10,15 +10,15 @@ import pytest
 from kit import observe, views
 from kit.cluster import Cluster, connect
 from kit.lab import Lab
-from kit.migrate.fleet import fleet
-from kit.migrate.offset_zookeeper import ZookeeperWriter
-from kit.migrate.performer import Outcome
-from kit.migrate.standing import look
-from kit.migrate.toggle import Toggle, mode_path, read_toggle
-from kit.migrate.wave import WaveActor, wave_step
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.fleet.plan import fleet
+from kit.migrate.fleet.wave import WaveActor, wave_step
+from kit.migrate.group.group_state import look
+from kit.migrate.group.toggle import Toggle, mode_path, read_toggle
+from kit.migrate.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
-from tests import hostile
-from tests.property.nasty_znodes import NASTY, PLACES, REGISTRATION
+from tests.generators import hostile
+from tests.generators.nasty_znodes import NASTY, PLACES, REGISTRATION
 from tests.reporting import Permissive
 
 TOPIC = "nasty-orders"

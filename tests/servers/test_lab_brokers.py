@@ -8,8 +8,8 @@ import psutil
 import pytest
 from kazoo.client import KazooClient
 
-from kit import java
 from kit.lab import Lab, faults
+from kit.spark import java
 
 
 def test_racks_chroot_and_a_killed_broker():

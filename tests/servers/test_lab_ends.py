@@ -51,7 +51,7 @@ def test_everything_ends_with_the_caller(number):
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A cache folder of its own for the state, with the shared one's downloads."""
-    from kit.java import cache_folder
+    from kit.spark.java import cache_folder
 
     shared = cache_folder()
     for part in ("jars", "classes"):

@@ -28,15 +28,17 @@ from kit.errors import (
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
-from kit.migrate import offset_performer
-from kit.migrate.approval import approve
-from kit.migrate.dry_run import dry_run
-from kit.migrate.offset_kafka import KafkaWriter
-from kit.migrate.offset_moves import NOTHING, Stored, item_of
-from kit.migrate.offset_performer import OffsetsActor, OffsetsPerformer
-from kit.migrate.offset_reading import fetch_stores
-from kit.migrate.offset_zookeeper import ZookeeperWriter, offset_path
-from kit.migrate.offsets import (
+from kit.migrate.engine.approval import approve
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.dry_run import dry_run
+from kit.migrate.execution.run import Run, start_run
+from kit.migrate.offsets import performer as offset_performer
+from kit.migrate.offsets.fetch import fetch_stores
+from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.moves import NOTHING, Stored, item_of
+from kit.migrate.offsets.performer import OffsetsActor, OffsetsPerformer
+from kit.migrate.offsets.plan import (
     PlanOptions,
     Reset,
     export_offsets,
@@ -48,9 +50,7 @@ from kit.migrate.offsets import (
     save_backup,
     select,
 )
-from kit.migrate.performer import Outcome
-from kit.migrate.run import Run, start_run
-from kit.migrate.states import RunState
+from kit.migrate.offsets.zookeeper import ZookeeperWriter, offset_path
 from kit.profile import load_profile
 from tests.reporting import Permissive
 

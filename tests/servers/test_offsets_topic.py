@@ -20,7 +20,6 @@ from confluent_kafka import (
 from kazoo.client import KazooClient
 
 import kit
-from kit import tables
 from kit.analyze import topic_rebalances
 from kit.errors import NotFound, PartialRead
 from kit.lab.ports import free_ports
@@ -29,6 +28,7 @@ from kit.lab.topics import QUIET
 from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic, verify_offsets_topic
 from kit.offsets_topic.fetching import Fetch, Part
 from kit.profile import load_profile
+from kit.tables import schema as tables
 from tests import coordinator_records as written
 
 TOPIC, PARTITIONS = "topic-of-offsets", 4

@@ -10,9 +10,9 @@ from kazoo.client import KazooClient
 
 from kit.errors import AuthenticationFailed
 from kit.lab.process import wait_until
-from kit.lab.zookeeper import ZooKeeper
-from kit.model import ZnodeLife
+from kit.lab.servers.zookeeper import ZooKeeper
 from kit.read.owner_history import OwnerWatch, load_owner_history
+from kit.tables.groups import ZnodeLife
 
 
 @pytest.fixture

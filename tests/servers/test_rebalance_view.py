@@ -11,9 +11,9 @@ from itertools import count
 import pytest
 from confluent_kafka import IllegalStateException, KafkaError, KafkaException, Producer, TopicPartition
 
-from kit.consumer.kafka_consumer import KafkaConsumer
-from kit.consumer.kafka_values import OffsetAndMetadata, PartitionInfo
-from kit.consumer.listener import RebalanceListener
+from kit.consumer.kafka.consumer import KafkaConsumer
+from kit.consumer.kafka.listener import RebalanceListener
+from kit.consumer.kafka.values import OffsetAndMetadata, PartitionInfo
 from kit.errors import InputError
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET

@@ -10,7 +10,7 @@ from kafka.net.transport import KafkaSSLTransport
 from typer.testing import CliRunner
 
 from kit import connect, observe
-from kit.cli import app
+from kit.cli.main import app
 from kit.errors import AuthenticationFailed, ConnectError
 from kit.lab.lab import PROTECTED_GROUP
 from kit.profile import load_profile

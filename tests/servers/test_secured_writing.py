@@ -13,16 +13,16 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
 
 from kit.cluster import Cluster, connect
-from kit.consumer.znodes import GroupZnodes
+from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.errors import AuthenticationFailed
 from kit.lab import Lab
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.group.group_state import Position
+from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
+from kit.migrate.group.toggle import Toggle, mode_path, set_toggle
 from kit.migrate.lock import LOCKS, ZookeeperLock
-from kit.migrate.offset_moves import Stored
-from kit.migrate.offset_zookeeper import ZookeeperWriter
-from kit.migrate.performer import Outcome
-from kit.migrate.raised_offsets import raise_zookeeper_offsets
-from kit.migrate.standing import Position
-from kit.migrate.toggle import Toggle, mode_path, set_toggle
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
 from tests.reporting import Permissive
 

@@ -14,12 +14,12 @@ import pyspark
 import pytest
 
 from kit import connect, observe, views
-from kit.java import java_home
 from kit.lab.lab import QUICK_SPARK
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.profile import load_profile
-from tests.property.log_texts import JAVA_0_11
+from kit.spark.java import java_home
+from tests.generators.log_texts import JAVA_0_11
 from tests.servers.spark_mode import READINESS, rows
 
 PYSPARK = Path(pyspark.__file__).parent

@@ -231,7 +231,7 @@ def test_reading_leaves_no_watch_behind(lab, cluster):
 
 
 def test_a_server_without_multiread_gives_the_same(lab, zookeeper):
-    from kit.lab.zookeeper import ZooKeeper
+    from kit.lab.servers.zookeeper import ZooKeeper
     from kit.read.multiread import supports_multiread
     from kit.read.zookeeper import fetch_consumers
 

@@ -32,10 +32,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kit.consumer import effects
-from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.effects import Effect, GroupView, Offsets
-from kit.consumer.migration import Mode
+from kit.consumer.zookeeper import effects
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
+from kit.consumer.zookeeper.effects import Effect, GroupView, Offsets
+from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_kafka_group import GroupClient
 from tests.simulation.model_member import PythonMember

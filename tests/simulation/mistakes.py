@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kit.consumer import effects
-from kit.consumer.assignors import Assignment, TopicAndPartition, assign
-from kit.consumer.coordination import Coordination, Ended, Outcome, Round, whole_assignment
-from kit.consumer.effects import GroupView, KafkaGroup, Offsets, Pairs
-from kit.consumer.gate import Gate
-from kit.consumer.migration import decide
+from kit.consumer.zookeeper import effects
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition, assign
+from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome, Round, whole_assignment
+from kit.consumer.zookeeper.effects import GroupView, KafkaGroup, Offsets, Pairs
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import decide
 from tests.simulation.model_embedded import Embedded
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_znodes import ZnodeSteps

@@ -1,16 +1,16 @@
-"""What a Python member does with each effect, on the models: as ``kit.consumer.driver``."""
+"""What a Python member does with each effect, on the models: as ``kit.consumer.zookeeper.driver``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from kit.consumer import effects
-from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import whole_assignment
-from kit.consumer.effects import Effect, GroupView, Offsets, Pairs
-from kit.consumer.gate import Gate
-from kit.consumer.migration import Mode
+from kit.consumer.zookeeper import effects
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
+from kit.consumer.zookeeper.coordination import whole_assignment
+from kit.consumer.zookeeper.effects import Effect, GroupView, Offsets, Pairs
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.model_embedded import Embedded
 from tests.simulation.model_znodes import ZnodeSteps, ZookeeperOffsetSteps
 from tests.simulation.model_zookeeper import ConnectionLost, ZookeeperClient
@@ -183,7 +183,7 @@ class EffectSteps:
         self.gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in failed})
 
     def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
-        """As :class:`kit.consumer.offsets.KafkaOffsets`: what is known to be there is not sent again."""
+        """As :class:`kit.consumer.zookeeper.offsets.KafkaOffsets`: what is known to be there is not sent again."""
         if self.embedded is None:
             return frozenset()
         changed = {pair: offset for pair, offset in offsets.items() if self._kafka_known.get(pair) != offset}

@@ -1,4 +1,4 @@
-"""The embedded consumer of ``kit.consumer.embedded`` on the model: one thread that works, polls and answers."""
+"""The embedded consumer of ``consumer.zookeeper.embedded`` on the model: one thread that works, polls and answers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.effects import KafkaAssignment, Membership, Offsets, Pairs
+from kit.consumer.zookeeper.assignors import TopicAndPartition
+from kit.consumer.zookeeper.effects import KafkaAssignment, Membership, Offsets, Pairs
 from tests.simulation.model_kafka_group import GROUP_SESSION_SECONDS, GroupClient, Rejected, Unavailable
 from tests.simulation.steps import Steps
 
@@ -28,7 +28,7 @@ class Waiting:
 
 
 class Embedded:
-    """As :class:`kit.consumer.embedded.EmbeddedConsumer`."""
+    """As :class:`kit.consumer.zookeeper.embedded.EmbeddedConsumer`."""
 
     def __init__(self, member: PythonMember) -> None:
         self._member = member

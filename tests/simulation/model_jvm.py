@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from kit.consumer.assignors import Assignment, TopicAndPartition, assign_range
-from kit.consumer.effects import Offsets, Pairs
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition, assign_range
+from kit.consumer.zookeeper.effects import Offsets, Pairs
 from tests.simulation.model_kafka_group import GroupClient, Rejected, Unavailable
 from tests.simulation.model_zookeeper import (
     CHILDREN,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from kit.consumer.assignors import TopicAndPartition, assign_range
-from kit.consumer.effects import KafkaGroup, Offsets, Pairs
+from kit.consumer.zookeeper.assignors import TopicAndPartition, assign_range
+from kit.consumer.zookeeper.effects import KafkaGroup, Offsets, Pairs
 from tests.simulation.steps import Steps
 
 GROUP_SESSION_SECONDS = 6.0

@@ -1,6 +1,6 @@
-"""A member in Python: the real protocol (``kit.consumer.coordination``) and the real gate, driven on the models.
+"""A member in Python: the real protocol (``zookeeper.coordination``) and the real gate, driven on the models.
 
-Its threads are those of ``kit.consumer.connector``: the one of the rounds, kazoo's two, the lease's, the embedded
+Its threads are those of ``zookeeper.connector``: the one of the rounds, kazoo's two, the lease's, the embedded
 consumer's, the committing one and a stream. Each does one atomic step at a time, and any other step may come between.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kit.consumer import effects
-from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.coordination import Coordination, Ended, Outcome
-from kit.consumer.effects import Effect, Pairs
-from kit.consumer.gate import Gate
-from kit.consumer.migration import Mode
-from kit.consumer.registration import thread_ids
-from kit.consumer.session import SAFE_PART
+from kit.consumer.zookeeper import effects
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
+from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome
+from kit.consumer.zookeeper.effects import Effect, Pairs
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import Mode
+from kit.consumer.zookeeper.registration import thread_ids
+from kit.consumer.zookeeper.session import SAFE_PART
 from tests.simulation.model_effects import EffectSteps, NotNow
 from tests.simulation.model_embedded import Embedded
 from tests.simulation.model_znodes import ZnodeSteps, ZookeeperOffsetSteps

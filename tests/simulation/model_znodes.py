@@ -1,4 +1,4 @@
-"""The requests of ``kit.consumer.znodes`` and of the ZooKeeper offset store, one step each, on the model.
+"""The requests of ``kit.consumer.zookeeper.znodes`` and of the ZooKeeper offset store, one step each, on the model.
 
 What is done in one request there (a transaction, reads that are all under way at once) is one step here; what the
 code does between two requests comes in the same step as the first of them.
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kit.consumer.assignors import Assignment, TopicAndPartition
-from kit.consumer.effects import FENCE_SUFFIX, GroupView, Offsets, Pairs
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
+from kit.consumer.zookeeper.effects import FENCE_SUFFIX, GroupView, Offsets, Pairs
 from tests.simulation.model_zookeeper import (
     GONE,
     Callback,
@@ -30,7 +30,7 @@ from tests.simulation.steps import Steps
 
 
 class ZnodeSteps:
-    """As :class:`kit.consumer.znodes.GroupZnodes`; the last three are called by the callback thread, or at once."""
+    """As ``znodes.GroupZnodes``; the last three are called by the callback thread, or at once."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class ZnodeSteps:
 
 
 class ZookeeperOffsetSteps:
-    """As :class:`kit.consumer.offsets.ZookeeperOffsets`."""
+    """As :class:`kit.consumer.zookeeper.offsets.ZookeeperOffsets`."""
 
     def __init__(self, znodes: ZnodeSteps) -> None:
         self._znodes = znodes

@@ -8,8 +8,8 @@ woken as its operators would: by a change under ids.
 
 from __future__ import annotations
 
-from kit.consumer.assignors import TopicAndPartition, assign_range
-from kit.consumer.migration import Mode
+from kit.consumer.zookeeper.assignors import TopicAndPartition, assign_range
+from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
 from tests.simulation.model_zookeeper import Create, Delete

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from kit.consumer.assignors import TopicAndPartition
-from kit.consumer.effects import Offsets
-from kit.consumer.migration import Mode
+from kit.consumer.zookeeper.assignors import TopicAndPartition
+from kit.consumer.zookeeper.effects import Offsets
+from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.judge import Judge
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_kafka_group import GroupClient, GroupServer, Unavailable

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kit import tables
 from kit.consumption import load_consumption, load_production, verify_loaded
 from kit.errors import HistoryError, PartialRead
+from kit.tables import schema as tables
 
 
 def line(number: int, consumer: str = "a", **fields) -> str:

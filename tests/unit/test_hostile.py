@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from tests import hostile
+from tests.generators import hostile
 
 
 def test_each_name_is_listed_once() -> None:

@@ -13,9 +13,10 @@ from hypothesis import given
 
 import kit
 import widgets
-from kit import charts, display
-from kit.visible import cell, html_text, visible
-from tests import hostile, hostile_faces
+from kit.show import charts, display
+from kit.text.visible import cell, html_text, visible
+from tests import hostile_faces
+from tests.generators import hostile
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +131,7 @@ def test_no_fragment_is_left_out(wizards):
 
 
 def test_html_is_escaped_in_one_place():
-    """Nobody but ``kit.visible`` escapes, and nobody prints but ``kit.terminal``."""
+    """Nobody but ``kit.text.visible`` escapes, and nobody prints but ``kit.cli.terminal``."""
     for path in [path for root in ROOTS for path in root.rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         froms = [

@@ -11,15 +11,16 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
+from kit.cli.terminal import print_json, print_rows, print_sentences, say
+from kit.migrate.engine.plan import load_plan, save_plan
+from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.kept import list_plans, run_folder
-from kit.migrate.offset_files import load_offsets, save_offsets
-from kit.migrate.offset_moves import Stored
-from kit.migrate.plan import load_plan, save_plan
-from kit.migrate.record import list_runs, load_run
-from kit.terminal import print_json, print_rows, print_sentences, say
-from kit.visible import cell, file_name, visible
-from tests import hostile, hostile_faces
-from tests.property.migrate_model import World, make_plan
+from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.moves import Stored
+from kit.text.visible import cell, file_name, visible
+from tests import hostile_faces
+from tests.generators import hostile
+from tests.models.engine import World, make_plan
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")

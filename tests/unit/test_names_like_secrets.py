@@ -6,19 +6,19 @@ import json
 
 import pytest
 
-from kit.migrate.group import Wish
-from kit.migrate.observation import Observation
-from kit.migrate.plan import parse_plan
-from kit.migrate.record import load_run
-from kit.migrate.states import RunState
-from kit.migrate.toggle import Toggle
-from kit.migrate.values import readable
-from kit.migrate.wave import wave_step
+from kit.migrate.engine.observation import Observation
+from kit.migrate.engine.plan import parse_plan
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.engine.values import readable
+from kit.migrate.fleet.wave import wave_step
+from kit.migrate.group.plan import Wish
+from kit.migrate.group.toggle import Toggle
 from kit.read.paths import is_znode_name
-from tests.names import SECRET_LIKE
-from tests.property.migrate_model import make_plan
-from tests.unit.toy_desk import ToyDesk, ToyGroup
-from tests.unit.toy_offsets import ToyOffsets, open_toy
+from tests.generators.names import SECRET_LIKE
+from tests.models.desk import ToyDesk, ToyGroup
+from tests.models.engine import make_plan
+from tests.models.offsets import ToyOffsets, open_toy
 
 
 @pytest.mark.parametrize("name", [name for name in SECRET_LIKE if is_znode_name(name)])

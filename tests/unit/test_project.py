@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
+
+import pytest
 
 import kit
 from kit import errors
@@ -38,3 +42,21 @@ def test_every_error_has_an_exit_code_of_its_own():
     assert 0 not in codes
     for kind in tree:
         assert re.search(rf"{kind.__name__}\s+(exit code )?{kind.exit_code}\b", errors.__doc__), kind
+
+
+READS_ONLY = ("read", "offsets_topic", "cluster.py", "logs")
+WRITES = {
+    "alter_consumer_group_offsets", "commit", "create", "create_async", "create_topics", "delete", "delete_async",
+    "delete_groups", "delete_topics", "ensure_path", "ensure_path_async", "produce", "reconfig", "set", "set_acls",
+    "set_acls_async", "set_async", "transaction",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", READS_ONLY)
+def test_what_reads_calls_nothing_that_writes_to_a_cluster(room):
+    place = Path(kit.__file__).parent / room
+    for file in [place] if place.is_file() else sorted(place.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES:
+                is_event = node.func.attr == "set" and not node.args  # threading.Event().set()
+                assert is_event, f"{file}:{node.lineno} calls {node.func.attr}"

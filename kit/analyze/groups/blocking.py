@@ -1,0 +1,178 @@
+"""What stands in the way of a group's next step, or of its way back, in sentences."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.findings import unowned_partitions
+from kit.analyze.groups.parity import group_parity, store_parity
+from kit.analyze.groups.stages import group_stages
+from kit.analyze.sentences import applying, sentence
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+_COLUMNS = ["group_id", "blocker", "sentence"]
+_SETTLED = ["Stable", "Empty", "Dead"]
+
+
+@nw.narwhalify
+def blockers(
+    groups: FrameT,
+    members: FrameT,
+    ownership: FrameT,
+    committed_offsets: FrameT,
+    migration_states: FrameT,
+    subscriptions: FrameT,
+    topic_partitions: FrameT,
+) -> FrameT:
+    """Columns: group_id, blocker, sentence; one row per group and blocker, per member for a registration.
+
+    ``unsafe_mix``: plain Kafka consumers beside consumers under ZooKeeper's assignment; ``unreadable_group``,
+    ``unreadable_mode``, ``unreadable_registration``: a read failed; ``group_not_stable``: the Kafka group is
+    rebalancing; ``commits_to_kafka``: old consumers, and offsets in Kafka that aren't behind ZooKeeper's (KIP-125,
+    Migration Plan, step 1: their commits are dropped in silence as soon as the Kafka group has members);
+    ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back would
+    read again; ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper;
+    ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
+    """
+    stages = group_stages(groups, members, migration_states)
+    parity: FrameT = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
+    unowned: FrameT = nw.from_native(unowned_partitions(groups, members, ownership, subscriptions, topic_partitions))
+    rows = stages.join(parity.rename({"n_unknown": "n_unread"}), on="group_id", how="left")
+    rows = rows.join(_counted(unowned), on="group_id", how="left")
+    found = [
+        applying(rows, _group_rules(), ["group_id"], "blocker"),
+        applying(groups, _source_rules(), ["group_id"], "blocker"),
+        applying(members, {"unreadable_registration": _unreadable_registration()}, ["group_id"], "blocker"),
+    ]
+    return nw.concat([frame.select(*_COLUMNS) for frame in found])
+
+
+def _group_rules() -> dict[str, nw.Expr]:
+    return {
+        "unsafe_mix": _unsafe_mix(),
+        "unreadable_mode": _unreadable_mode(),
+        "commits_to_kafka": _commits_to_kafka(),
+        "kafka_ahead": _kafka_ahead(),
+        "not_migration_enabled": _not_migration_enabled(),
+        "inexact_mode": _inexact_mode(),
+        "unowned_partitions": _unowned(),
+    }
+
+
+def _source_rules() -> dict[str, nw.Expr]:
+    return {"unreadable_group": _unreadable_group(), "group_not_stable": _not_stable()}
+
+
+def _counted(unowned: FrameT) -> FrameT:
+    partition = nw.concat_str([nw.col("topic"), nw.col("partition").cast(nw.String)], separator="-")
+    named = unowned.select("group_id", first_unowned=partition)
+    return named.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_unowned"), nw.col("first_unowned").min())
+
+
+def _unsafe_mix() -> nw.Expr:
+    return sentence(
+        nw.col("stage") == "unsafe mix",
+        nw.col("n_kc"),
+        " plain Kafka consumer(s) run beside ",
+        nw.col("n_ozkcc"),
+        " old and ",
+        nw.col("n_mezkcc"),
+        " migration-enabled consumer(s) under ZooKeeper's assignment: partitions are read twice."
+        " Stop the plain Kafka consumers before anything else.",
+    )
+
+
+def _unreadable_group() -> nw.Expr:
+    return sentence(
+        ~nw.col("error").is_null(),
+        "its side in ",
+        nw.col("source"),
+        " could not be read (",
+        nw.col("error"),
+        "). Mend that and look again.",
+    )
+
+
+def _unreadable_mode() -> nw.Expr:
+    error = nw.col("mode_error")
+    return sentence(~error.is_null(), "migration/mode could not be read (", error, "). Mend that and look again.")
+
+
+def _unreadable_registration() -> nw.Expr:
+    return sentence(
+        ~nw.col("error").is_null(),
+        "member ",
+        nw.col("member_id"),
+        " has a registration or assignment that can't be read (",
+        nw.col("error"),
+        "). Old consumers up to 0.11 lose all partitions over a malformed registration: stop or mend that member.",
+    )
+
+
+def _not_stable() -> nw.Expr:
+    is_moving = (nw.col("source") == KAFKA) & ~nw.col("state").is_in(_SETTLED) & nw.col("error").is_null()
+    return sentence(
+        is_moving,
+        "the Kafka group is in ",
+        nw.col("state"),
+        ". Wait until it is Stable; if it stays so, a member doesn't answer or keeps leaving.",
+    )
+
+
+def _commits_to_kafka() -> nw.Expr:
+    """Where ZooKeeper's is ahead nobody commits to Kafka; or a commit to both was just between the two."""
+    n_hidden = nw.col("n_equal") + nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
+    is_old = (nw.col("n_ozkcc") > 0) & (nw.col("n_mezkcc") == 0)
+    return sentence(
+        is_old & (n_hidden > 0),
+        "Kafka holds offsets of ",
+        n_hidden,
+        " partition(s) of a group of old consumers, not behind ZooKeeper's. One look can't tell whether they are"
+        " committed there or left over; `offramp plan group` looks twice and tells by what moves. Old consumers that"
+        " commit there need offsets.storage=zookeeper and dual.commit.enabled=false first.",
+    )
+
+
+def _kafka_ahead() -> nw.Expr:
+    n_ahead = nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
+    has_zookeeper_member = nw.col("n_ozkcc") + nw.col("n_mezkcc") + nw.col("n_unknown") > 0
+    distance = nw.concat_str([nw.lit(", by up to "), nw.col("max_kafka_ahead").cast(nw.String), nw.lit(" records")])
+    return sentence(
+        has_zookeeper_member & (n_ahead > 0),
+        "Kafka's offset is ahead of ZooKeeper's, or alone, for ",
+        n_ahead,
+        " partition(s)",
+        nw.when(nw.col("max_kafka_ahead") > 0).then(distance).otherwise(nw.lit("")),
+        ": an old consumer would read them again. A running group may commit between the two reads;"
+        " if the same partitions stay ahead, copy Kafka's offsets to ZooKeeper before going back.",
+    )
+
+
+def _not_migration_enabled() -> nw.Expr:
+    return sentence(
+        (nw.col("mode") == KAFKA) & (nw.col("n_ozkcc") > 0),
+        "migration/mode is kafka, but ",
+        nw.col("n_ozkcc"),
+        " member(s) are not in migration/ids, so ZooKeeper's assignment stays in force."
+        " Replace them by migration-enabled consumers, or set the mode to zookeeper.",
+    )
+
+
+def _inexact_mode() -> nw.Expr:
+    return sentence(
+        ~nw.col("mode").is_in([KAFKA, ZOOKEEPER]),
+        "migration/mode holds '",
+        nw.col("mode"),
+        "', which counts as zookeeper. Set it to exactly kafka or zookeeper.",
+    )
+
+
+def _unowned() -> nw.Expr:
+    return sentence(
+        nw.col("n_unowned") > 0,
+        nw.col("n_unowned"),
+        " subscribed partition(s) are owned by no one, ",
+        nw.col("first_unowned"),
+        " among them. See the ownership findings; restart the members that gave up.",
+    )

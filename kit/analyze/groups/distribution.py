@@ -1,0 +1,163 @@
+"""How evenly a group's partitions are spread over its members and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import narwhals as nw
+import polars
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import existing_partitions
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+_MEMBER = ["group_id", "source", "member_id"]
+_THREAD = [*_MEMBER, "thread_id"]
+_UNIT = 2.0**40
+"""Shares are added as whole multiples of 2^-40: a sum of floats depends on the order of the rows, this one doesn't."""
+
+
+@nw.narwhalify
+def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    """Partitions per member, registered or only seen as an owner.
+
+    A fair share is, per topic, its partitions × the member's threads / all threads subscribed to it in that source
+    (a Kafka member is one thread: KIP-125 gives each MEZKCC one share in Kafka's assignment), summed over topics.
+
+    Columns: group_id, source, member_id, n_partitions, n_threads (most streams for one topic: thread ids are reused
+    across topics), fair_share (partitions; it and n_threads are null without a known subscription),
+    share_ratio = n_partitions / fair_share (null if the fair share is 0 or unknown), is_idle.
+    """
+    known = members.select(*_MEMBER, n_partitions=nw.lit(0, nw.Int64))
+    owned = _owned(ownership, _MEMBER)
+    counts = nw.concat([known, owned]).group_by(*_MEMBER).agg(nw.col("n_partitions").sum())
+    rows = counts.join(_fair_shares(subscriptions, topic_partitions), on=_MEMBER, how="left")
+    return rows.select(
+        *_MEMBER,
+        "n_partitions",
+        "n_threads",
+        "fair_share",
+        share_ratio=_ratio(nw.col("n_partitions"), nw.col("fair_share")),
+        is_idle=nw.col("n_partitions") == 0,
+    )
+
+
+@nw.narwhalify
+def thread_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
+    """Partitions per thread: those the subscriptions ask for (``<consumer id>-<0 … n−1>``) and those that own.
+
+    A Kafka member is one thread without thread id. Columns: group_id, source, member_id, thread_id, n_partitions,
+    is_idle.
+    """
+    streams = subscriptions.filter(nw.col("source") == ZOOKEEPER).group_by(*_MEMBER).agg(nw.col("n_threads").max())
+    numbered = _numbered(streams).with_columns(
+        thread_id=nw.concat_str([nw.col("member_id"), nw.col("thread").cast(nw.String)], separator="-")
+    )
+    whole = members.filter(nw.col("source") == KAFKA).with_columns(thread_id=nw.lit(None, nw.String))
+    known = nw.concat([numbered.select(*_THREAD), whole.select(*_THREAD)]).with_columns(
+        n_partitions=nw.lit(0, nw.Int64)
+    )
+    counts = nw.concat([known, _owned(ownership, _THREAD)]).group_by(*_THREAD).agg(nw.col("n_partitions").sum())
+    return counts.select(*_THREAD, "n_partitions", is_idle=nw.col("n_partitions") == 0)
+
+
+@nw.narwhalify
+def group_balance(member_shares: FrameT) -> FrameT:
+    """Per group and source, from ``member_shares``.
+
+    Columns: group_id, source, n_members, n_idle, n_partitions, max_over_mean (1.0 is even), coefficient_of_variation
+    (population standard deviation / mean); both null if no partition is owned.
+    """
+    squared = member_shares.with_columns(
+        square=nw.col("n_partitions") * nw.col("n_partitions"), n_idle=nw.col("is_idle").cast(nw.Int64)
+    )
+    totals = squared.group_by("group_id", "source").agg(
+        nw.len().cast(nw.Int64).alias("n_members"),
+        nw.col("n_idle").sum(),
+        nw.col("n_partitions").max().alias("most"),
+        nw.col("n_partitions").sum(),
+        nw.col("square").sum(),
+    )
+    n_members, n_partitions = nw.col("n_members"), nw.col("n_partitions")
+    deviation = (n_members * nw.col("square") - n_partitions * n_partitions).cast(nw.Float64).sqrt()
+    return totals.select(
+        "group_id",
+        "source",
+        "n_members",
+        "n_idle",
+        "n_partitions",
+        max_over_mean=_ratio(nw.col("most") * n_members, n_partitions),
+        coefficient_of_variation=_ratio(deviation, n_partitions),
+    )
+
+
+@nw.narwhalify
+def canary_share(member_shares: FrameT, canary: Collection[str]) -> FrameT:
+    """What the canary (members by id) owns against its fair share: KIP-125's promise, so the gate of a canary.
+
+    Columns: group_id, source, n_members, n_canaries, n_partitions, canary_partitions, rest_partitions,
+    canary_fair_share (partitions; null without a canary or if one member's is unknown), share_ratio =
+    canary_partitions / canary_fair_share. Every group and source has its row.
+    """
+    is_canary = nw.col("member_id").is_in(list(canary))
+    fair_units = (nw.col("fair_share") * _UNIT).floor().cast(nw.Int64)
+    flagged = member_shares.with_columns(
+        n_canaries=is_canary.cast(nw.Int64),
+        canary_partitions=nw.when(is_canary).then(nw.col("n_partitions")).otherwise(nw.lit(0, nw.Int64)),
+        fair_units=nw.when(is_canary).then(fair_units),
+    )
+    sums = ("n_canaries", "n_partitions", "canary_partitions", "fair_units")
+    totals = flagged.group_by("group_id", "source").agg(
+        nw.len().cast(nw.Int64).alias("n_members"),
+        nw.col("fair_units").count().alias("n_known"),
+        *[nw.col(name).sum() for name in sums],
+    )
+    is_known = (nw.col("n_canaries") > 0) & (nw.col("n_known") == nw.col("n_canaries"))
+    totals = totals.with_columns(canary_fair_share=nw.when(is_known).then(nw.col("fair_units") / _UNIT))
+    return totals.select(
+        "group_id",
+        "source",
+        "n_members",
+        "n_canaries",
+        "n_partitions",
+        "canary_partitions",
+        (nw.col("n_partitions") - nw.col("canary_partitions")).alias("rest_partitions"),
+        "canary_fair_share",
+        share_ratio=_ratio(nw.col("canary_partitions"), nw.col("canary_fair_share")),
+    )
+
+
+def _owned(ownership: FrameT, keys: list[str]) -> FrameT:
+    owned = ownership.filter(~nw.col("member_id").is_null())
+    return owned.select(*_THREAD, "topic", "partition").unique().select(*keys, n_partitions=nw.lit(1, nw.Int64))
+
+
+def _fair_shares(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    by_topic = ["group_id", "source", "topic"]
+    threads = subscriptions.select(*_MEMBER, "topic", nw.col("n_threads").cast(nw.Int64))
+    totals = threads.group_by(*by_topic).agg(nw.col("n_threads").sum().alias("all_threads"))
+    existing = existing_partitions(topic_partitions)
+    sizes = existing.group_by("topic").agg(nw.len().cast(nw.Int64).alias("size"))
+    rows = threads.join(totals, on=by_topic, how="left").join(sizes, on="topic", how="left")
+    share = _ratio(nw.col("size").fill_null(0) * nw.col("n_threads"), nw.col("all_threads"))
+    rows = rows.with_columns(units=(share * _UNIT + 0.5).floor().cast(nw.Int64))
+    sums = rows.group_by(*_MEMBER).agg(nw.col("n_threads").max(), nw.col("units").sum())
+    return sums.select(*_MEMBER, "n_threads", fair_share=nw.col("units") / _UNIT)
+
+
+def _ratio(part: nw.Expr, whole: nw.Expr) -> nw.Expr:
+    """part / whole as a float; null where the whole is 0 or unknown (Spark would raise, polars give infinity)."""
+    return nw.when(whole > 0).then(part.cast(nw.Float64) / whole.cast(nw.Float64))
+
+
+def _numbered(streams: FrameT) -> FrameT:
+    """One row per number 0 … n_threads−1 in column ``thread``; narwhals has no range of integers per row."""
+    asked = streams.filter(nw.col("n_threads") > 0)
+    native = nw.to_native(asked)
+    if asked.implementation.is_spark_like():
+        numbered = native.selectExpr(*_MEMBER, "explode(sequence(0, n_threads - 1)) AS thread")
+    else:
+        numbers = polars.int_ranges(0, "n_threads").alias("thread")
+        numbered = native.select(*_MEMBER, numbers).explode("thread")
+    frame: FrameT = nw.from_native(numbered)
+    return frame

@@ -1,0 +1,187 @@
+"""What is wrong with a group's ownership, in sentences that say what was found and what to do."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, unreadable_groups
+from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.ownership import partition_owners
+from kit.analyze.sentences import applying, sentence
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+_COLUMNS = ["group_id", "topic", "partition", "member_id", "finding", "sentence"]
+_REBALANCING = ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"]
+
+
+@nw.narwhalify
+def ownership_findings(
+    groups: FrameT,
+    members: FrameT,
+    ownership: FrameT,
+    subscriptions: FrameT,
+    topic_partitions: FrameT,
+    committed_offsets: FrameT,
+) -> FrameT:
+    """Findings about who owns what.
+
+    Columns: group_id, topic, partition (null: about a whole topic), member_id (null: about no single member),
+    finding, sentence. ``unowned``: subscribed, and no one owns it though the group has members;
+    ``owner_not_registered``: the owner znode's consumer isn't in ``ids``; ``owned_twice``: by ZooKeeper and by a Kafka
+    member that isn't embedded in a MEZKCC, or by two Kafka members; ``assigned_never_committed``: owned, and no store
+    holds an offset; ``more_threads_than_partitions``: some stay idle, no error. Where a read error could hide the
+    missing piece nothing is claimed.
+    """
+    rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, committed_offsets)
+    rules = {
+        "unowned": _unowned(),
+        "owner_not_registered": _not_registered(),
+        "owned_twice": _owned_twice(),
+        "assigned_never_committed": _never_committed(),
+    }
+    keep = [*GROUP_PARTITION, "reader", "zookeeper_owner", "kafka_owner"]
+    found = applying(rows, rules, keep, "finding").with_columns(member_id=_member_id())
+    idle = _idle_threads(members, subscriptions, topic_partitions)
+    return nw.concat([found.select(*_COLUMNS), idle.select(*_COLUMNS)])
+
+
+@nw.narwhalify
+def unowned_partitions(
+    groups: FrameT, members: FrameT, ownership: FrameT, subscriptions: FrameT, topic_partitions: FrameT
+) -> FrameT:
+    """The partitions of the finding ``unowned``. Columns: group_id, topic, partition."""
+    owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
+    rows = owners.join(unreadable_groups(groups), on="group_id", how="left")
+    rows = rows.join(_member_counts(members), on="group_id", how="left")
+    return rows.filter(_is_unowned()).select(*GROUP_PARTITION)
+
+
+def _owned_rows(
+    groups: FrameT,
+    members: FrameT,
+    ownership: FrameT,
+    subscriptions: FrameT,
+    topic_partitions: FrameT,
+    committed_offsets: FrameT,
+) -> FrameT:
+    """Owners per partition with what the rules need to know about the group and its offsets."""
+    owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
+    states = groups.filter(nw.col("source") == KAFKA).select("group_id", "state").unique(subset=["group_id"])
+    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    told = committed_offsets.filter(is_told).select(*GROUP_PARTITION).unique().with_columns(is_told=nw.lit(True))
+    rows = owners.join(unreadable_groups(groups), on="group_id", how="left")
+    rows = rows.join(_member_counts(members), on="group_id", how="left").join(states, on="group_id", how="left")
+    rows = rows.join(told, on=GROUP_PARTITION, how="left")
+    held = nw.when(~nw.col("is_fence")).then(nw.col("zookeeper_owner"))
+    return rows.with_columns(reader=nw.coalesce(held, nw.col("kafka_owner")))
+
+
+def _member_counts(members: FrameT) -> FrameT:
+    return members.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_members"))
+
+
+def _is_unowned() -> nw.Expr:
+    is_wanted = nw.col("is_subscribed") & (nw.col("n_members") > 0)
+    return is_wanted & (nw.col("n_owners") == 0) & nw.col("group_error").is_null()
+
+
+def _topic_partition() -> nw.Expr:
+    return nw.concat_str([nw.col("topic"), nw.col("partition").cast(nw.String)], separator="-")
+
+
+def _unowned() -> nw.Expr:
+    waiting = nw.concat_str([nw.lit(" The group is in "), nw.col("state"), nw.lit(": look again when it is Stable.")])
+    is_rebalancing = nw.col("state").is_in(_REBALANCING).fill_null(False)
+    advice = nw.lit(" Look for a member that gave up rebalancing and restart it.")
+    return sentence(
+        _is_unowned(),
+        _topic_partition(),
+        " is owned by no one, though the group subscribes to it and has ",
+        nw.col("n_members"),
+        " member(s): its records are not read.",
+        nw.when(is_rebalancing).then(waiting).otherwise(advice),
+    )
+
+
+def _not_registered() -> nw.Expr:
+    return sentence(
+        ~nw.col("is_registered") & ~nw.col("is_fence") & nw.col("group_error").is_null(),
+        _topic_partition(),
+        " is held by the owner znode of ",
+        nw.col("zookeeper_owner"),
+        ", which is not registered in ids: no one else can claim it. Look again after the ZooKeeper session timeout;"
+        " if the znode is still there, find and stop that process.",
+    )
+
+
+def _owned_twice() -> nw.Expr:
+    by_two_members = nw.col("n_kafka_owners") > 1
+    by_kafka = [nw.col("kafka_owner"), nw.lit(" and "), nw.col("kafka_other_owner"), nw.lit(", both in Kafka")]
+    by_both = [nw.col("zookeeper_owner"), nw.lit(" in ZooKeeper and "), nw.col("kafka_owner"), nw.lit(" in Kafka")]
+    return sentence(
+        (nw.col("n_owners") > 1) | by_two_members,
+        _topic_partition(),
+        " is owned twice: by ",
+        nw.when(by_two_members).then(nw.concat_str(by_kafka)).otherwise(nw.concat_str(by_both)),
+        ". Its records are read twice: stop one of the two.",
+    )
+
+
+def _never_committed() -> nw.Expr:
+    return sentence(
+        (nw.col("n_owners") > 0) & nw.col("is_told").is_null() & nw.col("group_error").is_null(),
+        _topic_partition(),
+        " belongs to ",
+        nw.col("reader"),
+        ", but neither store holds an offset for it: a new owner starts by auto.offset.reset."
+        " Fine if it never had a record; else see why the member doesn't commit.",
+    )
+
+
+def _member_id() -> nw.Expr:
+    finding = nw.col("finding")
+    return (
+        nw.when(finding == "owner_not_registered")
+        .then(nw.col("zookeeper_owner"))
+        .when(finding == "owned_twice")
+        .then(nw.coalesce(nw.col("kafka_owner"), nw.col("zookeeper_owner")))
+        .when(finding == "assigned_never_committed")
+        .then(nw.col("reader"))
+    )
+
+
+def _idle_threads(members: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    by_topic = ["group_id", "source", "topic"]
+    n_threads = subscriptions.group_by(*by_topic).agg(nw.col("n_threads").cast(nw.Int64).sum())
+    existing = existing_partitions(topic_partitions)
+    n_partitions = existing.group_by("topic").agg(nw.len().cast(nw.Int64).alias("n_partitions"))
+    rows = n_threads.join(n_partitions, on="topic", how="inner")
+    rows = rows.join(_coordinated(members), on=["group_id", "source"], how="inner")
+    told = rows.with_columns(finding=nw.lit("more_threads_than_partitions"), sentence=_spare_threads())
+    told = told.with_columns(partition=nw.lit(None, nw.Int32), member_id=nw.lit(None, nw.String))
+    return told.filter(~nw.col("sentence").is_null())
+
+
+def _spare_threads() -> nw.Expr:
+    n_spare = nw.col("n_threads") - nw.col("n_partitions")
+    is_zookeeper = nw.col("source") == ZOOKEEPER
+    return sentence(
+        n_spare > 0,
+        nw.col("n_threads"),
+        nw.when(is_zookeeper).then(nw.lit(" consumer threads")).otherwise(nw.lit(" Kafka members")),
+        " share the ",
+        nw.col("n_partitions"),
+        " partition(s) of ",
+        nw.col("topic"),
+        ": ",
+        n_spare,
+        " get none of it. Not an error: spare ones take over when another stops.",
+    )
+
+
+def _coordinated(members: FrameT) -> FrameT:
+    """Group and source whose members count: a Kafka group of embedded consumers alone only mirrors ZooKeeper's."""
+    kinds: FrameT = nw.from_native(member_flavours(members))
+    counting = kinds.filter(nw.col("flavour").is_null() | (nw.col("flavour") != "EKC"))
+    return counting.select("group_id", "source").unique()

@@ -1,0 +1,42 @@
+"""What kind of consumer each member is, in KIP-125's words."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+
+@nw.narwhalify
+def member_flavours(members: FrameT) -> FrameT:
+    """Members → the same members with their flavour.
+
+    ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be told from it); ``MEZKCC``: in both;
+    ``EKC``: a Kafka member whose client id is a ZooKeeper consumer id of its group, the consumer embedded in a
+    MEZKCC; ``KC``: any other Kafka member. Null where ``migration/ids`` could not be read (KIP-125, Zookeeper State
+    and step 2 of the listener's global view).
+
+    Columns: group_id, source, member_id, client_id, flavour.
+    """
+    consumer_ids = members.filter(nw.col("source") == ZOOKEEPER).select(
+        "group_id", nw.col("member_id").alias("client_id"), is_embedded=nw.lit(True)
+    )
+    flagged = members.select("group_id", "source", "member_id", "client_id", "in_migration_ids").join(
+        consumer_ids.unique(), on=["group_id", "client_id"], how="left"
+    )
+    return flagged.with_columns(flavour=_flavour()).select("group_id", "source", "member_id", "client_id", "flavour")
+
+
+def _flavour() -> nw.Expr:
+    is_kafka = nw.col("source") == KAFKA
+    return (
+        nw.when(is_kafka & nw.col("is_embedded").fill_null(False))
+        .then(nw.lit("EKC"))
+        .when(is_kafka)
+        .then(nw.lit("KC"))
+        .when(nw.col("in_migration_ids"))
+        .then(nw.lit("MEZKCC"))
+        .when(~nw.col("in_migration_ids"))
+        .then(nw.lit("OZKCC"))
+    )

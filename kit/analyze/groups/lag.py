@@ -1,0 +1,194 @@
+"""How far behind a group is, per partition, with every part kept and nothing guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION, subscribed_partitions
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+_KEY = ["group_id", "store", "topic", "partition"]
+_PARTITION = ["topic", "partition"]
+_STORES = [ZOOKEEPER, KAFKA]
+_PARTS: dict[str, type[nw.Int64 | nw.String]] = {
+    "offset": nw.Int64,
+    "commit_error": nw.String,
+    "member": nw.String,
+    "owner_error": nw.String,
+}
+_NAMES = {
+    "offset": "committed_offset",
+    "commit_error": "committed_error",
+    "member": "member_id",
+    "owner_error": "owner_error",
+}
+
+
+@nw.narwhalify
+def partition_lag(
+    committed_offsets: FrameT,
+    log_offsets: FrameT,
+    ownership: FrameT,
+    subscriptions: FrameT,
+    topic_partitions: FrameT,
+    groups: FrameT | None = None,
+) -> FrameT:
+    """Lag per group, store and partition, in records; the end is the high watermark.
+
+    Considered are the partitions assigned, committed, or of a subscribed topic, in every store of the group: those
+    that hold an offset of it, else the sources that know its members. The parts are read commits first, so
+    ``lag_raw`` is negative only where the log shrank (a recreated topic) or the offset was set by hand.
+
+    Columns: group_id, store, topic, partition; member_id (the owner by that store's source, else by the
+    other; null if none; of several the first by name); committed_offset, log_start_offset, log_end_offset;
+    lag_raw = end − committed; lag = lag_raw, at least 0; lag_retained = end − max(start, committed), at least 0;
+    lost = start − committed, at least 0 (committed, unread and already deleted). Each is null when one of its parts is.
+    uncommitted: this store is known to hold no offset. error: why a value is missing. With ``groups``, a group that
+    could not be read in that source has unknown, not uncommitted, partitions.
+    """
+    told = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
+    sides = nw.concat(told).group_by(*GROUP_PARTITION).agg(*_first_by_name())
+    stores = _stores(committed_offsets, ownership, subscriptions)
+    rows = _per_store(sides.join(stores, on="group_id", how="inner"))
+    rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
+    rows = rows.join(_metadata(topic_partitions), on=_PARTITION, how="left")
+    return _measured(_with_group_error(rows, groups))
+
+
+def _measured(rows: FrameT) -> FrameT:
+    is_unread = ~nw.col("committed_error").is_null() | ~nw.col("group_error").is_null()
+    lag_raw = nw.col("log_end_offset") - nw.col("committed_offset")
+    return rows.select(
+        *_KEY,
+        "member_id",
+        "committed_offset",
+        "log_start_offset",
+        "log_end_offset",
+        lag_raw=lag_raw,
+        lag=_at_least_zero(lag_raw),
+        lag_retained=_at_least_zero(nw.col("log_end_offset") - _first_readable()),
+        lost=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
+        uncommitted=nw.col("committed_offset").is_null() & ~is_unread,
+        error=_error(),
+    )
+
+
+def _first_by_name() -> list[nw.Expr]:
+    """Each part is told once, save the owner where two Kafka members are assigned."""
+    return [nw.col(f"{store}_{part}").min() for store in _STORES for part in _PARTS]
+
+
+def _commits(committed_offsets: FrameT) -> FrameT:
+    return _sides(committed_offsets, "store", {"offset": "committed_offset", "commit_error": "error"})
+
+
+def _owners(ownership: FrameT) -> FrameT:
+    return _sides(ownership, "source", {"member": "member_id", "owner_error": "error"})
+
+
+def _subscribed(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    rows = subscribed_partitions(subscriptions, topic_partitions)
+    return _sides(rows.with_columns(source=nw.lit(None, nw.String)), "source", {})
+
+
+def _sides(rows: FrameT, source: str, told: Mapping[str, str]) -> FrameT:
+    """One column per store and part: a single aggregation then puts offsets, owners and both stores together."""
+    values = {
+        f"{store}_{part}": nw.when(nw.col(source) == store).then(nw.col(told[part]))
+        if part in told
+        else nw.lit(None, dtype)
+        for store in _STORES
+        for part, dtype in _PARTS.items()
+    }
+    return rows.select(*GROUP_PARTITION, **values)
+
+
+def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
+    """A store that holds an offset of the group counts 2, one whose source knows members 1: the highest are its own."""
+    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    seen = [
+        committed_offsets.filter(is_told).select("group_id", *_weights("store", 2)),
+        ownership.select("group_id", *_weights("source", 1)),
+        subscriptions.select("group_id", *_weights("source", 1)),
+    ]
+    weights = nw.concat(seen).group_by("group_id").agg(*[nw.col(store).max() for store in _STORES])
+    highest = weights.with_columns(highest=nw.max_horizontal(*_STORES))
+    rows = highest.unpivot(_STORES, index=["group_id", "highest"], variable_name="store", value_name="weight")
+    return rows.filter(nw.col("weight") == nw.col("highest")).select("group_id", "store")
+
+
+def _weights(source: str, weight: int) -> list[nw.Expr]:
+    return [
+        nw.when(nw.col(source) == store).then(nw.lit(weight)).otherwise(nw.lit(0)).alias(store) for store in _STORES
+    ]
+
+
+def _per_store(sides: FrameT) -> FrameT:
+    own = {name: _by_store(part, own_side=True) for part, name in _NAMES.items()}
+    # An old consumer that commits to Kafka owns by ZooKeeper alone.
+    own["member_id"] = nw.coalesce(own["member_id"], _by_store("member", own_side=False))
+    return sides.select(*_KEY, **own)
+
+
+def _by_store(part: str, own_side: bool) -> nw.Expr:
+    zookeeper, kafka = nw.col(f"{ZOOKEEPER}_{part}"), nw.col(f"{KAFKA}_{part}")
+    return nw.when((nw.col("store") == ZOOKEEPER) == nw.lit(own_side)).then(zookeeper).otherwise(kafka)
+
+
+def _log(log_offsets: FrameT) -> FrameT:
+    return log_offsets.select(*_PARTITION, "log_start_offset", "log_end_offset", log_error=nw.col("error"))
+
+
+def _metadata(topic_partitions: FrameT) -> FrameT:
+    return topic_partitions.select(
+        *_PARTITION, is_known=nw.lit(True), has_leader=~nw.col("leader").is_null(), partition_error=nw.col("error")
+    )
+
+
+def _with_group_error(rows: FrameT, groups: FrameT | None) -> FrameT:
+    if groups is None:
+        return rows.with_columns(group_error=nw.lit(None, nw.String))
+    failed = groups.filter(~nw.col("error").is_null())
+    errors = failed.select("group_id", store=nw.col("source"), group_error=nw.col("error"))
+    return rows.join(errors, on=["group_id", "store"], how="left")
+
+
+def _first_readable() -> nw.Expr:
+    """max(log start, committed); null unless both are known, where a horizontal maximum would take either."""
+    start, committed = nw.col("log_start_offset"), nw.col("committed_offset")
+    return nw.when(committed < start).then(start).when(committed >= start).then(committed)
+
+
+def _at_least_zero(records: nw.Expr) -> nw.Expr:
+    return nw.when(records < 0).then(nw.lit(0, nw.Int64)).otherwise(records)
+
+
+def _error() -> nw.Expr:
+    reasons = [
+        _told("group", nw.col("group_error")),
+        _told("committed offset", nw.col("committed_error")),
+        _told("log offsets", _log_reason()),
+        _told("owner", nw.col("owner_error")),
+    ]
+    joined = nw.concat_str(reasons, separator="; ", ignore_nulls=True)
+    return nw.when(joined != "").then(joined)
+
+
+def _told(what: str, reason: nw.Expr) -> nw.Expr:
+    return nw.concat_str([nw.lit(f"{what}: "), reason])
+
+
+def _log_reason() -> nw.Expr:
+    is_missing = nw.col("log_start_offset").is_null() | nw.col("log_end_offset").is_null()
+    unexplained = (
+        nw.when(nw.col("is_known").is_null())
+        .then(nw.lit("no such topic-partition (deleted, or the topic was recreated smaller)"))
+        .when(~nw.col("has_leader"))
+        .then(nw.lit("no leader"))
+        .otherwise(nw.lit("not read"))
+    )
+    reason = nw.coalesce(nw.col("log_error"), nw.col("partition_error"), unexplained)
+    return nw.when(is_missing).then(reason)

@@ -1,0 +1,105 @@
+"""Who owns each partition, by ZooKeeper's owner znodes and by the coordinator's assignment."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, subscribed_partitions
+from kit.analyze.groups.flavours import member_flavours
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+_FENCE_SUFFIX = "-kc"
+
+
+@nw.narwhalify
+def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
+    """Per group and partition that is subscribed or owned: its owners in both worlds.
+
+    A MEZKCC owns by its owner znode: the assignment of the consumer embedded in it (client id = consumer id, KIP-125)
+    is no second owner, and no owner without the znode. Nor is a fence: an owner znode ``<consumer id>-kc-<n>`` that a
+    MEZKCC holds so that no old consumer takes what a plain Kafka consumer reads.
+
+    Columns: group_id, topic, partition, is_subscribed; zookeeper_owner, zookeeper_thread, is_registered (the owner is
+    in ``ids``; null without owner), is_fence; kafka_owner (member id, of several the first by name),
+    kafka_other_owner (the last, null if there is one only), kafka_client_id, is_embedded, n_kafka_owners (members
+    assigned, embedded ones included); n_owners (consumers that read it; null if an owner could not be read), error.
+    """
+    owned = ownership.select(*GROUP_PARTITION)
+    subscribed = subscribed_partitions(subscriptions, existing_partitions(topic_partitions))
+    rows = nw.concat([owned, subscribed]).unique()
+    rows = rows.join(subscribed.with_columns(is_subscribed=nw.lit(True)), on=GROUP_PARTITION, how="left")
+    rows = rows.join(_zookeeper_owners(ownership, members), on=GROUP_PARTITION, how="left")
+    rows = rows.join(_kafka_owners(ownership, members), on=GROUP_PARTITION, how="left")
+    return _counted(rows.join(_errors(ownership), on=GROUP_PARTITION, how="left"))
+
+
+def _counted(rows: FrameT) -> FrameT:
+    is_held = ~nw.col("zookeeper_owner").is_null() & ~nw.col("is_fence").fill_null(False)
+    n_owners = is_held.cast(nw.Int64) + nw.col("n_plain").fill_null(0)
+    return rows.select(
+        *GROUP_PARTITION,
+        nw.col("is_subscribed").fill_null(False),
+        "zookeeper_owner",
+        "zookeeper_thread",
+        "is_registered",
+        nw.col("is_fence").fill_null(False),
+        "kafka_owner",
+        nw.when(nw.col("n_kafka_owners") > 1).then(nw.col("kafka_other_owner")).alias("kafka_other_owner"),
+        "kafka_client_id",
+        "is_embedded",
+        nw.col("n_kafka_owners").fill_null(0).cast(nw.Int64),
+        nw.when(nw.col("error").is_null()).then(n_owners).cast(nw.Int64).alias("n_owners"),
+        "error",
+    )
+
+
+def _zookeeper_owners(ownership: FrameT, members: FrameT) -> FrameT:
+    znodes = ownership.filter((nw.col("source") == ZOOKEEPER) & ~nw.col("member_id").is_null())
+    owners = znodes.group_by(*GROUP_PARTITION).agg(
+        nw.col("member_id").min().alias("zookeeper_owner"), nw.col("thread_id").min().alias("zookeeper_thread")
+    )
+    owners = owners.with_columns(
+        fenced_by=nw.col("zookeeper_owner").str.replace_all(f"{_FENCE_SUFFIX}$", "", literal=False)
+    )
+    for name in ("zookeeper_owner", "fenced_by"):
+        owners = owners.join(_consumer_ids(members, name), on=["group_id", name], how="left")
+    is_fence = nw.col("zookeeper_owner_known").is_null() & ~nw.col("fenced_by_known").is_null()
+    return owners.select(
+        *GROUP_PARTITION,
+        "zookeeper_owner",
+        "zookeeper_thread",
+        is_registered=~nw.col("zookeeper_owner_known").is_null(),
+        is_fence=is_fence,
+    )
+
+
+def _consumer_ids(members: FrameT, name: str) -> FrameT:
+    registered = members.filter(nw.col("source") == ZOOKEEPER)
+    return registered.select("group_id", nw.col("member_id").alias(name), nw.lit(True).alias(f"{name}_known")).unique()
+
+
+def _kafka_owners(ownership: FrameT, members: FrameT) -> FrameT:
+    assigned = ownership.filter((nw.col("source") == KAFKA) & ~nw.col("member_id").is_null())
+    assigned = assigned.select(*GROUP_PARTITION, "member_id").unique()
+    flavours: FrameT = nw.from_native(member_flavours(members))
+    kinds = flavours.filter(nw.col("source") == KAFKA).select(
+        "group_id", "member_id", kafka_client_id=nw.col("client_id"), is_embedded=nw.col("flavour") == "EKC"
+    )
+    flagged = assigned.join(kinds, on=["group_id", "member_id"], how="left")
+    counts = flagged.with_columns(
+        n_plain=(~nw.col("is_embedded").fill_null(False)).cast(nw.Int64),
+    ).group_by(*GROUP_PARTITION)
+    owners = counts.agg(
+        nw.col("member_id").min().alias("kafka_owner"),
+        nw.col("member_id").max().alias("kafka_other_owner"),
+        nw.len().alias("n_kafka_owners"),
+        nw.col("n_plain").sum(),
+    )
+    named = kinds.select("group_id", "kafka_client_id", "is_embedded", kafka_owner=nw.col("member_id"))
+    return owners.join(named, on=["group_id", "kafka_owner"], how="left")
+
+
+def _errors(ownership: FrameT) -> FrameT:
+    failed = ownership.filter(~nw.col("error").is_null())
+    return failed.group_by(*GROUP_PARTITION).agg(nw.col("error").min())

@@ -1,0 +1,100 @@
+"""The two offset stores of a group side by side (KIP-125, dual commit)."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+VERDICTS = ("equal", "kafka_ahead", "zookeeper_ahead", "missing_in_kafka", "missing_in_zookeeper", "unknown")
+
+
+@nw.narwhalify
+def store_parity(committed_offsets: FrameT, groups: FrameT | None = None) -> FrameT:
+    """Per group and partition that at least one store holds (or failed to tell).
+
+    Columns: group_id, topic, partition, zookeeper_offset, kafka_offset, difference (kafka − zookeeper in records,
+    null if either is unknown), verdict: ``equal``, ``kafka_ahead``, ``zookeeper_ahead``, ``missing_in_kafka``,
+    ``missing_in_zookeeper``, or ``unknown`` when a read error hides one of the two. With ``groups``, what is missing
+    in a store whose side of the group could not be read is unknown, too.
+    """
+    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    told = committed_offsets.filter(is_told).select(*GROUP_PARTITION, *_columns_of(ZOOKEEPER), *_columns_of(KAFKA))
+    names = ["zookeeper_offset", "zookeeper_unread", "kafka_offset", "kafka_unread"]
+    sides = told.group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in names])
+    return _with_unread_groups(sides, groups).select(
+        *GROUP_PARTITION,
+        "zookeeper_offset",
+        "kafka_offset",
+        difference=nw.col("kafka_offset") - nw.col("zookeeper_offset"),
+        verdict=_verdict(),
+    )
+
+
+@nw.narwhalify
+def group_parity(store_parity: FrameT) -> FrameT:
+    """Per group, from ``store_parity``.
+
+    Columns: group_id, n_partitions, n_equal, n_kafka_ahead, n_zookeeper_ahead, n_missing_in_kafka,
+    n_missing_in_zookeeper, n_unknown, max_kafka_ahead, max_zookeeper_ahead (records, the largest difference in that
+    direction; 0 if none is ahead, null if no partition has both offsets).
+    """
+    flags = {f"n_{verdict}": (nw.col("verdict") == verdict).cast(nw.Int64) for verdict in VERDICTS}
+    difference = nw.col("difference")
+    counted = store_parity.with_columns(
+        **flags,
+        max_kafka_ahead=nw.when(difference < 0).then(nw.lit(0, nw.Int64)).otherwise(difference),
+        max_zookeeper_ahead=nw.when(difference > 0).then(nw.lit(0, nw.Int64)).otherwise(-difference),
+    )
+    totals = counted.group_by("group_id").agg(
+        nw.len().alias("n_partitions"),
+        *[nw.col(name).sum() for name in flags],
+        nw.col("max_kafka_ahead").max(),
+        nw.col("max_zookeeper_ahead").max(),
+    )
+    return totals.select(
+        "group_id", nw.col("n_partitions").cast(nw.Int64), *flags, "max_kafka_ahead", "max_zookeeper_ahead"
+    )
+
+
+def _with_unread_groups(sides: FrameT, groups: FrameT | None) -> FrameT:
+    if groups is None:
+        return sides.with_columns(zookeeper_failed=nw.lit(False), kafka_failed=nw.lit(False))
+    for source in (ZOOKEEPER, KAFKA):
+        failed = groups.filter((nw.col("source") == source) & ~nw.col("error").is_null())
+        failed = failed.select("group_id", nw.lit(True).alias(f"{source}_failed")).unique()
+        sides = sides.join(failed, on="group_id", how="left")
+    return sides.with_columns(nw.col("zookeeper_failed", "kafka_failed").fill_null(False))
+
+
+def _columns_of(store: str) -> list[nw.Expr]:
+    is_here = nw.col("store") == store
+    is_unread = is_here & nw.col("committed_offset").is_null() & ~nw.col("error").is_null()
+    return [
+        nw.when(is_here).then(nw.col("committed_offset")).alias(f"{store}_offset"),
+        is_unread.cast(nw.Int32).alias(f"{store}_unread"),
+    ]
+
+
+def _verdict() -> nw.Expr:
+    zookeeper, kafka = nw.col("zookeeper_offset"), nw.col("kafka_offset")
+    return (
+        nw.when(_is_hidden(ZOOKEEPER) | _is_hidden(KAFKA))
+        .then(nw.lit("unknown"))
+        .when(zookeeper.is_null())
+        .then(nw.lit("missing_in_zookeeper"))
+        .when(kafka.is_null())
+        .then(nw.lit("missing_in_kafka"))
+        .when(kafka == zookeeper)
+        .then(nw.lit("equal"))
+        .when(kafka > zookeeper)
+        .then(nw.lit("kafka_ahead"))
+        .otherwise(nw.lit("zookeeper_ahead"))
+    )
+
+
+def _is_hidden(store: str) -> nw.Expr:
+    is_unread = nw.col(f"{store}_failed") | (nw.col(f"{store}_unread") > 0)
+    return nw.col(f"{store}_offset").is_null() & is_unread

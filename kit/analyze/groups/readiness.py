@@ -1,0 +1,58 @@
+"""Where each group stands on KIP-125's path and what its next step is."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.blocking import blockers
+from kit.analyze.groups.stages import NEXT_STEPS, group_stages
+
+
+@nw.narwhalify
+def readiness(
+    groups: FrameT,
+    members: FrameT,
+    ownership: FrameT,
+    committed_offsets: FrameT,
+    migration_states: FrameT,
+    subscriptions: FrameT,
+    topic_partitions: FrameT,
+) -> FrameT:
+    """:func:`group_readiness` of a snapshot's tables."""
+    tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
+    rows: FrameT = nw.from_native(group_readiness(groups, members, migration_states, blockers(*tables)))
+    return rows
+
+
+@nw.narwhalify
+def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, blockers: FrameT) -> FrameT:
+    """Per group, given the rows of :func:`kit.analyze.blockers`.
+
+    Columns: group_id; n_ozkcc, n_mezkcc, n_kc (members; consumers embedded in a MEZKCC are not counted); mode (what
+    migration/mode holds, null: no such znode); effective_mode (``kafka`` or ``zookeeper``, null without members or
+    where it can't be told); stage (one of ``kit.analyze.STAGES``); n_blockers; next_step (one sentence).
+    """
+    counts = blockers.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
+    rows = group_stages(groups, members, migration_states).join(counts, on="group_id", how="left")
+    rows = rows.with_columns(nw.col("n_blockers").fill_null(0))
+    return rows.select(
+        "group_id",
+        "n_ozkcc",
+        "n_mezkcc",
+        "n_kc",
+        "mode",
+        "effective_mode",
+        "stage",
+        "n_blockers",
+        next_step=_next_step(),
+    )
+
+
+def _next_step() -> nw.Expr:
+    step = nw.lit(None, nw.String)
+    for stage, sentence in NEXT_STEPS.items():
+        step = nw.when(nw.col("stage") == stage).then(nw.lit(sentence)).otherwise(step)
+    is_own_remedy = nw.col("stage").is_in(["unsafe mix", "unknown", "all KC", "empty"])
+    first = nw.concat_str([nw.lit("First clear "), nw.col("n_blockers").cast(nw.String), nw.lit(" blocker(s). Then: ")])
+    return nw.when((nw.col("n_blockers") > 0) & ~is_own_remedy).then(nw.concat_str([first, step])).otherwise(step)

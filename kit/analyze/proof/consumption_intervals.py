@@ -1,0 +1,167 @@
+"""Turns: the stretches of time in which one member handed out a partition without anyone taking over in between."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION
+from kit.analyze.proof.ownership_at import (
+    SEEN,
+    SERIES,
+    TOLERANCE_MS,
+    acquired_since,
+    extent,
+    watched_since,
+    with_holdings,
+)
+
+EVICTION_MS = 1000
+"""No member that fell silent is given up sooner: shorter than any session time-out of ZooKeeper or Kafka."""
+
+_NEVER = -(2**62)
+_IN_TIME = ["at_ms", "offset", "consumer"]
+_OWN_ORDER = ["at_ms", "offset"]
+
+
+@nw.narwhalify
+def with_turns(
+    consumption: FrameT,
+    owner_history: FrameT | None = None,
+    eviction_ms: int = EVICTION_MS,
+    tolerance_ms: int = TOLERANCE_MS,
+) -> FrameT:
+    """Hand-outs with the turn they belong to: what all analyses of exclusivity start from.
+
+    A member that comes back after others handed out the partition either took it over again, and a new turn begins,
+    or never let go, and its turn goes on across theirs; see ``overlaps`` for the rule. Give the result to the other
+    analyses in place of the consumption to compute it only once.
+
+    Columns: group_id, topic, partition, consumer, at_ms, offset; rank (of the offset among those that anyone handed
+    out); turn (numbered from 0 per member and partition); turn_from_ms (its first hand-out); is_late (another member
+    had begun since the turn did); is_doubtful (this hand-out begins a turn that could also be a stale owner's going
+    on); interrupted_by, interrupted_at_ms (who handed out last before a member came back, and when the first other one
+    began; else null).
+    """
+    if "turn" in consumption.collect_schema().names():
+        return consumption
+    if owner_history is None:
+        rows = _beside_neighbours(consumption.select(*SERIES, "at_ms", "offset"), [])
+        rows = rows.with_columns(**_fates(*_by_offsets(eviction_ms)))
+    else:
+        rows = _beside_neighbours(with_holdings(consumption, owner_history, tolerance_ms), SEEN)
+        rows = rows.with_columns(other_is_registered=_before("is_registered", GROUP_PARTITION, _IN_TIME))
+        rows = rows.with_columns(**_fates(*_by_history(eviction_ms)))
+    # Times only rise within a series: the latest beginning is that of the turn.
+    rows = rows.with_columns(
+        turn=nw.col("n_begun").cum_sum().over(*SERIES, order_by=_OWN_ORDER),
+        turn_from_ms=nw.col("begun_at_ms").cum_max().over(*SERIES, order_by=_OWN_ORDER),
+        late_at_ms=nw.col("late_at_ms").cum_max().over(*SERIES, order_by=_OWN_ORDER),
+    )
+    return rows.select(
+        *SERIES,
+        "at_ms",
+        "offset",
+        "rank",
+        "turn",
+        "is_doubtful",
+        "turn_from_ms",
+        is_late=nw.col("late_at_ms") >= nw.col("turn_from_ms"),
+        interrupted_by=nw.when(nw.col("is_return")).then(nw.col("other_consumer")),
+        interrupted_at_ms=nw.when(nw.col("is_return")).then(nw.col("previous_next_at_ms")),
+    )
+
+
+@nw.narwhalify
+def handing_out(
+    consumption: FrameT,
+    owner_history: FrameT | None = None,
+    eviction_ms: int = EVICTION_MS,
+    tolerance_ms: int = TOLERANCE_MS,
+) -> FrameT:
+    """The turns: per partition the intervals during which one member handed out.
+
+    Columns: group_id, topic, partition, consumer, turn (from 0, per member and partition); first_at_ms, last_at_ms
+    (epoch ms, both inclusive); first_offset, last_offset (lowest and highest); records (hand-outs, repeated ones too).
+    For the arguments see :func:`overlaps`.
+    """
+    rows: FrameT = nw.from_native(with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
+    return turns_of(rows).drop("late_records")
+
+
+def turns_of(rows: FrameT) -> FrameT:
+    """``with_turns`` rows → one row per turn, with the number of hand-outs after another member had begun."""
+    late = nw.col("is_late").cast(nw.Int64).sum().alias("late_records")
+    found = rows.group_by(*SERIES, "turn").agg(*extent(), late)
+    numbers = ["first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "late_records"]
+    return found.select(*SERIES, "turn", *numbers)
+
+
+def _beside_neighbours(rows: FrameT, seen: list[str]) -> FrameT:
+    """Each hand-out beside the one before it in the partition (``other_``) and by the same member (``previous_``).
+
+    Ranks, not offsets: transaction markers and compaction leave offsets that nobody can hand out.
+    """
+    rows = rows.with_columns(rank=nw.col("offset").rank("dense").cast(nw.Int64).over(*GROUP_PARTITION))
+    rows = rows.with_columns(
+        other_consumer=_before("consumer", GROUP_PARTITION, _IN_TIME),
+        other_at_ms=_before("at_ms", GROUP_PARTITION, _IN_TIME),
+        other_rank=_before("rank", GROUP_PARTITION, _IN_TIME),
+        next_at_ms=nw.col("at_ms").shift(-1).over(*GROUP_PARTITION, order_by=_IN_TIME),
+    )
+    told = ["at_ms", "rank", "next_at_ms", *seen]
+    return rows.with_columns(**{f"previous_{name}": _before(name, SERIES, _OWN_ORDER) for name in told})
+
+
+def _before(name: str, within: list[str], order: list[str]) -> nw.Expr:
+    return nw.col(name).shift(1).over(*within, order_by=order)
+
+
+def _by_offsets(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
+    """Whether a returning member took over again, and whether that is doubtful, by the offsets alone."""
+    goes_on = nw.col("rank") == nw.col("previous_rank") + 1
+    is_doubtful = goes_on & _someone_was_evicted(eviction_ms)
+    return ~goes_on | is_doubtful, is_doubtful
+
+
+def _by_history(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
+    """The same by the owner history where it saw everything, by the offsets elsewhere.
+
+    A plain Kafka consumer needs no owner znode, so a migration-enabled member that takes over from it after it kept its
+    own (KIP-125) makes none anew: there too the offsets tell.
+    """
+    has_acquired = acquired_since("previous_")
+    was_watched = nw.all_horizontal(watched_since("previous_"), nw.col("other_is_registered"), ignore_nulls=False)
+    took_over, is_doubtful = _by_offsets(eviction_ms)
+    return has_acquired | (~was_watched & took_over), ~has_acquired & ~was_watched & is_doubtful
+
+
+def _fates(took_over: nw.Expr, is_doubtful: nw.Expr) -> dict[str, nw.Expr]:
+    """What each hand-out begins: a turn, a turn perhaps, or hand-outs that are late."""
+    is_return = ~nw.col("previous_rank").is_null() & (nw.col("other_consumer") != nw.col("consumer"))
+    begins = (is_return & took_over).fill_null(False)
+    goes_on = (is_return & ~took_over).fill_null(False)
+    return {
+        "is_return": is_return.fill_null(False),
+        "n_begun": begins.cast(nw.Int64),
+        "begun_at_ms": _at_ms_where(begins | nw.col("previous_rank").is_null()),
+        "late_at_ms": _at_ms_where(goes_on),
+        "is_doubtful": (is_return & is_doubtful).fill_null(False),
+    }
+
+
+def _at_ms_where(applies: nw.Expr) -> nw.Expr:
+    """The time where it applies; elsewhere the least there is, so that a running maximum passes over it."""
+    return nw.when(applies).then(nw.col("at_ms")).otherwise(nw.lit(_NEVER, nw.Int64))
+
+
+def _someone_was_evicted(eviction_ms: int) -> nw.Expr:
+    """Only so can a store send a member back to exactly where it stopped itself, though others read meanwhile.
+
+    They re-read what it had handed out and not one record more: then it was it that had fallen silent without a
+    commit. Or they read on and nothing of it was committed: then the last of them had fallen silent.
+    """
+    reached, own = nw.col("other_rank"), nw.col("previous_rank")
+    own_silence = nw.col("previous_next_at_ms") - nw.col("previous_at_ms")
+    their_silence = nw.col("at_ms") - nw.col("other_at_ms")
+    return ((reached == own) & (own_silence >= eviction_ms)) | ((reached > own) & (their_silence >= eviction_ms))

@@ -1,0 +1,41 @@
+"""Each record of a group once: when it was acknowledged and when it was first handed out."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION
+from kit.analyze.proof.ownership_at import distinct
+
+_RECORD = [*GROUP_PARTITION, "offset"]
+
+
+@nw.narwhalify
+def records_of(consumption: FrameT, production: FrameT) -> FrameT:
+    """What was produced into, or handed out of, every topic of which the group handed out anything.
+
+    Give the result to ``lost``, ``pauses`` and ``handovers`` in place of the production to compute it only once. It is
+    one aggregation of both sides, which are of the same size: a join would have to hold one of them.
+
+    Columns: group_id, topic, partition, offset; previous_offset (of the record before; null: the first);
+    produced_at_ms (null: not known to be produced); first_at_ms (null: never handed out).
+    """
+    if "first_at_ms" in production.collect_schema().names():
+        return production
+    topics = distinct(consumption, "group_id", "topic")
+    produced = production.join(topics, on="topic", how="inner")
+    produced = produced.select(*_RECORD, produced_at_ms="at_ms", first_at_ms=_unknown())
+    handed_out = consumption.select(*_RECORD, produced_at_ms=_unknown(), first_at_ms="at_ms")
+    # The window puts each partition together, so that Spark aggregates there: keys that are nearly all different
+    # would otherwise be aggregated twice.
+    previous = nw.col("offset").shift(1).over(*GROUP_PARTITION, order_by="offset")
+    rows = nw.concat([produced, handed_out]).with_columns(previous_offset=previous)
+    return rows.group_by(*_RECORD).agg(*[nw.col(name).min() for name in _TOLD])
+
+
+_TOLD = ["previous_offset", "produced_at_ms", "first_at_ms"]
+
+
+def _unknown() -> nw.Expr:
+    return nw.lit(None, nw.Int64)

@@ -1,0 +1,129 @@
+"""How long nobody handed out a partition although there was something to read, and how long each hand-over took."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION
+from kit.analyze.proof.consumption_intervals import EVICTION_MS, handing_out
+from kit.analyze.proof.ownership_at import TOLERANCE_MS, distinct
+from kit.analyze.proof.records import records_of
+
+
+@nw.narwhalify
+def pauses(consumption: FrameT, production: FrameT) -> FrameT:
+    """The longest pause of each partition, in ms: time without a new record handed out while there was one to read.
+
+    A pause ends with the first hand-out of a record and begins with the first hand-out of the record before, or with
+    its own acknowledgement, whichever is later: to read a tail again is no progress. Records whose production isn't
+    known end none, and what is before the first hand-out of a partition is start-up, not a pause.
+
+    Columns: group_id, topic, partition; longest_ms, longest_from_ms, longest_until_ms (null: no two records handed
+    out); open_ms: how long the records that nobody has handed out were waiting when the history ended, since the last
+    new record or, if later, the oldest one's acknowledgement (null: none waits); waiting (records).
+    """
+    records: FrameT = nw.from_native(records_of(consumption, production))
+    rows = _waits(records)
+    found = rows.group_by(*GROUP_PARTITION).agg(
+        longest_ms=nw.col("longest_ms").max(),
+        longest_until_ms=nw.col("longest_until_ms").min(),
+        waiting=nw.col("is_waiting").sum(),
+        oldest_ms=nw.col("waiting_from_ms").min(),
+        last_ms=nw.col("first_at_ms").max(),
+        newest_ms=nw.col("produced_at_ms").max(),
+    )
+    end = nw.max_horizontal("last_ms", "newest_ms").max().over("group_id")
+    since = nw.max_horizontal("oldest_ms", "last_ms")
+    found = found.with_columns(end_ms=end, since_ms=since)
+    return found.select(
+        *GROUP_PARTITION,
+        "longest_ms",
+        longest_from_ms=nw.col("longest_until_ms") - nw.col("longest_ms"),
+        longest_until_ms="longest_until_ms",
+        open_ms=nw.when(nw.col("waiting") > 0).then(nw.col("end_ms") - nw.col("since_ms")),
+        waiting="waiting",
+    )
+
+
+@nw.narwhalify
+def handovers(
+    consumption: FrameT,
+    production: FrameT | None = None,
+    owner_history: FrameT | None = None,
+    eviction_ms: int = EVICTION_MS,
+    tolerance_ms: int = TOLERANCE_MS,
+) -> FrameT:
+    """Each change of the member that hands out a partition.
+
+    Columns: group_id, topic, partition; consumer (the old one), successor; last_at_ms (last hand-out by the old),
+    first_at_ms (first by the new); pause_ms = first − last (negative: they crossed, see ``overlaps``); waited_ms: that
+    part of it in which the successor's first record had been acknowledged (null: not known when). For the arguments
+    see ``overlaps``.
+    """
+    turns: FrameT = nw.from_native(handing_out(consumption, owner_history, eviction_ms, tolerance_ms))
+    order = ["first_at_ms", "last_at_ms", "consumer"]
+    before = {f"old_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in _OLD}
+    changes = turns.with_columns(**before).filter(nw.col("old_consumer") != nw.col("consumer"))
+    since = nw.max_horizontal("old_last_at_ms", "produced_at_ms")
+    waited = nw.when(~nw.col("produced_at_ms").is_null()).then(_at_least_zero(nw.col("first_at_ms") - since))
+    return _with_production(changes, production).select(
+        *GROUP_PARTITION,
+        consumer="old_consumer",
+        successor="consumer",
+        last_at_ms="old_last_at_ms",
+        first_at_ms="first_at_ms",
+        pause_ms=nw.col("first_at_ms") - nw.col("old_last_at_ms"),
+        waited_ms=waited,
+    )
+
+
+_OLD = ["consumer", "last_at_ms"]
+
+
+def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
+    if production is None:
+        return changes.with_columns(produced_at_ms=nw.lit(None, nw.Int64))
+    wanted = changes.with_columns(offset="first_offset")
+    is_theirs = "first_at_ms" in production.collect_schema().names()
+    produced = production if is_theirs else production.with_columns(produced_at_ms="at_ms")
+    key = [*GROUP_PARTITION, "offset"] if is_theirs else ["topic", "partition", "offset"]
+    # Inner first: then Spark may hold the few changes, not the many records, for the join.
+    found = produced.select(*key, "produced_at_ms").join(distinct(wanted, *key), on=key, how="inner")
+    return wanted.join(found, on=key, how="left")
+
+
+def _waits(records: FrameT) -> FrameT:
+    """Each record with the pause that its first hand-out ended, or whether it waits still."""
+    before = nw.col("first_at_ms").shift(1).over(*GROUP_PARTITION, order_by=["order_ms", "offset"])
+    rows = records.with_columns(order_ms=nw.coalesce(nw.col("first_at_ms"), nw.lit(-1, nw.Int64)))
+    rows = rows.with_columns(before_ms=before)
+    since = nw.max_horizontal("before_ms", "produced_at_ms")
+    ends_one = ~nw.any_horizontal(*map(_is_unknown, _PARTS), ignore_nulls=False)
+    handed_out = nw.when(~_is_unknown("first_at_ms")).then(nw.col("offset"))
+    rows = rows.with_columns(
+        reached=handed_out, pause_ms=nw.when(ends_one).then(_at_least_zero(nw.col("first_at_ms") - since))
+    )
+    rows = rows.with_columns(
+        reached=nw.col("reached").max().over(*GROUP_PARTITION),
+        longest_ms=nw.col("pause_ms").max().over(*GROUP_PARTITION),
+    )
+    is_passed = (nw.col("offset") < nw.col("reached")).fill_null(False)
+    is_waiting = nw.col("first_at_ms").is_null() & ~is_passed
+    return rows.with_columns(
+        longest_until_ms=nw.when(nw.col("pause_ms") == nw.col("longest_ms")).then(nw.col("first_at_ms")),
+        is_waiting=is_waiting.cast(nw.Int64),
+        waiting_from_ms=nw.when(is_waiting).then(nw.col("produced_at_ms")),
+    )
+
+
+_PARTS = ["produced_at_ms", "first_at_ms", "before_ms"]
+
+
+def _is_unknown(name: str) -> nw.Expr:
+    return nw.col(name).is_null()
+
+
+def _at_least_zero(milliseconds: nw.Expr) -> nw.Expr:
+    """A producer may be told of a record after a member has handed it out."""
+    return nw.when(milliseconds < 0).then(nw.lit(0, nw.Int64)).otherwise(milliseconds)

@@ -1,0 +1,160 @@
+"""The verdict on a group's history: was every record handed out, by one member at a time, and how long did it pause."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.groups.coverage import GROUP_PARTITION
+from kit.analyze.proof.consumption_intervals import EVICTION_MS
+from kit.analyze.proof.duplicates import CAUSES
+from kit.analyze.proof.lost import FATES
+from kit.analyze.sentences import applying, sentence
+
+_SUMS = [
+    "records",
+    *FATES,
+    "overlaps",
+    "overlapping_records",
+    "doubtful_overlaps",
+    *(f"duplicates_{cause}" for cause in CAUSES),
+    "unowned",
+    "handovers",
+]
+_LONGEST = ["longest_pause_ms", "open_pause_ms", "longest_handover_ms"]
+
+
+@nw.narwhalify
+def verdict(
+    handing_out: FrameT,
+    overlaps: FrameT,
+    lost: FrameT,
+    duplicates: FrameT,
+    pauses: FrameT,
+    handovers: FrameT,
+    unowned_hand_outs: FrameT | None = None,
+) -> FrameT:
+    """The results of the analyses of these names as one row per group and topic-partition (``kit.proof`` does both).
+
+    Every topic of which the group handed out anything is there with all its partitions; a group that handed out nothing
+    has no row, which is no praise.
+
+    Columns: group_id, topic, partition; records (handed out, repeated ones too), lost, unread (records, see ``lost``);
+    overlaps, doubtful_overlaps (pairs of turns), overlapping_records (handed out after another had
+    begun); duplicates_tail,
+    duplicates_stale, duplicates_rewind (records, see ``duplicates``); unowned (records that registered members handed
+    out without the owner znode; null without that analysis); handovers, longest_handover_ms; longest_pause_ms,
+    open_pause_ms (see ``pauses``); is_complete: nothing lost; is_exclusive: no overlap, nothing unowned
+    (null: overlaps are doubtful, only an owner history can tell).
+    """
+    parts = [
+        _counted(handing_out, records=nw.col("records").sum()),
+        _counted(lost, **{fate: _records_where("fate", fate) for fate in FATES}),
+        _counted(overlaps, **_overlap_counts()),
+        _overlapping(overlaps),
+        _counted(duplicates, **{f"duplicates_{cause}": _records_where("cause", cause) for cause in CAUSES}),
+        _counted(handovers, handovers=nw.len(), longest_handover_ms=nw.col("pause_ms").max()),
+        pauses.select(*GROUP_PARTITION, longest_pause_ms="longest_ms", open_pause_ms="open_ms"),
+    ]
+    if unowned_hand_outs is not None:
+        registered = unowned_hand_outs.filter(nw.col("is_registered"))
+        parts.append(_counted(registered, unowned=nw.col("records").sum()))
+    return _judged(_beside(parts), unowned_hand_outs is not None)
+
+
+@nw.narwhalify
+def verdict_summary(verdict: FrameT) -> FrameT:
+    """``verdict`` per group: the counts' sums, the pauses' longest, is_complete and is_exclusive of all partitions.
+
+    Columns: group_id, n_partitions, then those of ``verdict``. is_exclusive: false if it is of any partition, else null
+    if it is unknown of any.
+    """
+    broken = (nw.col("is_exclusive") == nw.lit(False)).cast(nw.Int64).fill_null(0)
+    rows = verdict.with_columns(broken=broken, unclear=nw.col("is_exclusive").is_null().cast(nw.Int64))
+    rows = rows.with_columns(unknown=nw.col("unowned").is_null().cast(nw.Int64))
+    totals = rows.group_by("group_id").agg(
+        nw.len().cast(nw.Int64).alias("n_partitions"),
+        *[nw.col(name).sum() for name in [*_SUMS, "broken", "unclear", "unknown"]],
+        *[nw.col(name).max() for name in _LONGEST],
+    )
+    totals = totals.with_columns(unowned=nw.when(nw.col("unknown") == 0).then(nw.col("unowned")))
+    exclusive = nw.when(nw.col("broken") > 0).then(nw.lit(False)).when(nw.col("unclear") == 0).then(nw.lit(True))
+    return totals.select(
+        "group_id", "n_partitions", *_SUMS, *_LONGEST, is_complete=nw.col("lost") == 0, is_exclusive=exclusive
+    )
+
+
+@nw.narwhalify
+def verdict_sentences(verdict: FrameT) -> FrameT:
+    """What is wrong, in sentences, one per partition and kind; none where nothing is.
+
+    Columns: group_id, topic, partition, finding (``lost``, ``overlap``, ``doubtful_overlap``, ``unowned``, ``tail``,
+    ``stale``, ``rewind``, ``waiting``), sentence.
+    """
+    told = applying(verdict, _rules(), GROUP_PARTITION, "finding")
+    return told.select(*GROUP_PARTITION, "finding", "sentence")
+
+
+def _rules() -> dict[str, nw.Expr]:
+    return {
+        "lost": _counting("lost", "acknowledged and never handed out"),
+        "overlap": _counting("overlapping_records", "handed out after another member had begun"),
+        "doubtful_overlap": _counting(
+            "doubtful_overlaps",
+            "times a member returned exactly to where it had stopped although others had read meanwhile (a stale owner,"
+            " or one that took over from a member that had committed nothing: only an owner history can tell)",
+        ),
+        "unowned": _counting("unowned", "handed out without holding its owner znode"),
+        "tail": _counting("duplicates_tail", "read again by a successor, an uncommitted tail"),
+        "stale": _counting("duplicates_stale", "handed out by two members at once"),
+        "rewind": _counting("duplicates_rewind", "handed out again by the same member"),
+        "waiting": _counting("unread", "not handed out when the history ended", nw.col("open_pause_ms") >= EVICTION_MS),
+    }
+
+
+def _counting(count: str, what: str, applies: nw.Expr | None = None) -> nw.Expr:
+    """``Group g: topic-0: <what>: <count>.``, where there is something to count."""
+    wanted = nw.col(count) > 0 if applies is None else (nw.col(count) > 0) & applies
+    place: list[str | nw.Expr] = [nw.col("topic"), "-", nw.col("partition")]
+    return sentence(wanted.fill_null(False), *place, f": {what}: ", nw.col(count), ".")
+
+
+def _counted(rows: FrameT, **counts: nw.Expr) -> FrameT:
+    return rows.group_by(*GROUP_PARTITION).agg(**{name: count.cast(nw.Int64) for name, count in counts.items()})
+
+
+def _records_where(column: str, value: str) -> nw.Expr:
+    return nw.when(nw.col(column) == value).then(nw.col("records")).otherwise(nw.lit(0, nw.Int64)).sum()
+
+
+def _overlap_counts() -> dict[str, nw.Expr]:
+    certain = nw.col("is_certain").cast(nw.Int64)
+    return {
+        "overlaps": certain.sum(),
+        "doubtful_overlaps": (nw.lit(1, nw.Int64) - certain).sum(),
+    }
+
+
+def _overlapping(overlaps: FrameT) -> FrameT:
+    """A turn that crossed several others is counted once, from the first of them on."""
+    crossed = overlaps.filter(nw.col("is_certain")).group_by(*GROUP_PARTITION, "consumer", "turn")
+    return _counted(crossed.agg(nw.col("records").max()), overlapping_records=nw.col("records").sum())
+
+
+def _beside(parts: list[FrameT]) -> FrameT:
+    """All parts' columns per partition; one aggregation, where joins would compute every part twice."""
+    columns = [*_SUMS, *_LONGEST]
+    padded = []
+    for part in parts:
+        own = part.collect_schema().names()
+        missing = {name: nw.lit(None, nw.Int64) for name in columns if name not in own}
+        padded.append(part.with_columns(**missing).select(*GROUP_PARTITION, *columns))
+    return nw.concat(padded).group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in columns])
+
+
+def _judged(rows: FrameT, has_history: bool) -> FrameT:
+    known = [name for name in _SUMS if name != "unowned" or has_history]
+    rows = rows.with_columns(*[nw.col(name).fill_null(0) for name in known])
+    wrong = nw.col("overlaps") + nw.col("unowned").fill_null(0)
+    exclusive = nw.when(wrong > 0).then(nw.lit(False)).when(nw.col("doubtful_overlaps") == 0).then(nw.lit(True))
+    return rows.select(*GROUP_PARTITION, *_SUMS, *_LONGEST, is_complete=nw.col("lost") == 0, is_exclusive=exclusive)

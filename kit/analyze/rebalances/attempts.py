@@ -1,0 +1,166 @@
+"""Event table of logs → each consumer's way through its rebalances, and the generations of each group.
+
+Frames in, polars frames out: who a line is of is found by a fold (``log_lives``), so a Spark event table is collected
+before; it is small beside its logs. Nothing here opens a file.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import narwhals as nw
+import polars as pl
+from narwhals.typing import IntoDataFrame
+
+from kit.analyze.rebalances.consumer_instances import (
+    QUIET,
+    Attempt,
+    Event,
+    Life,
+    are_utc,
+    datetime_of,
+    lives,
+    positions,
+    reasons,
+    time_of,
+)
+from kit.analyze.rebalances.generations import generations
+from kit.tables import schema as tables
+from kit.tables.rebalances import MemberRebalance
+
+
+def ordered_events(events: IntoDataFrame) -> list[Event]:
+    """The rows that tell something, in the order of their times; lines without one stay behind the line before."""
+    frame = nw.from_native(events, eager_only=True)
+    tells_epoch = nw.col("text").str.contains("ConsumerGroupHeartbeat", literal=True) & (nw.col("generation") > 0)
+    frame = frame.filter(~nw.col("kind").is_in(QUIET) | tells_epoch).sort("file", "line", "record")
+    rows: list[tuple[int, int, Event]] = []
+    last: dict[str, int] = {}
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        at = time_of(row)
+        last[row["file"]] = at if at is not None else last.get(row["file"], 0)
+        rows.append((last[row["file"]], number, row))
+    return [row for _, _, row in sorted(rows, key=lambda each: each[:2])]
+
+
+def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
+    """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
+    rows = [row for life in lives(ordered_events(events)) for row in _of_life(life)]
+    rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
+    return pl.DataFrame(tables.MEMBER_REBALANCES.from_rows(rows))
+
+
+def rebalances(events: IntoDataFrame) -> pl.DataFrame:
+    """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
+    ordered = ordered_events(events)
+    found = lives(ordered)
+    parts = [row for life in found for row in _of_life(life)]
+    return pl.DataFrame(tables.REBALANCES.from_rows(generations(found, parts, ordered)))
+
+
+def _of_life(life: Life) -> list[MemberRebalance]:
+    rows: list[MemberRebalance] = []
+    owned: tuple[str, ...] | None = None
+    for attempt in life.attempts:
+        if not _is_rebalance(attempt):
+            continue
+        row = _row(life, attempt, owned)
+        owned = row.owned
+        rows.append(row)
+    return rows
+
+
+def _is_rebalance(attempt: Attempt) -> bool:
+    kinds = ("joining", "join_requested", "joined", "assigned", "rebalance_begun", "reconciling", "group_assignment")
+    return bool(attempt.all_of(*kinds))
+
+
+def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> MemberRebalance:
+    joined, synced = attempt.first("joined"), attempt.first("synced")
+    done = attempt.done_at
+    started = min(attempt.at.values(), default=None)
+    joining = attempt.first("joining", "join_requested")
+    member, leader = attempt.said("member_id") or life.member_id, attempt.said("leader_id")
+    failures = attempt.all_of("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
+    placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
+    last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
+    revoked, added, owned = _partitions(attempt, owned_before)
+    is_leader = _is_leader(attempt, member, leader)
+    return MemberRebalance(
+        group_id=attempt.said("group_id") or life.said("group_id"),
+        generation=attempt.generation,
+        is_epoch=life.has_epochs,
+        consumer=life.name,
+        member_id=member,
+        client_id=life.said("client_id"),
+        source=attempt.events[0]["source"],
+        is_leader=is_leader,
+        leader_id=leader or (member if is_leader else None),
+        assignor=attempt.said("assignor"),
+        coordinator=attempt.said("coordinator") or life.said("coordinator"),
+        coordinator_id=attempt.said("coordinator_id") or life.said("coordinator_id"),
+        reason="; ".join(reasons(attempt)) or None,
+        is_utc=are_utc(attempt.events),
+        started_at=datetime_of(started),
+        joined_at=datetime_of(joined),
+        ended_at=datetime_of(done),
+        discover_ms=_ms(attempt.first("coordinator_query"), attempt.first("coordinator_found")),
+        join_ms=_ms(joining, joined),
+        sync_ms=_ms(joined, synced),
+        assign_ms=_ms(synced if synced is not None else joined, done),
+        offsets_ms=_ms(done, last_position),
+        paused_ms=_ms(attempt.first("revoked", "lost", "released"), done),
+        revoked=revoked,
+        added=added,
+        owned=owned,
+        fetched=_listed(attempt.all_of("offsets_fetching")),
+        positions=tuple(positions(attempt)),
+        without_offset=tuple(p for event in attempt.all_of("offset_missing") for p in event["partitions"] or ()),
+        outcome="assigned" if attempt.is_done else "failed" if failures else "open",
+        failure=failures[-1]["text"] if failures else None,
+        file=attempt.events[0]["file"],
+        line=attempt.events[0]["line"],
+        last_line=attempt.events[-1]["line"],
+    )
+
+
+def _is_leader(attempt: Attempt, member: str | None, leader: str | None) -> bool | None:
+    if attempt.all_of("leader_assigning", "assignment_computed"):
+        return True
+    if leader is not None and member is not None:
+        return leader == member
+    follows = any("follower" in event["text"] for event in attempt.all_of("sync_sent"))
+    return False if follows else None
+
+
+def _partitions(
+    attempt: Attempt, before: tuple[str, ...] | None
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
+    given_up = attempt.all_of("revoked", "lost")
+    revoked = _listed(given_up)
+    wholes = [
+        e["owned_after"] for e in attempt.all_of("assignment_diff", "reconciling") if e["owned_after"] is not None
+    ]
+    wholes += [event["partitions"] for event in attempt.all_of("group_assignment") if event["partitions"] is not None]
+    added = _listed([*attempt.all_of("assigned"), *attempt.all_of("owned")])
+    if wholes:
+        owned = tuple(sorted(wholes[-1]))
+        if revoked is None and given_up and before is not None:  # librdkafka says how many, not which
+            is_all = not any("incremental" in event["text"] for event in given_up)
+            revoked = before if is_all else tuple(sorted(set(before) - set(owned)))
+        return revoked, added, owned
+    if added is None:
+        return revoked, None, None
+    adds_to_them = any("Adding newly assigned" in event["text"] for event in attempt.all_of("assigned"))
+    kept = set(before or ()) - set(revoked or ()) if adds_to_them else set()
+    return revoked, added, tuple(sorted(kept | set(added)))
+
+
+def _listed(events: list[Event]) -> tuple[str, ...] | None:
+    lists = [event["partitions"] for event in events if event["partitions"] is not None]
+    return tuple(sorted({partition for each in lists for partition in each})) if lists else None
+
+
+def _ms(since: int | None, until: int | None) -> int | None:
+    return None if since is None or until is None else round((until - since) / 1000)

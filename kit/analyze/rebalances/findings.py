@@ -1,0 +1,228 @@
+"""What in the logs of a group asks for attention, each as a sentence that says when, who and what it means."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+from narwhals.typing import IntoDataFrame
+
+from kit.analyze.rebalances.attempts import member_rebalances, ordered_events, rebalances
+from kit.analyze.rebalances.consumer_instances import Event, Life, are_utc, datetime_of, lives, time_of
+from kit.analyze.time_format import worded
+from kit.tables import schema as tables
+from kit.tables.rebalances import LogFinding
+
+STORM_COUNT = 5
+STORM_MS = 600_000
+"""So many rebalances of one group within so long are a storm."""
+LONG_MS = 60_000
+"""A join or a sync that takes longer is shown."""
+UNREACHED_MS = 10_000
+"""To look for the coordinator for so long is usual: a starting client has no connection yet."""
+KEEPS_POSITIONS = "kafka-python"
+"""This client goes on where it was with what it had before a rebalance; others ask again."""
+
+
+def log_findings(events: IntoDataFrame) -> pl.DataFrame:
+    """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``unreached_coordinator``, ``long_join``,
+    ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``, ``not_assigned``,
+    ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
+    says when and who, as far as the log does."""
+    ordered = ordered_events(events)
+    members, groups, found = member_rebalances(events), rebalances(events), lives(ordered)
+    findings = [
+        *_storms(groups),
+        *_rejoining(members),
+        *_slow(members),
+        *_owned_twice(members),
+        *_skipped(members),
+        *_not_fetched(members),
+    ]
+    findings += [*_unfinished(members), *_several(found), *_from_events(found)]
+    findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
+    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
+
+
+def _storms(groups: pl.DataFrame) -> list[LogFinding]:
+    found = []
+    for (group,), rows in groups.filter(pl.col("started_at").is_not_null()).group_by("group_id", maintain_order=True):
+        starts, is_utc = rows.sort("started_at")["started_at"].to_list(), rows["is_utc"].all()
+        worst = max(
+            (sum(0 <= (other - start).total_seconds() * 1000 <= STORM_MS for other in starts), start)
+            for start in starts
+        )
+        if worst[0] >= STORM_COUNT:
+            text = f"{worst[0]} rebalances within {STORM_MS // 60_000} minutes from then on: a storm."
+            found.append(_finding(group, "storm", None, worst[1], is_utc, text))
+    return found
+
+
+def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
+    """A member that stays keeps its id through every generation, however many there are."""
+    joins = members.filter(pl.col("joined_at").is_not_null() & pl.col("member_id").is_not_null())
+    counted = joins.group_by("group_id", "consumer", maintain_order=True).agg(
+        pl.col("member_id").n_unique(), pl.col("joined_at").min(), pl.col("is_utc").all()
+    )
+    text = "{} had {} member ids: it keeps being thrown out or restarts."
+    return [
+        _finding(group, "rejoining", who, at, is_utc, text.format(who, n))
+        for group, who, n, at, is_utc in counted.iter_rows()
+        if n >= STORM_COUNT
+    ]
+
+
+def _slow(members: pl.DataFrame) -> list[LogFinding]:
+    found = []
+    for row in members.iter_rows(named=True):
+        for name, what in (("join_ms", "long_join"), ("sync_ms", "long_sync")):
+            if row[name] is not None and row[name] >= LONG_MS:
+                waits = "the others, or the rebalance timeout" if what == "long_join" else "the leader's assignment"
+                text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
+                found.append(_of(row, what, row["started_at"], text))
+    return found
+
+
+def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
+    owned = members.filter(pl.col("generation").is_not_null() & (pl.col("source") != "zookeeper")).explode("owned")
+    owned = owned.filter(pl.col("owned").is_not_null())
+    by_partition = owned.group_by("group_id", "generation", "is_epoch", "owned", maintain_order=True)
+    pairs = by_partition.agg(pl.col("consumer").unique().sort(), pl.col("ended_at").max(), pl.col("is_utc").all())
+    text = "{} belongs to {} in {} {}."
+    return [
+        _finding(
+            group, "owned_twice", None, at, is_utc, text.format(partition, " and ".join(who), term(is_epoch), number)
+        )
+        for group, number, is_epoch, partition, who, at, is_utc in pairs.iter_rows()
+        if len(who) > 1
+    ]
+
+
+def _skipped(members: pl.DataFrame) -> list[LogFinding]:
+    """In the new protocol nobody joins a generation that changes nothing for it."""
+    found = []
+    joined = members.filter(pl.col("generation").is_not_null() & pl.col("joined_at").is_not_null())
+    for (_, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
+        for before, row in pairwise(rows.iter_rows(named=True)):
+            old, new = before["generation"], row["generation"]
+            if new > old + 1 and row["source"] != "zookeeper":
+                text = f"{who} went from generation {old} to {new}: what was between is not in its log, or it was out."
+                found.append(_of(row, "skipped_generation", row["started_at"], text))
+    return found
+
+
+def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
+    """Only a log that tells of some partitions' offsets can be silent about the others'; its end may be too early."""
+    if members.is_empty():
+        return []
+    last: Any = members.select(pl.max_horizontal(pl.col("started_at").max(), pl.col("ended_at").max())).item()
+    found = []
+    for row in members.filter(pl.col("fetched").is_not_null() & pl.col("ended_at").is_not_null()).rows(named=True):
+        located = {position.rpartition("@")[0] for position in row["positions"]} | set(row["without_offset"])
+        kept = set(row["revoked"] or ()) if row["source"] == KEEPS_POSITIONS else set()
+        missing = sorted(set(row["added"] or ()) - set(row["fetched"]) - located - kept)
+        if missing and (last - row["ended_at"]).total_seconds() * 1000 >= UNREACHED_MS:
+            when = f"{term(row['is_epoch'])} {row['generation']}"
+            text = f"{row['consumer']} was assigned {listed(missing)} in {when} and did not ask "
+            text += "where to begin: nobody fetches them, as far as its log tells."
+            found.append(_of(row, "not_fetched", row["ended_at"], text))
+    return found
+
+
+def _unfinished(members: pl.DataFrame) -> list[LogFinding]:
+    last = members.group_by("group_id", "consumer", maintain_order=True).last()
+    return [
+        _of(row, "unfinished", row["started_at"], _unfinished_text(row))
+        for row in last.iter_rows(named=True)
+        if row["outcome"] != "assigned"
+    ]
+
+
+def _unfinished_text(row: dict[str, Any]) -> str:
+    if row["outcome"] == "failed":
+        return f"{row['consumer']} did not get through its last rebalance: {row['failure']}"
+    return f"{row['consumer']} has no assignment where the log ends (line {row['last_line']} of {row['file']})."
+
+
+def _several(found: list[Life]) -> list[LogFinding]:
+    streams: dict[tuple[Any, ...], list[Life]] = {}
+    for life in found:
+        streams.setdefault(life.stream, []).append(life)
+    texts = [
+        (same[0].said("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
+         f" ({', '.join(life.member_id or '?' for life in same)}): lines were told apart by what they say.")
+        for stream, same in streams.items()
+        if len(same) > 1
+    ]  # fmt: skip
+    return [_finding(group, "several_consumers", None, None, True, text) for group, text in texts]
+
+
+_KINDS = {
+    "coordinator_failed": ("unreached_coordinator", "did not reach its coordinator"),
+    "coordinator_lost": ("unreached_coordinator", "lost its coordinator"),
+    "member_fenced": ("fenced", "was fenced: another member has its instance id, or its epoch was old"),
+    "member_fatal": ("fenced", "ended with a fatal error"),
+    "poll_timeout": ("evicted", "left because it had not polled for max.poll.interval.ms"),
+    "session_timeout": ("evicted", "had no answer to its heartbeats for the session timeout"),
+    "lost": ("evicted", "lost its partitions without giving them up: others may have read them meanwhile"),
+    "commit_failed": ("commit_failed", "could not commit: records will be read again"),
+    "offset_reset": ("offset_reset", "starts without a committed offset, by auto.offset.reset"),
+    "not_assigned": ("not_assigned", "subscribed to topics that nobody is assigned"),
+}
+
+
+def _from_events(found: list[Life]) -> list[LogFinding]:
+    rows = []
+    for life in found:
+        for kind, (finding, text) in _KINDS.items():
+            same = [event for event in life.events if event["kind"] == kind and _matters(life, event)]
+            if same:
+                rows.append(_repeated(life, finding, text, same))
+    return rows
+
+
+def _matters(life: Life, event: Event) -> bool:
+    """A coordinator that is found soon after, or that is let go when the consumer closes, was no trouble."""
+    if event["kind"] not in ("coordinator_failed", "coordinator_lost"):
+        return True
+    at = time_of(event)
+    closed = next((time_of(other) for other in life.events if other["kind"] == "closing"), None)
+    if at is not None and closed is not None and at >= closed:
+        return False
+    found = [time_of(other) for other in life.events if other["kind"] == "coordinator_found"]
+    return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found if each is not None)
+
+
+def _repeated(life: Life, finding: str, text: str, same: list[Event]) -> LogFinding:
+    times = "" if len(same) == 1 else f", {len(same)} times"
+    said = next((event["reason"] for event in same if event["reason"]), None)
+    partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
+    where = f" ({listed(partitions)})" if partitions else ""
+    full = f"{life.name} {text}{where}{times}" + (f": {said}." if said else ".")
+    return _finding(life.said("group_id"), finding, life.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full)
+
+
+def term(is_epoch: bool) -> str:
+    """What the group's protocol calls the number of an assignment."""
+    return "epoch" if is_epoch else "generation"
+
+
+def seconds(ms: int) -> str:
+    return f"{ms / 1000:g} s"
+
+
+def listed(partitions: Any) -> str:
+    return ", ".join(partitions) if partitions else "no partition"
+
+
+def _of(row: dict[str, Any], finding: str, at: datetime | None, text: str) -> LogFinding:
+    return _finding(row["group_id"], finding, row["consumer"], at, row["is_utc"], text)
+
+
+def _finding(
+    group: str | None, finding: str, consumer: str | None, at: datetime | None, is_utc: bool, text: str
+) -> LogFinding:
+    when = f"{worded(at, is_utc)} " if at else ""
+    return LogFinding(group, finding, consumer, is_utc, at, f"{when}Group {group or '?'}: {text}")

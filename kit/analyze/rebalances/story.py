@@ -1,0 +1,85 @@
+"""What the logs tell about each group, in sentences to paste into a ticket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from narwhals.typing import IntoDataFrame
+
+from kit.analyze.rebalances.attempts import member_rebalances, rebalances
+from kit.analyze.rebalances.findings import listed, log_findings, seconds, term
+from kit.analyze.time_format import worded
+
+
+def story(events: IntoDataFrame) -> list[str]:
+    """Each consumer's way into each generation, in order; the generations as a whole; what stands out."""
+    return sentences(member_rebalances(events), rebalances(events), log_findings(events))
+
+
+def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
+    """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
+    told = [_member_sentence(row) for row in members.iter_rows(named=True)]
+    said = set(members["reason"].drop_nulls())
+    told += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
+    return told + findings["sentence"].to_list()
+
+
+def _member_sentence(row: dict[str, Any]) -> str:
+    way = [
+        _took(row["discover_ms"], f"found the coordinator {_coordinator(row)}"),
+        f"gave up {listed(row['revoked'])}" if row["revoked"] else None,
+        _generation(row),
+        {True: "as leader", False: f"as follower of {row['leader_id']}" if row["leader_id"] else "as follower"}.get(
+            row["is_leader"]
+        ),
+        _took(row["sync_ms"], f"synced (assigned by {row['assignor']})" if row["assignor"] else "synced"),
+        None if row["owned"] is None else f"has {listed(row['owned'])}",
+        f"asked for the committed offsets of {listed(row['fetched'])}" if row["fetched"] else None,
+        f"starts at {', '.join(row['positions'])}" if row["positions"] else None,
+        f"found no committed offset of {listed(row['without_offset'])}" if row["without_offset"] else None,
+        {"failed": "did not get through", "open": "is not through where the log ends"}.get(row["outcome"]),
+    ]
+    why = f" Why: {row['reason']}." if row["reason"] else ""
+    who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
+    return start + ", ".join(filter(None, way)) + f".{why}"
+
+
+def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
+    """``said``: the reasons that members gave, which their sentences have."""
+    parts = [
+        f"{len(row['members'])} member(s) seen",
+        f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
+        f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
+        f"left: {', '.join(row['left'])}" if row["left"] else None,
+        f"last to join was {row['slowest']}, {seconds(row['late_ms'])} after the first" if row["late_ms"] else None,
+        f"with nobody in these logs any more: {listed(row['unseen'])}" if row["unseen"] else None,
+        f"moved: {listed(row['moved'])}" if row["moved"] else None,
+        f"without a log here: {', '.join(row['unlogged'])}" if row["unlogged"] else None,
+    ]
+    took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
+    what = f"{term(row['is_epoch'])} {row['generation']}{took}"
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {what}: "
+    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in said]
+    return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
+
+
+def _when(at: Any, is_utc: bool) -> str:
+    return "(no time)" if at is None else worded(at, is_utc)
+
+
+def _coordinator(row: dict[str, Any]) -> str:
+    number = f" (broker {row['coordinator_id']})" if row["coordinator_id"] is not None else ""
+    return f"{row['coordinator'] or '?'}{number}"
+
+
+def _generation(row: dict[str, Any]) -> str | None:
+    """Members of the new protocol join nothing: the group's epoch becomes theirs."""
+    if row["joined_at"]:
+        return _took(row["join_ms"], f"joined {term(row['is_epoch'])} {row['generation']}")
+    return None if row["generation"] is None else f"is in {term(row['is_epoch'])} {row['generation']}"
+
+
+def _took(ms: int | None, what: str) -> str | None:
+    return None if ms is None else f"{what} in {seconds(ms)}"

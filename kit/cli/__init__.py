@@ -1,0 +1,1 @@
+"""The ``offramp`` command: a file per family of verbs."""

@@ -1,0 +1,44 @@
+"""What the planning verbs of the command line share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kit.cli.terminal import print_json, refusals, say, tell
+from kit.cluster import connect
+from kit.migrate.desk import Desk
+from kit.migrate.engine.plan import Plan
+from kit.migrate.rendering.text import event_text, plan_text
+from kit.profile import load_profile
+
+RunsFolder = Annotated[
+    Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
+Overrides = Annotated[
+    list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
+]
+UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")]
+
+
+@contextmanager
+def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Desk]:
+    """The operator's desk, at which events and requests are told on standard error."""
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with connect(chosen) as cluster:
+            yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+
+
+def show_plan(plan: Plan, as_json: bool) -> None:
+    """A plan for people, and how to approve it; or as JSON."""
+    if as_json:
+        print_json(plan.to_json())
+        return
+    tell(*plan_text(plan).split("\n"))
+    say(f"approve it: offramp approve {plan.digest[:8]}")

@@ -1,0 +1,183 @@
+"""``offramp plan offsets copy | reset | import | delete`` and ``offramp plan offsets export``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kit.cli.desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
+from kit.cli.terminal import ProfileFile, ProfileName, print_rows, say
+from kit.errors import InputError
+from kit.migrate.desk import operator
+from kit.migrate.engine.plan import STOP, UNDO, Plan
+from kit.migrate.offsets.plan import (
+    PlanOptions,
+    Selection,
+    export_offsets,
+    offset_changes,
+    parse_reset,
+    plan_copy,
+    plan_delete,
+    plan_import,
+    plan_reset,
+    save_backup,
+    select,
+)
+
+offsets_app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")]
+Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="Of the topics; can be given again.")]
+Store = Annotated[str, typer.Option("--store", help="kafka or zookeeper.")]
+Backwards = Annotated[
+    bool, typer.Option("--allow-backwards", help="Offsets may go down: records are handed out again.")
+]
+Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out what would go down.")]
+New = Annotated[bool, typer.Option("--new-groups", help="Groups that neither store knows may be written.")]
+
+
+@offsets_app.command("copy")
+def copy(
+    source: Annotated[str, typer.Option("--from", help="kafka or zookeeper.")],
+    target: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
+    groups: Groups = None,
+    topics: Topics = None,
+    partitions: Partitions = None,
+    to_group: Annotated[str | None, typer.Option(help="Write them for this group; of one --group only.")] = None,
+    allow_backwards: Backwards = False,
+    skip_backwards: Skip = False,
+    override: Overrides = None,
+    undo_on_failure: UndoOnFailure = False,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Copy offsets from one store to the other, or to another group."""
+    with open_desk(profile, profile_file, runs) as desk:
+        options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
+        if to_group is not None and len(groups or ()) != 1:
+            raise InputError("--to-group goes with exactly one --group")
+        renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
+        selection = _selection(groups, topics, partitions)
+        _show(desk.keep(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
+
+
+@offsets_app.command("reset")
+def reset(
+    store: Store,
+    to: Annotated[str, typer.Option("--to", help="earliest, latest, an offset, +n, -n, or a time (ISO 8601).")],
+    groups: Groups = None,
+    topics: Topics = None,
+    partitions: Partitions = None,
+    allow_backwards: Backwards = False,
+    skip_backwards: Skip = False,
+    new_groups: New = False,
+    override: Overrides = None,
+    undo_on_failure: UndoOnFailure = False,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Set offsets to an end of the log, to an offset, by a shift, to a time, or to some time ago (as -90m, -36h)."""
+    with open_desk(profile, profile_file, runs) as desk:
+        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
+        selection = _selection(groups, topics, partitions)
+        _show(desk.keep(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
+
+
+@offsets_app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file of `offramp plan offsets export`.")],
+    store: Store,
+    groups: Groups = None,
+    topics: Topics = None,
+    other_cluster: Annotated[bool, typer.Option("--other-cluster", help="The file may be of another one.")] = False,
+    edited: Annotated[bool, typer.Option("--edited", help="The file may have been edited.")] = False,
+    allow_backwards: Backwards = False,
+    skip_backwards: Skip = False,
+    new_groups: New = False,
+    override: Overrides = None,
+    undo_on_failure: UndoOnFailure = False,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Write the offsets of a file to a store."""
+    with open_desk(profile, profile_file, runs) as desk:
+        options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
+        selection = _selection(groups, topics, None) if groups or topics else None
+        made = plan_import(desk.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited)
+        _show(desk.keep(made), as_json)
+
+
+@offsets_app.command("delete")
+def delete(
+    store: Store,
+    groups: Groups = None,
+    topics: Topics = None,
+    partitions: Partitions = None,
+    backup: Annotated[
+        Path | None, typer.Option(help="File of what is deleted: .jsonl or .csv; by default beside the plan.")
+    ] = None,
+    override: Overrides = None,
+    undo_on_failure: UndoOnFailure = False,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Delete offsets from a store: what is left over of a migration. A backup is saved with the plan."""
+    with open_desk(profile, profile_file, runs) as desk:
+        options = _options(False, False, False, override, undo_on_failure)
+        plan = plan_delete(desk.cluster, store, _selection(groups, topics, partitions), options)
+        file = backup or desk.backup_file(plan)
+        count = save_backup(plan, file)
+        _show(desk.keep(plan), as_json)
+        say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
+
+
+@offsets_app.command("export")
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write: .jsonl or .csv.")],
+    store: Store,
+    groups: Groups = None,
+    topics: Topics = None,
+    partitions: Partitions = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Save offsets to a file, as a backup or to bring them elsewhere. Reads only."""
+    with open_desk(profile, profile_file, None) as desk:
+        count = export_offsets(desk.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC))
+        say(f"{count} offsets saved to {file}")
+
+
+def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:
+    return select(groups=groups or None, topics=topics or None, partitions=partitions or None)
+
+
+def _options(
+    allow_backwards: bool, skip_backwards: bool, new_groups: bool, override: list[str] | None, undo: bool
+) -> PlanOptions:
+    return PlanOptions(
+        operator(),
+        datetime.now(UTC),
+        allow_backwards,
+        skip_backwards,
+        new_groups,
+        tuple(override or ()),
+        UNDO if undo else STOP,
+    )
+
+
+def _show(plan: Plan, as_json: bool) -> None:
+    show_plan(plan, as_json)
+    if not as_json:
+        print_rows(offset_changes(plan), False)

@@ -1,0 +1,95 @@
+"""``offramp rebalances``: what happened to groups, by logs or by the coordinators' topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+
+from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_rows, print_sentences, refusals, say, tell
+from kit.errors import InputError
+from kit.profile import load_profile
+
+if TYPE_CHECKING:
+    from kit.rebalances import Rebalances
+
+Moment = Annotated[str | None, typer.Option(help="A time (ISO 8601; without a zone UTC), or so long ago: 90m, 6h, 2d.")]
+_SHOWN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
+
+
+def rebalances(
+    logs: Annotated[list[str] | None, typer.Argument(help="Log files, folders or patterns; gz too.")] = None,
+    group: Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")] = None,
+    since: Moment = None,
+    until: Moment = None,
+    zone: Annotated[str | None, typer.Option(help="Of times that don't say theirs: Europe/Paris, +05:30.")] = None,
+    layout: Annotated[str | None, typer.Option(help="Of the lines, where it isn't found by itself.")] = None,
+    timeline: Annotated[Path | None, typer.Option(help="Draw who did what when into this .svg or .html.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON on standard output.")] = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """What happened to groups: each generation, who was late, what moved, what is wrong – to paste into a ticket.
+
+    From logs of consumers and brokers of any release; without logs, or with --profile, from the cluster's
+    __consumer_offsets; from both, what one says and the other doesn't is told.
+
+
+    offramp rebalances app-*.log.gz --zone Europe/Paris
+    offramp rebalances --profile production --group orders --since 6h
+    """
+    from kit.rebalances import moment, read_rebalances
+    from kit.spark.session import spark_session
+
+    with refusals():
+        wants_topic = not logs or profile is not None
+        chosen = load_profile(profile, profile_file) if wants_topic else None
+        began, ended = moment(since), moment(until)
+        if timeline is not None and timeline.suffix not in (".svg", ".html"):
+            raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
+        say("starting Spark …")
+        found = read_rebalances(spark_session(chosen), logs or (), chosen, group, began, ended, zone, layout)
+        if timeline is not None:
+            draw(found, timeline)
+        if as_json:
+            print_json(_data(found))
+        else:
+            print_story(found)
+        say(*found.verify().split("\n"))
+
+
+def draw(found: Rebalances, path: Path) -> None:
+    from kit.show import charts
+    from kit.show.rebalance_charts import rebalance_timeline
+
+    picture = charts.svg(rebalance_timeline(found.spans))
+    page = f"<!doctype html><meta charset=utf-8><title>Rebalances</title>{picture}"
+    try:
+        path.write_text(picture if path.suffix == ".svg" else page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--timeline {path} can't be written: {error.strerror}") from error
+    say(f"timeline: {path}")
+
+
+def print_story(found: Rebalances) -> None:
+    generations = found.stored if found.generations.is_empty() else found.generations
+    counts = [pl.col(name).list.len().alias(name) for name in ("members", "joined", "left", "moved")]
+    print_rows(generations.select(*_SHOWN, *counts), False)
+    unknown = found.unknown_wordings()
+    if not unknown.is_empty():
+        print_rows(unknown, False)
+    tell("")
+    print_sentences(pl.DataFrame({"sentence": found.told()}), at_most=1_000)
+
+
+def _data(found: Rebalances) -> dict[str, Any]:
+    frames = {
+        "generations": found.generations,
+        "stored": found.stored,
+        "members": found.members,
+        "findings": found.findings,
+        "unknown": found.unknown_wordings(),
+    }
+    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": found.told()}

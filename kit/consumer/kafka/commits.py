@@ -1,0 +1,120 @@
+"""Commits: at once and checked, or under way with a callback of their own.
+
+librdkafka has one commit callback per client and calls it in the middle of a poll. Here it only notes the answer; the
+callbacks of ``commit_async`` run between librdkafka's calls, where they may use the consumer as they like.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from confluent_kafka import Consumer, IllegalStateException, KafkaError, KafkaException, TopicPartition
+
+from kit.consumer.kafka.values import OffsetAndMetadata, checked, to_library
+
+Offsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
+CommitCallback: TypeAlias = Callable[[dict[TopicPartition, OffsetAndMetadata], KafkaException | None], None]
+Content: TypeAlias = frozenset[tuple[str, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    content: Content
+    callback: CommitCallback
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    commit: _UnderWay
+    error: KafkaException | None
+
+    def tell(self) -> None:
+        self.commit.callback(self.commit.offsets, self.error)
+
+
+class Commits:
+    """The commits of one consumer; ``on_commit`` is its librdkafka callback.
+
+    ``lost``: partitions that the group took away unasked, until it assigns again. Commits that name one are refused
+    here: librdkafka has forgotten its member id by then, and a coordinator takes what comes from nobody as soon as the
+    group is empty.
+    """
+
+    def __init__(self) -> None:
+        self.lost: set[TopicPartition] = set()
+        self._under_way: list[_UnderWay] = []
+        self._answered: deque[_Answered] = deque()
+        self.closing = False
+
+    def commit(self, raw: Consumer, offsets: Offsets) -> None:
+        """Commit and wait for the answer; raises KafkaException, also for a single partition."""
+        if (refusal := self._refusal(offsets)) is not None:
+            raise refusal
+        if offsets:
+            checked(raw.commit(offsets=to_library(offsets), asynchronous=False))
+
+    def begin(self, raw: Consumer, offsets: Offsets, callback: CommitCallback | None) -> None:
+        """Send a commit; without a callback nobody is told how it ended. Nothing to commit is a success."""
+        partitions, refusal = to_library(offsets), self._refusal(offsets)
+        is_sent = bool(partitions) and refusal is None
+        if is_sent:
+            raw.commit(offsets=partitions, asynchronous=True)
+        if callback is not None:
+            commit = _UnderWay(dict(offsets), _content(partitions), callback)
+            if is_sent:
+                self._under_way.append(commit)
+            else:
+                self._answered.append(_Answered(commit, refusal))
+
+    def _refusal(self, offsets: Offsets) -> KafkaException | None:
+        lost = sorted(f"{each.topic}-{each.partition}" for each in offsets if each in self.lost)
+        if not lost:
+            return None
+        text = f"{', '.join(lost)} lost: this consumer is no member of the group any more"
+        return KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID, text))
+
+    def committed(self, raw: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        """What the group has committed; raises KafkaException, and IllegalStateException while it closes."""
+        if self.closing:
+            raise IllegalStateException(
+                "committed() is not answered while the consumer closes: librdkafka would wait until the time is up"
+            )
+        return checked(raw.committed(partitions, timeout=timeout)) if partitions else []
+
+    def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Answers carry no id: the oldest commit with the same content is the one that was answered.
+
+        Answers to automatic commits come here too; one of the same content says the same.
+        """
+        content = _content(partitions)
+        for commit in self._under_way:
+            if commit.content == content:
+                self._under_way.remove(commit)
+                self._answered.append(_Answered(commit, _failure(error, partitions)))
+                return
+
+    def tell(self) -> None:
+        """Run the callbacks whose answers are there; what one raises goes to the caller, the others wait."""
+        while self._answered:
+            self._answered.popleft().tell()
+
+    def abandon(self) -> None:
+        """After the end of the consumer: no commit stays without an answer."""
+        gone = KafkaException(KafkaError(KafkaError._DESTROY, "the consumer was closed before the broker answered"))
+        self._answered.extend(_Answered(commit, gone) for commit in self._under_way)
+        self._under_way.clear()
+
+
+def _content(partitions: list[TopicPartition]) -> Content:
+    return frozenset((each.topic, each.partition, each.offset) for each in partitions)
+
+
+def _failure(error: KafkaError | None, partitions: list[TopicPartition]) -> KafkaException | None:
+    """The error of the whole commit, else the first one of a partition."""
+    if error is not None:
+        return KafkaException(error)
+    return next((KafkaException(each.error) for each in partitions if each.error is not None), None)

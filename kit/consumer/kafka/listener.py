@@ -1,0 +1,151 @@
+"""What an application is told when its partitions come and go (KAFKA-20385).
+
+Three kinds of listeners are taken:
+
+1. a :class:`RebalanceListener`: ``on_partitions_…(partitions, consumer)``, with the restricted view of the consumer;
+2. a :class:`ConsumerRebalanceListener`, the deprecated interface with both forms. Python has no overloading by the
+   number of arguments, so its one-argument forms have the names without ``on_``: ``partitions_revoked(partitions)``
+   is Java's ``onPartitionsRevoked(Collection)``;
+3. any object with ``on_partitions_assigned`` and ``on_partitions_revoked`` (and perhaps ``on_partitions_lost``), each
+   taking one argument or two, as listeners written for other Python clients do.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from confluent_kafka import TopicPartition
+
+from kit.consumer.kafka.rebalance_consumer import RebalanceConsumer
+from kit.errors import InputError
+
+Partitions: TypeAlias = list[TopicPartition]
+Callback: TypeAlias = Callable[[Partitions, RebalanceConsumer], None]
+
+
+class RebalanceListener(ABC):
+    """Told of a rebalance by the thread that polls, with a view that is valid until the callback returns.
+
+    With eager assignors the lists are whole assignments, else (cooperative, KIP-848) they are changes, which may be
+    empty. What a callback raises comes out of ``poll()``; the rebalance goes on without it.
+    """
+
+    @abstractmethod
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """The partitions are assigned; nothing of them was fetched yet: the place to ``seek`` and ``pause``."""
+
+    @abstractmethod
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """The partitions go to others when this returns; until then they are assigned: the place to commit."""
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        """The partitions may be others' already and are no longer assigned here; by default as if revoked.
+
+        ``position``, ``seek``, ``pause`` and ``resume`` refuse them, a commit without offsets leaves them out, and
+        a commit that names them is the broker's to reject.
+        """
+        self.on_partitions_revoked(partitions, consumer)
+
+
+class ConsumerRebalanceListener(RebalanceListener):
+    """The deprecated interface: every two-argument form leads to its one-argument form unless overridden.
+
+    A loss goes ``on_partitions_lost`` → ``partitions_lost`` → ``partitions_revoked``, also where only
+    ``on_partitions_revoked`` was overridden ("Delegation Mechanics" of KAFKA-20385).
+    """
+
+    @abstractmethod
+    def partitions_assigned(self, partitions: Partitions) -> None:
+        """The partitions are assigned."""
+
+    @abstractmethod
+    def partitions_revoked(self, partitions: Partitions) -> None:
+        """The partitions are about to go."""
+
+    def partitions_lost(self, partitions: Partitions) -> None:
+        """The partitions are gone; by default as if revoked."""
+        self.partitions_revoked(partitions)
+
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self.partitions_assigned(partitions)
+
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self.partitions_revoked(partitions)
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self.partitions_lost(partitions)
+
+
+class _Silent(RebalanceListener):
+    """Stands in where nobody listens."""
+
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        pass
+
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        pass
+
+
+SILENT = _Silent()
+
+
+class _Adapted(RebalanceListener):
+    """Gives an object of the third kind the two-argument methods."""
+
+    def __init__(self, listener: object) -> None:
+        self._assigned = _callback(listener, "on_partitions_assigned")
+        self._revoked = _callback(listener, "on_partitions_revoked")
+        tells_loss = hasattr(listener, "on_partitions_lost")
+        self._lost = _callback(listener, "on_partitions_lost") if tells_loss else self._revoked
+
+    def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self._assigned(partitions, consumer)
+
+    def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self._revoked(partitions, consumer)
+
+    def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
+        self._lost(partitions, consumer)
+
+
+def adapt(listener: object) -> RebalanceListener:
+    """A listener of any of the three kinds as one with two-argument methods.
+
+    Raises:
+        InputError: a callback is missing, or takes another number of arguments than its interface says.
+    """
+    if isinstance(listener, type):
+        raise InputError(f"{listener.__name__} is a class; a rebalance listener is an instance of one")
+    if not isinstance(listener, RebalanceListener):
+        return _Adapted(listener)
+    for name in ("on_partitions_assigned", "on_partitions_revoked", "on_partitions_lost"):
+        if not _takes(getattr(listener, name), 2):
+            raise InputError(
+                f"{type(listener).__name__}.{name} doesn't take (partitions, consumer), as its interface says. "
+                f"A one-argument callback is {name.removeprefix('on_')} of a ConsumerRebalanceListener, or a method "
+                "of a class that derives from neither"
+            )
+    return listener
+
+
+def _callback(listener: object, name: str) -> Callback:
+    """The object's method of that name, called with as many arguments as it takes."""
+    method: Any = getattr(listener, name, None)
+    if not callable(method):
+        raise InputError(f"{type(listener).__name__} is no rebalance listener: it has no method {name}")
+    if _takes(method, 2):
+        return lambda partitions, consumer: method(partitions, consumer)
+    if _takes(method, 1):
+        return lambda partitions, consumer: method(partitions)
+    raise InputError(f"{type(listener).__name__}.{name} takes neither (partitions) nor (partitions, consumer)")
+
+
+def _takes(method: Callable[..., object], n_arguments: int) -> bool:
+    try:
+        inspect.signature(method).bind(*[None] * n_arguments)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,214 @@
+"""What a member asks of the brokers besides records: where its group's offsets begin, and who is in the Kafka group."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
+from kazoo.client import KazooClient
+
+from kit.consumer.kafka.log_offsets import list_offsets
+from kit.consumer.zookeeper.assignors import TopicAndPartition
+from kit.consumer.zookeeper.config import COMMON_MIGRATION_KEYS, MIGRATION_PREFIX, ConsumerConfig
+from kit.consumer.zookeeper.effects import KafkaGroup, Offsets
+from kit.consumer.zookeeper.embedded import DEFAULTS
+from kit.errors import ConnectError, InputError
+from kit.read.multiread import Znode, fetch_children, fetch_data
+from kit.read.values import json_in
+
+# Dead connections would otherwise be told on standard error, some 20 lines a second.
+QUIET = {"log_level": 0}
+DESCRIBE_SECONDS = 0.5
+"""Small: a member that must let go of a partition for an old consumer asks before it does."""
+STABLE = "Stable"
+ANY_TOPIC = "offramp"
+_GENERATED_ID = re.compile(r"-\d{13}-[0-9a-f]{1,8}$")
+
+
+def plaintext_brokers(zookeeper: KazooClient) -> str:
+    """``host:port`` of every broker as ZooKeeper has them, which is how an old consumer finds them.
+
+    Raises:
+        ConnectError: none of them has a PLAINTEXT listener, or none is registered.
+    """
+    (ids,) = fetch_children(zookeeper, ["/brokers/ids"])
+    names = ids if isinstance(ids, list) else []
+    znodes = fetch_data(zookeeper, [f"/brokers/ids/{name}" for name in sorted(names)])
+    found = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
+    brokers = [each for each in found if isinstance(each, dict)]
+    plain = [
+        f"{each['host']}:{each['port']}"
+        for each in brokers
+        if each.get("host") and type(each.get("port")) is int and each["port"] > 0
+    ]
+    if not plain:
+        endpoints = sorted({str(each.get("endpoints", "no endpoint")) for each in brokers})
+        raise ConnectError(
+            f"no broker in /brokers/ids has a PLAINTEXT listener ({', '.join(endpoints) or 'none is registered'}): an "
+            "old consumer speaks neither TLS nor SASL. A migration-enabled one can, with "
+            "coordination.migration.bootstrap.servers, coordination.migration.security.protocol and so on"
+        )
+    return ",".join(plain)
+
+
+def fetch_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[str, Any]:
+    """librdkafka's settings for a handle that fetches what it is told to, and commits nothing by itself.
+
+    Aborted transactions' records are handed out, as an old consumer does.
+    """
+    same = ("fetch.message.max.bytes", "fetch.min.bytes", "fetch.wait.max.ms", "fetch.max.bytes", "socket.timeout.ms")
+    settings = {name: config[name] for name in (*same, "socket.receive.buffer.bytes")}
+    # librdkafka wants the bound of a whole answer not below that of a message.
+    settings["fetch.max.bytes"] = max(settings["fetch.max.bytes"], settings["fetch.message.max.bytes"])
+    return {
+        **QUIET,
+        **settings,
+        **connection_settings(config, bootstrap_servers),
+        "client.id": config["client.id"],
+        "group.id": config.group_id,
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_uncommitted",
+        # librdkafka's second of rest, once enough is queued, would be a second of silence for a quick application.
+        "fetch.queue.backoff.ms": 10,
+    }
+
+
+def connection_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[str, Any]:
+    """Address and security, for any kind of handle."""
+    prefixes = ("security.", "ssl.", "sasl.", "broker.address", "client.dns")
+    secured = {name: value for name, value in config.kafka.items() if name.startswith(prefixes)}
+    return {**QUIET, "bootstrap.servers": bootstrap_servers, **secured}
+
+
+def check_migration_settings(kafka: Mapping[str, Any]) -> None:
+    """By a handle that is let go at once, and connects to nobody.
+
+    Raises:
+        InputError: librdkafka doesn't know one of the keys behind ``coordination.migration.``, or refuses a value.
+    """
+    try:
+        Consumer({**QUIET, **DEFAULTS, "group.id": "checked", **kafka, "bootstrap.servers": ""}).close()
+    except (KafkaException, TypeError, ValueError) as error:
+        cause = error.args[0] if error.args else error
+        said = cause.str() if isinstance(cause, KafkaError) else str(cause)
+        known = ", ".join(MIGRATION_PREFIX + name for name in COMMON_MIGRATION_KEYS)
+        raise InputError(
+            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Known are enabled, poll.interval.ms and those of "
+            f"librdkafka's consumer: {known} and others (its CONFIGURATION.md)"
+        ) from None
+
+
+class GroupBrokers:
+    """Questions about one group; each handle is made when first needed."""
+
+    def __init__(self, config: ConsumerConfig, bootstrap_servers: str) -> None:
+        self._config = config
+        self._servers = bootstrap_servers
+        self._admin = AdminClient(connection_settings(config, bootstrap_servers))
+        self._nobody: Consumer | None = None
+
+    def connect(self) -> Consumer:
+        """A handle for a stream."""
+        return Consumer(fetch_settings(self._config, self._servers))
+
+    def log_offsets(
+        self, partitions: Sequence[TopicAndPartition], at: str, seconds: float
+    ) -> dict[TopicAndPartition, int]:
+        """First (``smallest``) or next (``largest``) offset of each log; those that can't be had are left out."""
+        spec = OffsetSpec.earliest() if at == "smallest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        try:
+            asked = list_offsets(self._admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
+        except KafkaException:
+            return {}
+        found = {}
+        for partition, future in asked.items():
+            try:
+                found[partition.topic, partition.partition] = int(future.result().offset)
+            except KafkaException:
+                continue
+        return found
+
+    def committed(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
+        """The group's offsets in Kafka; ``OFFSET_INVALID`` where there is none."""
+        answers = self._as_nobody().committed([TopicPartition(*pair) for pair in wanted], timeout=max(0.1, seconds))
+        return _answers(answers)
+
+    def commit(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
+        """Commit as nobody: accepted only while the group has no member."""
+        partitions = [TopicPartition(*pair, offset) for pair, offset in wanted.items()]
+        return _answers(self._as_nobody().commit(offsets=partitions, asynchronous=False) or [])
+
+    def describe(self, consumer_ids: Collection[str]) -> KafkaGroup | None:
+        """The Kafka group; None when its coordinator doesn't answer in time.
+
+        An embedded consumer's client id is its member's consumer id (KIP-125). One that is registered no more, since
+        its session ended first, is known by the ids given before, or by the form of a generated one.
+        """
+        found = self._listed()
+        if found is None:
+            return None
+        if not found and self._answers():
+            # Without an answer of the coordinator's broker the list is short and says nothing of it.
+            found = self._listed() or []
+        elif not found:
+            return None
+        plain, embedded = {}, {}
+        for member in (member for group in found for member in group.members):
+            pairs = _assigned(member.assignment)
+            if member.client_id in consumer_ids or self._is_generated(member.client_id):
+                embedded[member.client_id] = pairs
+            else:
+                plain[member.id] = pairs
+        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in found))
+
+    def _listed(self) -> list[Any] | None:
+        """The group, in a list; none if no broker that answered has it, None if it could not be asked.
+
+        Not by DescribeConsumerGroups of the admin client: when its coordinator goes away in the middle of that,
+        librdkafka ends the whole process (its issue 4605).
+        """
+        try:
+            found = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
+        except KafkaException:
+            return None
+        return None if any(group.error is not None for group in found) else list(found)
+
+    def _answers(self) -> bool:
+        """Whether the group's coordinator does; asked for an offset, which it alone knows."""
+        try:
+            self._as_nobody().committed([TopicPartition(ANY_TOPIC, 0)], timeout=DESCRIBE_SECONDS)
+        except KafkaException:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._nobody is not None:
+            self._nobody.close()
+
+    def _is_generated(self, client_id: str) -> bool:
+        return client_id.startswith(f"{self._config.group_id}_") and _GENERATED_ID.search(client_id) is not None
+
+    def _as_nobody(self) -> Consumer:
+        if self._nobody is None:
+            self._nobody = self.connect()
+        return self._nobody
+
+
+def _assigned(assignment: bytes) -> frozenset[TopicAndPartition]:
+    """Of the consumer protocol; nothing while the group rebalances."""
+    if not assignment:
+        return frozenset()
+    topics = ConsumerProtocolAssignment.decode(assignment).assigned_partitions
+    return frozenset((each.topic, partition) for each in topics for partition in each.partitions)
+
+
+def _answers(partitions: Sequence[TopicPartition]) -> dict[TopicAndPartition, int | KafkaError]:
+    return {
+        (each.topic, each.partition): each.error if each.error is not None else int(each.offset) for each in partitions
+    }

@@ -1,0 +1,359 @@
+"""A member of an old ZooKeeper group in Python: the old consumer's API and protocol, and KIP-125's on top of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaError
+from kazoo.exceptions import KazooException
+
+from kit.consumer.metrics import Metrics
+from kit.consumer.notices import Notices
+from kit.consumer.zookeeper.assignors import TopicAndPartition
+from kit.consumer.zookeeper.brokers import (
+    GroupBrokers,
+    check_migration_settings,
+    connection_settings,
+    plaintext_brokers,
+)
+from kit.consumer.zookeeper.commits import COMMIT_SECONDS, Commits, offset_stores
+from kit.consumer.zookeeper.config import MIGRATION_PREFIX, ConsumerConfig
+from kit.consumer.zookeeper.coordination import Coordination
+from kit.consumer.zookeeper.driver import ConsumerRebalanceListener, Driver
+from kit.consumer.zookeeper.effects import FENCE_SUFFIX, GroupView, Membership, Offsets
+from kit.consumer.zookeeper.embedded import EmbeddedConsumer
+from kit.consumer.zookeeper.embedded_listener import Licences
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import Mode
+from kit.consumer.zookeeper.offsets import ZookeeperOffsets
+from kit.consumer.zookeeper.rebalance_loop import Rounds
+from kit.consumer.zookeeper.registration import (
+    Subscription,
+    consumer_id,
+    static_subscription,
+    thread_ids,
+    wildcard_subscription,
+)
+from kit.consumer.zookeeper.session import Session
+from kit.consumer.zookeeper.streams import Stream
+from kit.consumer.zookeeper.znodes import GroupZnodes
+from kit.errors import InputError, OfframpError
+
+log = logging.getLogger("offramp.consumer")
+
+FIRST_ROUND_SECONDS = 60.0
+JOIN_SECONDS = 10.0
+"""What a shutdown gives a round that waits for ZooKeeper; the session's end undoes whatever it holds."""
+
+
+class ZookeeperConsumer:
+    """One member. Streams are made once; each is to be iterated by a thread of its own.
+
+    ``config`` has the old consumer's keys (see :data:`kit.consumer.zookeeper.config.KEYS`). With
+    ``coordination.migration.enabled`` it takes part in Kafka's coordination too and follows ``migration/mode``.
+    ``zookeeper_settings`` go to kazoo (digest, TLS). What is guaranteed, and what isn't: ``docs/consumers.md``.
+
+    A record counts as consumed when the next one is asked for, or the stream is told that it is taken: until then
+    neither a commit nor a rebalance nor :meth:`shutdown` counts it, and its partition's next owner gets it again.
+
+    Raises:
+        InputError: a key or a value can't be used; nothing was registered.
+    """
+
+    def __init__(self, config: Mapping[str, Any], zookeeper_settings: Mapping[str, Any] | None = None) -> None:
+        self.config = ConsumerConfig.parse(config)
+        check_migration_settings(self.config.kafka)
+        self.consumer_id = consumer_id(self.config.group_id, self.config["consumer.id"])
+        self.metrics = Metrics(self.config.group_id, self.config["client.id"], self._live)
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._notices = Notices(self.consumer_id)
+        self._gate = Gate()
+        self._session = Session(
+            self.config["zookeeper.connect"],
+            self.config.seconds("zookeeper.session.timeout.ms"),
+            self._gate,
+            self._session_lost,
+            self._changed.set,
+            dict(zookeeper_settings or {}),
+        )
+        self._coordination = Coordination(
+            self.consumer_id,
+            self.config["partition.assignment.strategy"],
+            self.config["roundrobin.hash"],
+            self.config.is_migration_enabled,
+        )
+        self._znodes = GroupZnodes(
+            self._session.client,
+            self.config.group_id,
+            self.consumer_id,
+            lambda word: self._changed.set(),
+            self._owner_gone,
+            lambda: self._coordination.doubt(),
+            self.config["exclude.internal.topics"],
+            self.config.is_migration_enabled,
+            self.config.seconds("zookeeper.session.timeout.ms"),
+        )
+        self._listener: ConsumerRebalanceListener | None = None
+        self._streams: dict[tuple[str, str], Stream] = {}
+        self._brokers: GroupBrokers | None = None
+        self._zookeeper_offsets: ZookeeperOffsets | None = None
+        self._driver: Driver | None = None
+        self._rounds: Rounds | None = None
+        self._commits: Commits | None = None
+        self._failure: OfframpError | None = None
+        self._threads: list[threading.Thread] = []
+
+    def set_consumer_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
+        """Raises InputError once streams were made."""
+        if self._rounds is not None:
+            raise InputError("the rebalance listener must be set before streams are made")
+        self._listener = listener
+
+    def create_message_streams(self, topics: Mapping[str, int]) -> dict[str, list[Stream]]:
+        """Register for ``{topic: number of streams}`` and consume; returns when the first rebalance was tried.
+
+        Raises:
+            InputError: a topic or a number can't be used, or streams were made before.
+            ConnectError, AuthenticationFailed: no ZooKeeper server or no suitable broker.
+            NotFound: there are no brokers under this chroot.
+        """
+        subscription = static_subscription(topics)
+        places = {(topic, thread) for topic, count in topics.items() for thread in thread_ids(self.consumer_id, count)}
+        self._start(subscription, places)
+        return {
+            topic: [self._streams[topic, thread] for thread in thread_ids(self.consumer_id, count)]
+            for topic, count in topics.items()
+        }
+
+    def create_message_streams_by_filter(
+        self, allow: str | None = None, deny: str | None = None, streams: int = 1
+    ) -> list[Stream]:
+        """As :meth:`create_message_streams`, for all topics whose whole name matches ``allow``, or not ``deny``.
+
+        The streams are shared by all these topics, also by those created later.
+        """
+        subscription = wildcard_subscription(allow, deny, streams)
+        threads = thread_ids(self.consumer_id, streams)
+        self._start(subscription, {("", thread) for thread in threads})
+        return [self._streams["", thread] for thread in threads]
+
+    def commit_offsets(self) -> dict[TopicAndPartition, str]:
+        """Commit what is dealt with; the partitions that could not be committed, with the reason.
+
+        A record that the calling thread has in hand is dealt with by this; another thread's is not.
+
+        Raises:
+            InputError: the consumer is shut down, or has no streams yet.
+        """
+        if self._commits is None or self._stopping.is_set():
+            raise InputError(
+                f"{self.consumer_id} can't commit: " + ("it is shut down" if self._commits else "no streams")
+            )
+        for stream in self._streams.values():
+            stream.taken_by_caller()
+        return self._commits.commit()
+
+    def shutdown(self) -> None:
+        """Stop, commit, leave both coordinations, end the streams. Can be called twice."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._changed.set()
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
+        if self._driver is not None:
+            self._leave(self._driver)
+        self._session.close()
+        self._close_streams(None)
+        if self._brokers is not None:
+            self._brokers.close()
+
+    def __enter__(self) -> ZookeeperConsumer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    @property
+    def mode(self) -> Mode | None:
+        """Whose assignment is in force for this member; None before the first rebalance."""
+        return self._coordination.mode
+
+    # Starting
+
+    def _start(self, subscription: Subscription, places: set[tuple[str, str]]) -> None:
+        if self._rounds is not None:
+            raise InputError(f"{self.consumer_id} has streams already; they can be made once")
+        self._session.start(self.config.seconds("zookeeper.connection.timeout.ms"))
+        try:
+            self._znodes.check_brokers()
+            driver, brokers, rounds, commits = self._connect(subscription)
+        except BaseException:
+            self._session.close()
+            raise
+        self._driver, self._brokers, self._rounds, self._commits = driver, brokers, rounds, commits
+        seconds = self.config.seconds("consumer.timeout.ms") if self.config["consumer.timeout.ms"] >= 0 else None
+        for topic, thread in places:
+            self._streams[topic, thread] = Stream(thread, self._gate, brokers.connect, self._out_of_range, seconds)
+        self._gate.open(self._streams)
+        self._run("rebalances", self._keep_reconciled, rounds)
+        if self.config["auto.commit.enable"]:
+            self._run("auto commit", commits.run, self._stopping, self.config.seconds("auto.commit.interval.ms"))
+        rounds.has_tried.wait(FIRST_ROUND_SECONDS)
+        if self._failure is not None:
+            raise self._failure
+
+    def _connect(self, subscription: Subscription) -> tuple[Driver, GroupBrokers, Rounds, Commits]:
+        servers = self.config.kafka.get("bootstrap.servers") or plaintext_brokers(self._session.client)
+        brokers = GroupBrokers(self.config, servers)
+        zookeeper, kafka, store = offset_stores(self.config, self._znodes, brokers, self._commit_as_member)
+        self._zookeeper_offsets = zookeeper
+        driver = Driver(
+            self.consumer_id,
+            self._znodes,
+            self._gate,
+            brokers,
+            zookeeper,
+            kafka,
+            store,
+            self.metrics,
+            self.config["auto.offset.reset"],
+            self.config["auto.commit.enable"],
+            self._viewed,
+            self._changed,
+            self._listener,
+        )
+        if self.config.is_migration_enabled:
+            driver.embedded = self._embedded(servers, Licences(self._coordination, self._gate, driver))
+        rounds = Rounds(
+            self.config,
+            subscription,
+            self.consumer_id,
+            self._session,
+            self._gate,
+            self._znodes,
+            self._coordination,
+            driver,
+            self.metrics,
+            self._notices,
+        )
+        return driver, brokers, rounds, Commits(self._gate, self._session, store, self.metrics, self._notices)
+
+    def _embedded(self, servers: str, licences: Licences) -> EmbeddedConsumer:
+        settings = {
+            **connection_settings(self.config, servers),
+            **self.config.kafka,
+            "group.id": self.config.group_id,
+            "client.id": self.consumer_id,
+        }
+        poll_seconds = self.config.seconds(MIGRATION_PREFIX + "poll.interval.ms")
+        return EmbeddedConsumer(
+            settings, poll_seconds, licences.assigned, licences.revoked, licences.lost, licences.polled
+        )
+
+    def _run(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, name=f"{self.consumer_id} {name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _keep_reconciled(self, rounds: Rounds) -> None:
+        try:
+            rounds.run(self._stopping)
+        except InputError as error:
+            self._give_up(error)
+        finally:
+            rounds.has_tried.set()
+
+    # Ending
+
+    def _leave(self, driver: Driver) -> None:
+        try:
+            driver.drive(self._coordination.leave())
+        except (OfframpError, KazooException) as error:
+            log.warning("%s: it leaves without a last commit: %s", self.consumer_id, error)
+        if driver.embedded is not None:
+            driver.embedded.close()
+
+    def _give_up(self, error: InputError) -> None:
+        """What the operator must mend: leave the group, and tell it on every stream."""
+        log.error("%s: %s", self.consumer_id, error)
+        self._failure = error
+        self._stopping.set()
+        if (embedded := self._embedded_consumer) is not None:
+            embedded.close()
+        self._session.close()
+        self._close_streams(error)
+
+    def _close_streams(self, error: OfframpError | None) -> None:
+        for stream in self._streams.values():
+            stream.close(error)
+
+    # What the other threads say
+
+    def _viewed(self, view: GroupView) -> None:
+        """The embedded consumer is a member for the topics this one is registered for, as long as it is registered."""
+        if (embedded := self._embedded_consumer) is not None:
+            topics = view.members.get(self.consumer_id, {}) if view.is_registered else {}
+            embedded.subscribe([topic for topic in topics if topic in view.partitions])
+
+    def _session_lost(self) -> None:
+        if self._stopping.is_set():
+            return
+        self.metrics.add("SessionExpirations")
+        if (embedded := self._embedded_consumer) is not None:
+            embedded.subscribe([])
+
+    def _owner_gone(self, pair: TopicAndPartition) -> None:
+        """Somebody deleted an owner znode that this member held (R15): stop at once, then see what is true."""
+        self._coordination.doubt()
+        self._gate.drop([pair])
+        log.warning("%s: somebody deleted the owner znode of %s-%d", self.consumer_id, *pair)
+
+    def _commit_as_member(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
+        assert self._embedded_consumer is not None
+        return self._embedded_consumer.commit(wanted, seconds)
+
+    def _out_of_range(self, pair: TopicAndPartition, reason: str) -> int:
+        """The log doesn't reach to the offset any more: ``auto.offset.reset`` says where to go on."""
+        assert self._brokers is not None
+        reset = self.config["auto.offset.reset"]
+        found = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
+        if pair not in found:
+            raise OfframpError(f"{pair[0]}-{pair[1]}: offset out of range ({reason}), and its log can't be asked")
+        log.warning("%s: %s-%d goes on at %d (%s): %s", self.consumer_id, *pair, found[pair], reset, reason)
+        self.metrics.add("OffsetResets")
+        if self._zookeeper_offsets is not None:
+            self._zookeeper_offsets.allow_lower(pair)
+        return found[pair]
+
+    @property
+    def _embedded_consumer(self) -> EmbeddedConsumer | None:
+        return self._driver.embedded if self._driver is not None else None
+
+    def _live(self) -> dict[str, float]:
+        held = dict(self._coordination.held)
+        outcome = self._rounds.outcome if self._rounds is not None else None
+        decision = outcome.decision if outcome is not None else None
+        embedded = self._embedded_consumer
+        in_kafka = embedded is not None and embedded.assignment.membership is Membership.IN
+        n_fences = sum(thread.endswith(FENCE_SUFFIX) for thread in held.values())
+        lags = [lag for stream in self._streams.values() if (lag := stream.max_lag) is not None]
+        known = {"MaxLag": float(max(lags))} if lags else {}
+        return known | {
+            "ActiveKafkaCoordinationCount": float(self._coordination.mode is Mode.KAFKA),
+            "KafkaOwnedPartitionsCount": float(len(embedded.assignment.partitions)) if embedded and in_kafka else 0.0,
+            "OwnedPartitionsCount": float(len(held) - n_fences),
+            "ConsumedPartitionsCount": float(len(self._gate.consuming())),
+            "DeferredToggleCount": float(decision is not None and decision.is_deferred),
+            "FencedPartitionsCount": float(n_fences),
+            "BlockedPartitionsCount": float(len(outcome.blocked)) if outcome is not None else 0.0,
+            "SecondsInDoubt": self._gate.seconds_in_doubt,
+            "Messages": float(sum(stream.n_records for stream in self._streams.values())),
+        }

@@ -1,0 +1,307 @@
+"""Does what the protocol's effects say, on real servers."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Protocol, TypeVar
+
+from confluent_kafka import KafkaException
+from kazoo.exceptions import KazooException
+
+from kit.consumer.metrics import Metrics
+from kit.consumer.zookeeper import effects
+from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
+from kit.consumer.zookeeper.brokers import GroupBrokers
+from kit.consumer.zookeeper.coordination import whole_assignment
+from kit.consumer.zookeeper.effects import Effect, GroupView, KafkaAssignment, KafkaGroup, Membership, Offsets
+from kit.consumer.zookeeper.embedded import EmbeddedConsumer
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import Mode
+from kit.consumer.zookeeper.offsets import OffsetStore, ZookeeperOffsets
+from kit.consumer.zookeeper.znodes import GroupZnodes
+from kit.errors import OfframpError
+
+log = logging.getLogger("offramp.consumer")
+
+RELEASE_COMMIT_SECONDS = 0.3
+"""What a release gives Kafka for its commit before it deletes the owner znodes all the same (R3)."""
+STABLE_SECONDS = 5.0
+"""How long the listener waits for the whole group's assignment while the Kafka group rebalances."""
+
+Result = TypeVar("Result")
+
+
+class ConsumerRebalanceListener(Protocol):
+    """The old consumer's listener, told on the member's own thread; the rebalance waits for it.
+
+    An exception of ``before_starting_fetchers`` keeps the partitions from being started; the rebalance is tried again.
+    """
+
+    def before_releasing_partitions(self, partitions: Mapping[str, set[int]]) -> None:
+        """Before these partitions, by topic, are given up."""
+        ...
+
+    def before_starting_fetchers(self, consumer_id: str, assignment: Mapping[str, Mapping[int, str]]) -> None:
+        """Before partitions are consumed: the whole group's assignment, topic → partition → thread id."""
+        ...
+
+
+class Rebalancing(Exception):
+    """The Kafka group rebalances: what needs its whole assignment must wait for the next round."""
+
+
+class Driver:
+    """Carries out effects for one member; made anew by nothing, used by the reconciling thread and the embedded
+    consumer's."""
+
+    def __init__(
+        self,
+        consumer_id: str,
+        znodes: GroupZnodes,
+        gate: Gate,
+        brokers: GroupBrokers,
+        zookeeper_offsets: ZookeeperOffsets | None,
+        kafka_offsets: OffsetStore | None,
+        store: OffsetStore,
+        metrics: Metrics,
+        reset: str,
+        commits: bool,
+        viewed: Callable[[GroupView], None],
+        changed: threading.Event,
+        listener: ConsumerRebalanceListener | None,
+    ) -> None:
+        self.changed = changed
+        self.embedded: EmbeddedConsumer | None = None
+        self._listener = listener
+        self._consumer_id = consumer_id
+        self._znodes = znodes
+        self._gate = gate
+        self._brokers = brokers
+        self._zookeeper_offsets = zookeeper_offsets
+        self._kafka_offsets = kafka_offsets
+        self._store = store
+        self._metrics = metrics
+        self._reset = reset
+        self._commits = commits
+        self._viewed = viewed
+        self._seen: frozenset[str] = frozenset()
+        self._described: tuple[tuple[int, frozenset[str]], KafkaGroup] | None = None
+
+    def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
+        """Carry out a round, or a few steps; what an effect raises ends it."""
+        answer: Any = None
+        while True:
+            try:
+                effect = steps.send(answer)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            answer = self._perform(effect)
+
+    def _perform(self, effect: Effect) -> Any:
+        match effect:
+            case effects.ReadGroup():
+                return self._read_group()
+            case effects.ReadKafkaAssignment():
+                return self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
+            case effects.ReadKafkaGroup(consumer_ids, is_fresh):
+                return self._kafka_group(consumer_ids, is_fresh)
+            case effects.ReadIds():
+                return self._znodes.read_ids()
+            case effects.ReadFence():
+                return self._znodes.is_fenced()
+            case effects.ReadHeld():
+                return self._znodes.read_held()
+            case effects.ReadToggle():
+                return self._read_toggle()
+            case effects.IsStale():
+                return self.changed.is_set()
+            case effects.BeforeReleasing(partitions):
+                return self._tell_releasing(partitions)
+            case effects.BeforeStarting(view, assignment):
+                return self._tell_starting(view, assignment)
+            case effects.Stop(partitions):
+                return self._gate.stop(partitions)
+            case effects.StopLicensed():
+                return self._gate.end_licence()
+            case effects.StopAll():
+                return self._gate.stop_all()
+            case effects.Confine(partitions):
+                return self._gate.confine(partitions)
+            case effects.Forget():
+                return self._gate.forget_unsaved()
+            case effects.CommitZookeeper(offsets):
+                return self._commit_zookeeper(offsets)
+            case effects.CopyToZookeeper(offsets):
+                return self._copy_to_zookeeper(offsets)
+            case effects.CommitKafka(offsets):
+                return self._commit_kafka(self._gate.unsaved(offsets))
+            case effects.Release(partitions):
+                self._gate.released(partitions)
+                return self._znodes.release(partitions)
+            case effects.ClaimAll(threads):
+                return self._znodes.claim_all(threads)
+            case effects.ClaimEach(threads):
+                return self._znodes.claim_each(threads)
+            case effects.Rename(threads):
+                return self._znodes.rename(threads)
+            case effects.FetchOffsets(partitions):
+                return self.fetch_offsets(partitions)
+            case effects.FetchKafka(partitions):
+                return self._fetch_kafka(partitions)
+            case effects.Keep(threads, licence):
+                return self._gate.keep(threads, licence)
+            case effects.Start(threads, offsets, licence):
+                return self._gate.start(threads, offsets, licence)
+
+    def fetch_offsets(self, partitions: effects.Pairs) -> Offsets:
+        """Committed offsets; where there is none, by ``auto.offset.reset``. What failed is told and left out."""
+        if self.embedded is not None:
+            self.embedded.forget(partitions)
+        fetched = self._store.fetch(sorted(partitions))
+        for reason, pairs in by_reason(fetched.errors).items():
+            log.warning("%s: offsets can't be fetched: %s: %s", self._consumer_id, pairs, reason)
+        fresh = [pair for pair in partitions if pair not in fetched.offsets and pair not in fetched.errors]
+        started = self._brokers.log_offsets(fresh, self._reset, STABLE_SECONDS) if fresh else {}
+        for pair in set(fresh) - started.keys():
+            log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
+        return {**fetched.offsets, **started}
+
+    def _kafka_group(self, consumer_ids: frozenset[str], is_fresh: bool) -> KafkaGroup | None:
+        """Asked once per generation, unless it must be fresh."""
+        self._seen |= consumer_ids
+        assignment = self.embedded.assignment if self.embedded else KafkaAssignment(Membership.OUT)
+        asked = (assignment.epoch, self._seen)
+        is_known = self._described is not None and self._described[0] == asked
+        if is_fresh or not is_known or self._described is None or assignment.membership is not Membership.IN:
+            group = self._brokers.describe(self._seen)
+            if assignment.membership is Membership.IN and group is not None and not (group.plain or group.embedded):
+                return None  # It has this member at least: whoever said so knows nothing.
+            self._described = (asked, group) if group is not None and group.is_stable else None
+            return group
+        return self._described[1]
+
+    def _read_toggle(self) -> str | None:
+        """As ``kafka`` when it can't be read: everything is stopped then."""
+        try:
+            return self._znodes.read_toggle()
+        except (OfframpError, KazooException) as error:
+            log.warning("%s: the toggle can't be read while the Kafka group rebalances: %s", self._consumer_id, error)
+            return Mode.KAFKA.value
+
+    def _fetch_kafka(self, partitions: effects.Pairs) -> Offsets:
+        if self._kafka_offsets is None:
+            return {}
+        fetched = self._kafka_offsets.fetch(sorted(partitions))
+        return {pair: fetched.offsets.get(pair, 0) for pair in partitions if pair not in fetched.errors}
+
+    def _read_group(self) -> GroupView:
+        """What comes from now on is not in the view: notes of changes before are settled with it."""
+        self._gate.begin_round()
+        self.changed.clear()
+        view = self._znodes.read_group()
+        self._viewed(view)
+        return view
+
+    def _commit_zookeeper(self, offsets: Offsets) -> effects.Pairs:
+        """Told and counted. What ZooKeeper refuses is no reason to keep a partition; that it can't be asked is one."""
+        store = self._zookeeper_offsets
+        if store is None or not self._commits:
+            return frozenset()
+        try:
+            self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
+        except (OfframpError, KazooException) as error:
+            self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
+            self._gate.doubtful(offsets)
+            self._drop_what_kafka_has(offsets)
+            return frozenset(offsets)
+        return frozenset()
+
+    def _copy_to_zookeeper(self, offsets: Offsets) -> effects.Pairs:
+        """Of a fence; not a commit of this member's, so ``auto.commit.enable`` has no say. Read back: who is next may
+        read ZooKeeper alone."""
+        store = self._zookeeper_offsets
+        if store is None:
+            return frozenset(offsets)
+        errors: Mapping[TopicAndPartition, str] = {}
+        there: Offsets = {}
+        try:
+            errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+            there = store.fetch(sorted(offsets)).offsets
+        except (OfframpError, KazooException) as error:
+            errors = dict.fromkeys(offsets, str(error) or type(error).__name__)
+        missing = {pair: errors.get(pair, "it has less") for pair in offsets if there.get(pair, -1) < offsets[pair]}
+        self._metrics.committed(store.name, len(offsets) - len(missing), len(missing))
+        for reason, pairs in by_reason(missing).items():
+            log.warning("%s: the fence of %s stays, ZooKeeper has not its offset: %s", self._consumer_id, pairs, reason)
+        return frozenset(missing)
+
+    def _drop_what_kafka_has(self, offsets: Offsets) -> None:
+        """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not
+        go down (R12). What can't be compared is not committed."""
+        unsaved = self._gate.unsaved(offsets)
+        if not unsaved:
+            return
+        try:
+            known = self._brokers.committed(unsaved, RELEASE_COMMIT_SECONDS)
+        except KafkaException:
+            known = {}
+        lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
+        self._gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in lower})
+
+    def _commit_kafka(self, offsets: Offsets) -> None:
+        """Best effort: told, counted, and never a reason to keep a partition."""
+        store = self._kafka_offsets
+        if store is None or not self._commits or not offsets:
+            return
+        errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
+        self._gate.saved({pair: offset for pair, offset in offsets.items() if pair not in errors})
+        self._tell_commit(store.name, offsets, errors)
+
+    def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
+        self._metrics.committed(name, len(offsets) - len(errors), len(errors))
+        for reason, pairs in by_reason(errors).items():
+            log.warning("%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
+
+    def _tell_releasing(self, partitions: effects.Pairs) -> None:
+        if self._listener is None:
+            return
+        by_topic: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, set()).add(partition)
+        try:
+            self._listener.before_releasing_partitions(by_topic)
+        except Exception:
+            log.exception("%s: before_releasing_partitions failed; the partitions are released", self._consumer_id)
+            self._metrics.listener_failed()
+
+    def _tell_starting(self, view: GroupView, assignment: Assignment | None) -> None:
+        if self._listener is None:
+            return
+        whole = assignment if assignment is not None else self._stable_assignment(view)
+        by_topic: dict[str, dict[int, str]] = {}
+        for (topic, partition), thread in sorted(whole.items()):
+            by_topic.setdefault(topic, {})[partition] = thread
+        self._listener.before_starting_fetchers(self._consumer_id, by_topic)
+
+    def _stable_assignment(self, view: GroupView) -> Assignment:
+        """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
+        group = self._kafka_group(frozenset(view.members), is_fresh=False)
+        if group is None or not group.is_stable:
+            raise Rebalancing("the Kafka group rebalances: the whole assignment can't be told yet")
+        return whole_assignment(view, group)
+
+
+def by_reason(errors: Mapping[TopicAndPartition, str]) -> dict[str, str]:
+    """Reason → the partitions it holds for, as one would say them."""
+    reasons: dict[str, list[TopicAndPartition]] = {}
+    for pair, reason in sorted(errors.items()):
+        reasons.setdefault(reason, []).append(pair)
+    return {reason: _named(pairs) for reason, pairs in reasons.items()}
+
+
+def _named(pairs: list[TopicAndPartition]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in pairs]
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"

@@ -1,0 +1,55 @@
+"""What the embedded consumer's thread does when the Kafka group rebalances: licences begin and end there."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kit.consumer.zookeeper.coordination import Coordination
+from kit.consumer.zookeeper.driver import Driver
+from kit.consumer.zookeeper.effects import Membership
+from kit.consumer.zookeeper.embedded import EmbeddedConsumer
+from kit.consumer.zookeeper.gate import Gate
+
+
+class Licences:
+    """The embedded consumer's callbacks. A licence is one generation's leave to hand out what it assigned (I2)."""
+
+    def __init__(self, coordination: Coordination, gate: Gate, driver: Driver) -> None:
+        self._coordination = coordination
+        self._gate = gate
+        self._driver = driver
+
+    def assigned(self, licence: int) -> None:
+        self._gate.begin_licence(licence)
+        self._driver.changed.set()
+
+    def revoked(self) -> None:
+        self._driver.drive(self._coordination.revoked())
+        self._driver.changed.set()
+
+    def lost(self) -> None:
+        self._driver.drive(self._coordination.lost())
+        self._driver.changed.set()
+
+    def polled(self, seconds: float) -> None:
+        """A thread that stood still for long may have been put out of the Kafka group, and a plain Kafka consumer may
+        read its partitions (R13, R14). A commit as a member proves that it was not."""
+        embedded = self._driver.embedded
+        if embedded is None:
+            return
+        stood_still = seconds > embedded.session_seconds / 2 and embedded.assignment.membership is Membership.IN
+        if stood_still and not self._is_member(embedded):
+            embedded.rejoin()
+            self.lost()
+        self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
+
+    def _is_member(self, embedded: EmbeddedConsumer) -> bool:
+        """False if it can't be told: the proof could lower what another member committed while ZooKeeper's session is
+        in doubt (R12)."""
+        if self._gate.seconds_without_lease > 0:
+            return False
+        try:
+            answers = embedded.commit(self._gate.licensed(), 0)
+        except KafkaException:
+            return False
+        return bool(answers) and not any(isinstance(each, KafkaError) for each in answers.values())

@@ -1,0 +1,185 @@
+"""The thread that keeps a member where it should be: one round of the protocol after the other."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Mapping
+
+from kit.consumer.metrics import Metrics
+from kit.consumer.notices import Notices
+from kit.consumer.zookeeper.config import ConsumerConfig
+from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome
+from kit.consumer.zookeeper.driver import Driver, Rebalancing
+from kit.consumer.zookeeper.gate import Gate
+from kit.consumer.zookeeper.migration import Mode
+from kit.consumer.zookeeper.registration import Subscription
+from kit.consumer.zookeeper.roundrobin_hash import SILENCED_SECONDS, RoundrobinGuard
+from kit.consumer.zookeeper.session import Session
+from kit.consumer.zookeeper.znodes import GroupZnodes
+from kit.errors import InputError
+
+log = logging.getLogger("offramp.consumer")
+
+LOOK_EVERY_SECONDS = 5.0
+"""A missed watch must not leave a member behind for longer than this (R8)."""
+KAFKA_RETRY_SECONDS = (0.05, 0.2)
+
+
+class Rounds:
+    """``outcome`` is the last round's; ``has_tried`` is set once one was carried out or failed."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        subscription: Subscription,
+        consumer_id: str,
+        session: Session,
+        gate: Gate,
+        znodes: GroupZnodes,
+        coordination: Coordination,
+        driver: Driver,
+        metrics: Metrics,
+        notices: Notices,
+    ) -> None:
+        self.outcome: Outcome | None = None
+        self.has_tried = threading.Event()
+        self._config = config
+        self._subscription = subscription
+        self._consumer_id = consumer_id
+        self._session = session
+        self._gate = gate
+        self._znodes = znodes
+        self._coordination = coordination
+        self._driver = driver
+        self._metrics = metrics
+        self._notices = notices
+        self._guard = RoundrobinGuard(config, consumer_id, znodes)
+        self._backoff = config.seconds("rebalance.backoff.ms")
+        self._session_id: int | None = None
+        self._has_looked = False
+        self._n_blocked = 0
+        self._idle: dict[str, int] = {}
+
+    def run(self, stopping: threading.Event) -> None:
+        """Until ``stopping``. Raises InputError for what only the operator can mend."""
+        while not stopping.is_set():
+            pause = self._reconcile()
+            if pause > 0:
+                self.has_tried.set()
+                self._driver.changed.wait(pause)
+
+    def _reconcile(self) -> float:
+        """One round; how long to wait for a change before the next one, in seconds."""
+        try:
+            if not self._has_session():
+                self._driver.changed.clear()
+                return self._backoff
+            began = time.monotonic()
+            before = self._coordination.held
+            outcome = self._driver.drive(self._coordination.reconcile())
+            if self._coordination.held != before:
+                self._metrics.rebalanced(time.monotonic() - began)
+            return self._after(outcome)
+        except Rebalancing:
+            return KAFKA_RETRY_SECONDS[1]
+        except InputError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            # Whatever went wrong, a member that stops trying is worse: registered, and reading nothing.
+            self._notices.tell(f"a rebalance failed and is tried again: {error!r}", error)
+            self._metrics.add("RebalanceRetries")
+            return self._backoff
+
+    def _has_session(self) -> bool:
+        """A new one begins with nothing held; while it is over, the Kafka group goes on without this member (R12)."""
+        session = self._session.current
+        if session is None:
+            if self._session.is_over and self._driver.embedded is not None:
+                self._driver.embedded.subscribe([])
+            return False
+        if session != self._session_id:
+            self._coordination.session_lost()
+            self._gate.session_began(session)
+            self._session.prove_now()
+            self._session_id = session
+        return True
+
+    def _after(self, outcome: Outcome) -> float:
+        self.outcome = outcome
+        if outcome.decision is not None and outcome.decision.alarm:
+            self._notices.tell(outcome.decision.alarm)
+        match outcome.ended:
+            case Ended.SETTLED:
+                return self._after_settled(outcome)
+            case Ended.STALE:
+                return 0.0
+            case Ended.WAITING:
+                return KAFKA_RETRY_SECONDS[1]
+            case Ended.UNREGISTERED:
+                return self._register()
+        self._metrics.add("RebalanceRetries")
+        for name, problem in outcome.unreadable.items():
+            self._notices.tell(f"nothing can be claimed while member {name} is registered like this: {problem}")
+        return self._after_blocked(outcome) if outcome.ended is Ended.BLOCKED else self._backoff
+
+    def _after_settled(self, outcome: Outcome) -> float:
+        self._n_blocked = 0
+        self._notices.forget()
+        self._tell_idle_threads(outcome)
+        if not self._guard.is_watching:
+            return LOOK_EVERY_SECONDS
+        self._guard.look()
+        return SILENCED_SECONDS / 4
+
+    def _register(self) -> float:
+        if not self._has_looked:
+            self._guard.look()
+            self._has_looked = True
+        if self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000)):
+            return 0.0
+        self._notices.tell(
+            "its id is registered by another session, a member's or its own last one: it waits for the end"
+        )
+        return self._backoff
+
+    def _after_blocked(self, outcome: Outcome) -> float:
+        """In ZooKeeper's mode as the old consumer, but it never gives up; in Kafka's soon again, at odd times."""
+        if self._coordination.mode is Mode.KAFKA:
+            return random.uniform(*KAFKA_RETRY_SECONDS)
+        self._n_blocked += 1
+        if self._n_blocked >= 2:
+            self._guard.look()
+        if self._n_blocked == self._config["rebalance.max.retries"]:
+            self._metrics.add("RebalanceFailures")
+            topic, partition = min(outcome.blocked)
+            self._notices.tell(
+                f"can't rebalance after {self._n_blocked} tries: {len(outcome.blocked)} partitions, "
+                f"{topic}-{partition} among them, are held by others. It goes on trying; look whether their owners are "
+                "alive"
+            )
+        return self._backoff
+
+    def _tell_idle_threads(self, outcome: Outcome) -> None:
+        """Spare threads are no error, but people ask."""
+        busy: dict[str, set[str]] = {}
+        for (topic, _), thread in outcome.mine.items():
+            busy.setdefault(topic, set()).add(thread)
+        counts = self._counts()
+        idle = {topic: count - len(busy.get(topic, ())) for topic, count in counts.items()}
+        for topic, n_idle in idle.items() if idle != self._idle else ():
+            if n_idle:
+                log.warning(
+                    "%s: %d of its %d threads get no partition of %s; spare ones take over when another member stops",
+                    self._consumer_id,
+                    n_idle,
+                    counts[topic],
+                    topic,
+                )
+        self._idle = idle
+
+    def _counts(self) -> Mapping[str, int]:
+        """Streams by topic; of a wildcard nothing, its streams are shared by all topics."""
+        return {} if self._subscription.is_wildcard else self._subscription.streams

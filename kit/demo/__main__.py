@@ -1,0 +1,83 @@
+"""``make demo``: the main job on the embedded lab, from nothing to a report an operator would act on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from kit import views
+from kit.cli.terminal import print_rows
+from kit.cluster import connect
+from kit.demo.migration import migrate_and_prove
+from kit.errors import OfframpError
+from kit.history import History
+from kit.lab import scenario, state
+from kit.lab.command import start
+from kit.profile import Profile, load_profile
+from kit.report import run_report
+from kit.snapshot import observe, take_snapshot
+from kit.spark.session import spark_session
+
+RUNS = Path("runs")
+PROOF = (
+    "group_id", "n_partitions", "records", "lost", "overlaps", "unowned", "duplicates_tail", "longest_pause_ms",
+    "is_complete", "is_exclusive",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run the demo; errors end it with their exit code."""
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        typer.echo(f"[demo {time.monotonic() - began:4.0f} s] {text}")
+
+    try:
+        run(say)
+    except OfframpError as error:
+        typer.echo(f"offramp: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def run(say: Callable[[str], None]) -> None:
+    """Lab, two snapshots, report, summary, one migration with its proof; what is there already is used."""
+    running = state.load()
+    if running is None:
+        say("starting the lab: real ZooKeeper, Kafka and consumers, about half a minute")
+        running = start(scenario.BROKERS, bare=False)
+    say(f"the lab is up: {running.summary}")
+    profile = load_profile(file=running.profile_file)
+    history = str(RUNS.absolute() / "history")
+    say("first snapshot: starting Spark, reading, keeping what was seen")
+    first_snapshot(profile, history)
+    say("second snapshot and report: the notebook, run by papermill")
+    report = run_report(profile, RUNS, ".*", say=say)
+    with connect(profile) as cluster:
+        live = observe(cluster)
+    print_rows(views.summary(live).sort("group_id"), as_json=False)
+    print_rows(views.finding_summary(views.findings(live)).sort("group_id", "finding"), as_json=False)
+    say("group checkout: from old consumers to Kafka's and back, under load, by approved plans")
+    proof = migrate_and_prove(profile, RUNS, say)
+    print_rows(proof.summary.select(PROOF), as_json=False)
+    longest = proof.summary["longest_pause_ms"].item()
+    say(f"nothing lost, nothing read by two; longest pause of a partition: {longest} ms")
+    say(f"report:   {report.html}")
+    say(f"notebook: {report.notebook}")
+    say("go on:    `make lab` opens JupyterLab on the running lab, `make down` stops it")
+
+
+def first_snapshot(profile: Profile, history: str) -> None:
+    """Read the cluster into Spark and append it to the history."""
+    spark = spark_session(profile)
+    with connect(profile) as cluster:
+        snapshot = take_snapshot(spark, cluster)
+    History(spark, history).append(snapshot)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The end of ``make demo``: one group from OZKCCs to Kafka consumers and back, under load, and the proof by history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+from kazoo.client import KazooClient
+
+from kit.cluster import Cluster, connect, zookeeper_settings
+from kit.consumption import load_consumption, load_production
+from kit.errors import NothingToDo, RunError
+from kit.lab import fleet
+from kit.lab.members.handles import consumption_folder
+from kit.lab.members.new_consumers import PacedProducer, launch_producer, production_folder
+from kit.lab.process import Ward, wait_until
+from kit.migrate.desk import Desk, operator
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.record import REPORT
+from kit.migrate.group.plan import PATH, Wish
+from kit.profile import Profile
+from kit.proof import Proof, prove
+from kit.read.owner_history import OwnerWatch
+from kit.tables import schema as tables
+
+RECORDS_PER_SECOND = 200.0
+READ_SECONDS = 60.0
+SOAK_SECONDS = 2.0
+TOLD = ("planned", "verified", "failed")
+
+
+def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) -> Proof:
+    """Move ``fleet.MIGRATED`` of the running lab along the whole path and back.
+
+    Raises:
+        RunError: a run did not end verified, or the history proves no exclusive and complete consumption.
+    """
+    group, topic = fleet.MIGRATED.group, fleet.MIGRATED.topics
+    lab, since = profile.file.parent, round(time.time() * 1000)
+    with connect(profile) as cluster, _watched(cluster, group) as watch, _load(cluster, topic) as (producer, written):
+        desk = Desk(cluster, runs, tell=lambda event: _tell(event, say))
+        for stage in (PATH[-1], PATH[0]):
+            _move(desk, group, stage, say)
+        producer.stop()
+        say(f"waiting until all {len(producer.acknowledged())} records written meanwhile were handed out")
+        wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all", READ_SECONDS)
+        members = _consumption(lab, group)
+        produced = pl.concat([load_production(folder).records for folder in (production_folder(lab), written)])
+    history = pl.DataFrame(tables.OWNER_HISTORY.from_rows(watch.rows()))
+    written_since = produced.filter(_of(topic, since))
+    proof = prove(handed_out_of(members, written_since), written_since, history)
+    row = proof.summary.row(0, named=True)
+    if not (row["is_exclusive"] and row["is_complete"]):
+        raise RunError(
+            f"group {group}: the history does not prove that nothing was lost or read by two:\n{proof.told()}"
+        )
+    return proof
+
+
+def _move(desk: Desk, group: str, stage: str, say: Callable[[str], None]) -> None:
+    wish = Wish(group, stage, soak_s=SOAK_SECONDS, stable_s=0.0, look_s=2.0)
+    try:
+        plan = desk.plan_group(wish)
+    except NothingToDo:
+        say(f"group {group} is at {stage!r} already")
+        return
+    say(f"plan {plan.digest[:8]}: to {stage!r} in {len(plan.steps)} steps; approved by {operator()} for the demo")
+    desk.approve(plan, plan.subject, plan.digest)
+    ending = desk.begin(plan).act()
+    ending.raise_unless()
+    say(f"{ending.sentence} Evidence: {(desk.runs / ending.run_id / REPORT).absolute()}")
+
+
+def _tell(event: Event, say: Callable[[str], None]) -> None:
+    if event.event in TOLD:
+        say(f"  {event.step_id}: {event.sentence or event.error}")
+
+
+@contextmanager
+def _watched(cluster: Cluster, group: str) -> Iterator[OwnerWatch]:
+    """The group's owner znodes, by a connection of their own."""
+    client = KazooClient(cluster.profile.zookeeper_connect, **zookeeper_settings(cluster.profile))
+    client.start()
+    try:
+        with OwnerWatch(client, group) as watch:
+            yield watch
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextmanager
+def _load(cluster: Cluster, topic: str) -> Iterator[tuple[PacedProducer, Path]]:
+    """A producer, and the folder with what was acknowledged to it."""
+    ward = Ward()
+    try:
+        written = production_folder(ward.folder)
+        written.mkdir()
+        yield launch_producer(ward, cluster.profile.bootstrap_servers, [topic], RECORDS_PER_SECOND, 1), written
+    finally:
+        ward.close()
+
+
+def _consumption(lab: Path, group: str) -> pl.DataFrame:
+    """Of every consumer that the lab ever started for the group: their ids begin with its name."""
+    records = load_consumption(consumption_folder(lab), group).records
+    return records.filter(pl.col("consumer").str.starts_with(group))
+
+
+def handed_out_of(members: pl.DataFrame, produced: pl.DataFrame) -> pl.DataFrame:
+    """What was handed out of each partition from its first produced record on.
+
+    By offset, not by time: consumers often have a record before its producer hears that it was written.
+    """
+    place = ["topic", "partition"]
+    first = produced.group_by(place).agg(pl.col("offset").min().alias("first"))
+    return members.join(first, on=place).filter(pl.col("offset") >= pl.col("first")).drop("first")
+
+
+def _has_all(lab: Path, group: str, producer: PacedProducer) -> bool:
+    read = set(_consumption(lab, group).select("partition", "offset").rows())
+    return all((record["partition"], record["offset"]) in read for record in producer.acknowledged())
+
+
+def _of(topic: str, since: int) -> pl.Expr:
+    return (pl.col("topic") == topic) & (pl.col("at_ms") >= since)

@@ -1,0 +1,1 @@
+"""What the lab needs of Java: jars, a compiler, command lines."""

@@ -1,0 +1,1 @@
+"""The lab's consumers and producers, of every release that it runs."""

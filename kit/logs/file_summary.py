@@ -1,0 +1,122 @@
+"""The account of every file of a read: its lines, what became of them, and what is wrong with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from kit.errors import PartialRead
+from kit.logs.extract import ACCOUNT
+from kit.logs.records import ZONE_STEP_S
+from kit.tables import schema as tables
+from kit.tables.rebalances import LogFile
+from kit.text.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
+    import pyarrow as pa
+
+_PROBLEMS = {
+    "empty": "is empty",
+    "binary": "is not text",
+    "truncated": "is damaged: what stands before the damage was read, the rest is missing",
+    "layout": "has no line of the layout given",
+    "no coordination": "holds no line about coordination (a Java client ≤ 0.9 and librdkafka print none below DEBUG)",
+    "times go back": "has times that go back: rotated files in a wrong order, several consumers, a clock that was set",
+    "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
+}
+FATAL = ("binary", "truncated", "layout")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COUNTS = ("n_events", "n_context", "n_unknown")
+Told: TypeAlias = dict[str, dict[str, Any]]
+"""File → what it told, if it told anything of interest."""
+
+
+def of(rows: pa.Table) -> Told:
+    """What each file told, by the rows of ``telling`` that say so."""
+    found = pl.DataFrame(rows.select(["file", *ACCOUNT])).filter(pl.col("n_events").is_not_null())
+    return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True)}
+
+
+def _as_proved(account: dict[str, Any]) -> dict[str, Any]:
+    """With the times that are known by what the file proves of its zone: all its proofs must agree."""
+    step = account["least_step"]
+    if step is None or step != account["most_step"]:
+        return account | {"shift_us": None}
+    shift_us = step * ZONE_STEP_S * 1_000_000
+    times = [account["first_at"], account["last_at"]]
+    times += [
+        _EPOCH + timedelta(microseconds=local - shift_us)
+        for local in (account["first_local"], account["last_local"])
+        if local is not None
+    ]
+    known = [at for at in times if at is not None]
+    return account | {
+        "shift_us": shift_us,
+        "n_unzoned": 0,
+        "first_at": min(known, default=None),
+        "last_at": max(known, default=None),
+    }
+
+
+def proved(found: Told) -> dict[str, int]:
+    """File → µs its times are ahead of UTC, of those that prove it."""
+    return {file: account["shift_us"] for file, account in found.items() if account["shift_us"] is not None}
+
+
+def log_files(
+    found: Told, n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
+) -> pl.DataFrame:
+    """``tables.LOG_FILES``: a row for every file of ``n_lines``."""
+    rows = []
+    for file in sorted(n_lines):
+        account = found.get(file, {})
+        rows.append(
+            LogFile(
+                file=file,
+                n_lines=n_lines[file],
+                n_events=account.get("n_events", 0),
+                n_context=account.get("n_context", 0),
+                n_unknown=account.get("n_unknown", 0),
+                layouts=tuple(sorted(account.get("layouts", ()))),
+                n_times_back=account.get("n_times_back", 0),
+                first_at=account.get("first_at"),
+                last_at=account.get("last_at"),
+                problem=_problem(account, n_lines[file], file in damaged, file in binary, given),
+            )
+        )
+    return pl.DataFrame(tables.LOG_FILES.from_rows(rows))
+
+
+def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary: bool, given: str | None) -> str | None:
+    nothing = not any(account.get(key) for key in _COUNTS)
+    problems = {
+        "truncated": is_damaged,
+        "empty": n_lines == 0,
+        "binary": is_binary,
+        "layout": nothing and given is not None,
+        "no coordination": nothing,
+        "times go back": bool(account.get("n_times_back")),
+        "zone unknown": bool(account.get("n_unzoned")),
+    }
+    return next((name for name, applies in problems.items() if applies), None)
+
+
+def verified(files: pl.DataFrame) -> str:
+    """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
+    told = [
+        f"{len(files)} files, {files['n_lines'].sum()} lines: {files['n_events'].sum()} events, "
+        f"{files['n_context'].sum()} known lines without one, {files['n_unknown'].sum()} lines that look like "
+        "coordination and were not understood."
+    ]
+    problems = files.filter(pl.col("problem").is_not_null())
+    told += [
+        f"{visible(file)} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()
+    ]
+    fatal = problems.filter(pl.col("problem").is_in(FATAL))
+    if not fatal.is_empty():
+        raise PartialRead(" ".join(told))
+    return "\n".join(told)

@@ -1,0 +1,86 @@
+"""Actors carry out the steps of one kind; the performer of a cluster finds the one for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from kit.errors import PlanError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.recipes import Recipes, refuse_altered
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+
+
+class Actor(Protocol):
+    """As :class:`kit.migrate.engine.performer.Performer`, for steps of its kind."""
+
+    def check(self, step: Step) -> Checked: ...
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState: ...
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]: ...
+
+    def verify(self, step: Step) -> Verified: ...
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked: ...
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]: ...
+
+
+class Identified(Protocol):
+    """A cluster, as far as the engine knows one."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+
+class ClusterPerformer:
+    """Carries out plans on one cluster. ``observe`` reads what plans of its kind have observed."""
+
+    def __init__(
+        self,
+        cluster: Identified,
+        actors: Mapping[str, Actor],
+        recipes: Recipes,
+        observe: Callable[[Plan], Mapping[str, Json]],
+    ) -> None:
+        self._cluster = cluster
+        self._actors = dict(actors)
+        self._recipes = recipes
+        self._observe = observe
+
+    @property
+    def cluster_id(self) -> str:
+        return self._cluster.cluster_id
+
+    def refuse_altered(self, plan: Plan) -> None:
+        refuse_altered(plan, self._recipes)
+
+    def observe(self, plan: Plan) -> Mapping[str, Json]:
+        return self._observe(plan)
+
+    def check(self, step: Step) -> Checked:
+        return self._actor(step).check(step)
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return self._actor(step).state(step, acted)
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return self._actor(step).act(step, report)
+
+    def verify(self, step: Step) -> Verified:
+        return self._actor(step).verify(step)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return self._actor(step).check_back(step, acted)
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return self._actor(step).undo(step, acted, report)
+
+    def _actor(self, step: Step) -> Actor:
+        if step.kind not in self._actors:
+            known = ", ".join(sorted(self._actors))
+            raise PlanError(f"step {step.step_id!r} is of kind {step.kind!r}; this version carries out {known}")
+        return self._actors[step.kind]

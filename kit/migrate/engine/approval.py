@@ -1,0 +1,279 @@
+"""An approval: this plan and no other, by this person, until then; signed where the profile asks for it.
+
+Files are no authority: who can write ``runs/`` can write any name into one. A signature by a key that the profile names
+is one; it is over all that the approval says, and is verified offline from the evidence alone.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kit.errors import ApprovalError, InputError
+from kit.identity.login import system_user
+from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.plan import Plan, utc
+from kit.migrate.engine.values import Json, canonical, digest_of, parse_json, readable
+from kit.profile import ApprovalSettings
+from kit.text.visible import visible
+
+SHORTEST_PREFIX = 8
+CLOCK_SKEW = timedelta(minutes=2)
+"""How far two operators' clocks may be apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Who agreed to the plan of this digest, when, and until when it may be carried out.
+
+    ``approved_by`` was typed; ``approved_as`` is whom the operating system knew (None: in approvals of older versions).
+    ``signature`` is over all the rest.
+    """
+
+    digest: str
+    approved_by: str
+    approved_at: datetime
+    expires_at: datetime
+    approved_as: str | None = None
+    signature: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "approved_at", utc(self.approved_at, "approved_at"))
+        object.__setattr__(self, "expires_at", utc(self.expires_at, "expires_at"))
+
+    def to_json(self) -> dict[str, Json]:
+        content: dict[str, Json] = {
+            "digest": self.digest,
+            "approved_by": self.approved_by,
+            "approved_at": self.approved_at.isoformat(),
+            "expires_at": self.expires_at.isoformat(),
+            "approved_as": self.approved_as,
+            "signature": self.signature,
+        }
+        later = ("approved_as", "signature")
+        return {name: value for name, value in content.items() if value is not None or name not in later}
+
+    @property
+    def signed_content(self) -> bytes:
+        """What the signature is over."""
+        return canonical(replace(self, signature=None).to_json()).encode()
+
+
+def approve(
+    plan: Plan,
+    *,
+    typed_subject: str,
+    typed_digest_prefix: str,
+    approver: str,
+    now: datetime,
+    valid_for: timedelta,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    approved_as: str | None = None,
+    sign_with: Path | None = None,
+    passphrase: Callable[[], str] | None = None,
+) -> Approval:
+    """The approval of a plan by who typed its group's name and the first eight or more characters of its digest.
+
+    ``sign_with`` is a private SSH key; ``passphrase`` is asked where that is encrypted.
+
+    Raises:
+        ApprovalError: what was typed is not this plan's, or it would not hold: see :func:`refuse_unless_valid`.
+        InputError: the key can't be used.
+    """
+    _refuse_typed(plan, typed_subject, typed_digest_prefix)
+    if valid_for <= timedelta(0):
+        raise ApprovalError("an approval has to be valid for some time")
+    if valid_for > timedelta(hours=rules.longest_hours):
+        raise ApprovalError(
+            f"it would be valid for longer than {rules.longest_hours:g} hours, which is what the profile allows"
+            " (approvals.longest_hours)"
+        )
+    as_user = system_user() if approved_as is None else approved_as
+    approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
+    if sign_with is not None:
+        from kit.identity.ssh_signature import sign  # Only who signs needs it, and it takes time to load.
+
+        approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
+    refuse_unless_valid(approval, plan, now, rules=rules)
+    return approval
+
+
+def refuse_unless_valid(
+    approval: Approval | None,
+    plan: Plan,
+    now: datetime,
+    *,
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    latest: datetime | None = None,
+) -> None:
+    """The one gate before every write. ``latest`` is the latest time known so far: it can't be earlier by now.
+
+    Raises:
+        ApprovalError: there is none; it is expired, from the future, older than its plan, or for longer than the
+            profile allows; or see :func:`refuse_unless_genuine`.
+    """
+    if approval is None:
+        raise ApprovalError(f"the plan {plan.digest[:8]} for {plan.subject} was not approved")
+    refuse_unless_genuine(approval, plan, rules)
+    _refuse_times(approval, plan, utc(now, "now"), rules, latest)
+
+
+def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSettings) -> None:
+    """Whether it is an approval of this plan at all, at whatever time.
+
+    Raises:
+        ApprovalError: it is another plan's; it is by the planner where a second person is required; it is not signed
+            where that is required, or signed by nobody whom the profile names so.
+    """
+    if approval.digest != plan.digest:
+        raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
+    if not approval.approved_by.strip():
+        raise ApprovalError("an approval has to say who approves")
+    if rules.require_second_person:
+        _refuse_planner(approval, plan)
+    _refuse_signature(approval, rules)
+
+
+def told_signature(approval: Approval, signers: Mapping[str, Sequence[str]] | None) -> str:
+    """Who signed, as the profile's keys tell it, in a sentence; ``signers`` None: there is no profile here."""
+    if approval.signature is None:
+        return "not signed"
+    from kit.identity.ssh_signature import fingerprint, signer
+
+    key = signer(approval.signed_content, approval.signature)
+    if key is None:
+        return "BAD SIGNATURE: it is not over this approval"
+    if signers is None:
+        return f"signed with the key {fingerprint(key)}, which no profile here vouches for"
+    if key in _keys_of(approval.approved_by, signers):
+        return f"signed by {approval.approved_by} with the key {fingerprint(key)}, which the profile names"
+    return f"signed with the key {fingerprint(key)}, which the profile does NOT name for {approval.approved_by}"
+
+
+def is_badly_signed(approval: Approval) -> bool:
+    """Whether its signature is not over what it says."""
+    if approval.signature is None:
+        return False
+    from kit.identity.ssh_signature import signer
+
+    return signer(approval.signed_content, approval.signature) is None
+
+
+def save_approval(approval: Approval, path: Path) -> None:
+    content = approval.to_json()
+    write_whole(path, readable({**content, "checksum": digest_of(content)}))
+
+
+def load_approval(path: Path) -> Approval:
+    """Raises:
+    ApprovalError: the file can't be read, is no approval, or was edited.
+    """
+    try:
+        return parse_approval(parse_json(path.read_text(encoding="utf-8")), str(path))
+    except OSError as error:
+        raise ApprovalError(f"{path} can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ApprovalError(f"{path} is not an approval: {error}") from error
+
+
+def parse_approval(data: Any, where: str) -> Approval:
+    """Raises:
+    ApprovalError: it is no approval, or was edited.
+    """
+    if not isinstance(data, dict):
+        raise ApprovalError(f"{where} is not an approval")
+    content = {name: value for name, value in data.items() if name != "checksum"}
+    if digest_of(content) != data.get("checksum"):
+        raise ApprovalError(f"{where} was edited after it was made, or is not an approval")
+    try:
+        times = {name: datetime.fromisoformat(content[name]) for name in ("approved_at", "expires_at")}
+        return Approval(**{**content, **times})
+    except (KeyError, TypeError, ValueError, InputError) as error:
+        raise ApprovalError(f"{where} is not an approval: {error}") from error
+
+
+def _refuse_typed(plan: Plan, subject: str, prefix: str) -> None:
+    if subject.strip() not in (plan.subject.strip(), visible(plan.subject).strip()):
+        raise ApprovalError(f"this plan is for {plan.subject!r}, not for {subject.strip()!r}")
+    prefix = prefix.strip().lower()
+    if len(prefix) < SHORTEST_PREFIX:
+        raise ApprovalError(f"type at least {SHORTEST_PREFIX} characters of the plan's digest")
+    if not plan.digest.startswith(prefix):
+        raise ApprovalError(f"the plan's digest does not begin with {prefix!r}: was another plan meant?")
+
+
+def _refuse_planner(approval: Approval, plan: Plan) -> None:
+    if _person(approval.approved_by) == _person(plan.made_by):
+        raise ApprovalError(f"{plan.made_by} made this plan: another person has to approve it")
+    if plan.made_as is None or approval.approved_as is None:
+        raise ApprovalError(
+            "a second person is required, and it isn't recorded who was logged in: plan and approve again"
+        )
+    if approval.approved_as == plan.made_as:
+        raise ApprovalError(
+            f"the plan was made and approved under one login, {plan.made_as!r}, whatever names were typed:"
+            " another person has to approve it, logged in as themselves"
+        )
+
+
+def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
+    """A signature that isn't required has to be right all the same."""
+    if approval.signature is None:
+        if rules.require_signature:
+            raise ApprovalError(
+                "the profile wants approvals signed, and this one is not: offramp approve … --sign-with KEY"
+            )
+        return
+    from kit.identity.ssh_signature import fingerprint, signer
+
+    key = signer(approval.signed_content, approval.signature)
+    if key is None:
+        raise ApprovalError("the signature is not over this approval: it was altered, or made for another one")
+    known = _keys_of(approval.approved_by, rules.signers)
+    if not known:
+        raise ApprovalError(
+            f"the profile names no key of {approval.approved_by}: put it into [approvals.signers],"
+            " or approve by the name that stands there (--by)"
+        )
+    if key not in known:
+        raise ApprovalError(
+            f"the key {fingerprint(key)} is none that the profile names for {approval.approved_by};"
+            f" it names {', '.join(map(fingerprint, known))}"
+        )
+
+
+def _keys_of(person: str, signers: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return tuple(key for name, keys in signers.items() if _person(name) == _person(person) for key in keys)
+
+
+def _refuse_times(
+    approval: Approval, plan: Plan, now: datetime, rules: ApprovalSettings, latest: datetime | None
+) -> None:
+    if approval.approved_at > now + CLOCK_SKEW:
+        raise ApprovalError(
+            f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and here it is {now.isoformat()}"
+        )
+    if plan.made_at > approval.approved_at + CLOCK_SKEW:
+        raise ApprovalError(
+            f"clock trouble: the plan is of {plan.made_at.isoformat()},"
+            f" its approval of {approval.approved_at.isoformat()}"
+        )
+    if approval.expires_at - approval.approved_at > timedelta(hours=rules.longest_hours):
+        raise ApprovalError(
+            f"it would hold until {approval.expires_at.isoformat()}; the profile allows {rules.longest_hours:g} hours"
+            " (approvals.longest_hours)"
+        )
+    known = now if latest is None else max(now, latest)
+    if known >= approval.expires_at:
+        later = f" It was {known.isoformat()} here before: was the clock set back?" if known > now + CLOCK_SKEW else ""
+        raise ApprovalError(
+            f"the approval expired at {approval.expires_at.isoformat()}: approve the plan again.{later}"
+        )
+
+
+def _person(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).strip().casefold()

@@ -1,0 +1,74 @@
+"""What a step says and what it does are one: each is held against what its own recipe makes of its parameters.
+
+Actors act on a step's parameters, people read its title, changes and way back. A plan in which the two differ, or that
+reaches beyond its targets, is refused: whoever approved it did not see what it would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kit.errors import OfframpError, PlanError
+from kit.migrate.engine.plan import Plan, refuse_older_format
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json, canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Of one kind of step: how it is made again from its parameters, and which groups it reads or writes."""
+
+    remake: Callable[[Step], Step]
+    groups: Callable[[Step], frozenset[str]]
+
+
+Recipes = Mapping[str, Recipe]
+"""By the kind of step."""
+
+
+def of_parameters(make: Callable[[str, Mapping[str, Json]], Step]) -> Recipe:
+    """Of a step whose parameters name all that it is made from, its group or groups among them."""
+    return Recipe(lambda step: make(step.step_id, step.parameters), _groups_in_parameters)
+
+
+def refuse_altered(plan: Plan, recipes: Recipes) -> None:
+    """Raises:
+    PlanError: a step says something else than what it would do, reaches beyond the plan's targets, or is of no kind
+        that this version knows; or the plan is of an older format.
+    """
+    refuse_older_format(plan)
+    for step in plan.steps:
+        _refuse_altered(step, recipes)
+        strangers = recipes[step.kind].groups(step) - set(plan.targets)
+        if strangers:
+            raise PlanError(
+                f"step {step.step_id!r} would reach group {min(strangers)!r}, which is no target of the plan"
+                f" {plan.digest[:8]} for {plan.subject}: it was altered or forged; nothing is done by it"
+            )
+
+
+def _groups_in_parameters(step: Step) -> frozenset[str]:
+    groups = step.parameters.get("groups", (step.parameters.get("group"),))
+    assert isinstance(groups, tuple)
+    return frozenset(str(group) for group in groups)
+
+
+def _refuse_altered(step: Step, recipes: Recipes) -> None:
+    try:
+        made = recipes[step.kind].remake(step)
+    except KeyError as error:
+        known = ", ".join(sorted(recipes))
+        raise PlanError(
+            f"step {step.step_id!r} of kind {step.kind!r} is none that this version makes ({known}): {error} is missing"
+        ) from error
+    except (TypeError, ValueError, AssertionError, AttributeError, OfframpError) as error:
+        raise PlanError(f"step {step.step_id!r} can't be made again from its parameters: {error}") from error
+    told, done = step.to_json(), made.to_json()
+    differs = [name for name in told if canonical(told[name]) != canonical(done[name])]
+    if differs:
+        name = differs[0]
+        raise PlanError(
+            f"step {step.step_id!r} says {name} {canonical(told[name])}, but by its parameters it is"
+            f" {canonical(done[name])}: the plan was altered or forged; nothing is done by it"
+        )

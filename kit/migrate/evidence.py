@@ -1,0 +1,102 @@
+"""One run explained by its evidence alone: no cluster is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from kit.errors import NotFound, RunError
+from kit.migrate.engine.event import Event, at
+from kit.migrate.engine.progress import in_order
+from kit.migrate.engine.record import RunRecord, list_runs, load_run
+from kit.migrate.engine.states import RunState
+from kit.show.charts import frame_of, titled
+from kit.text.visible import cell
+
+_COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
+_PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
+_GOOD = (RunState.VERIFIED, RunState.UNDONE)
+
+
+def load(runs: Path | str, run_id: str = "") -> RunRecord:
+    """A run, held against itself; without an id the newest one of the folder.
+
+    Raises:
+        NotFound: there is no such run.
+        EvidenceError: its evidence was edited or can't be read.
+    """
+    root = Path(runs)
+    found = [row.run_id for row in in_order(list_runs(root)) if run_id in ("", row.run_id)]
+    if not found:
+        raise NotFound(f"there is no run {run_id!r} in {root}" if run_id else f"there is no run in {root}")
+    return load_run(root / found[-1])
+
+
+def verify(record: RunRecord) -> str:
+    """Raises:
+    RunError: the run did not end verified, or taken back.
+    """
+    if record.state not in _GOOD:
+        raise RunError(f"run {record.run_id} is {record.state}: {record.sentence}")
+    return f"Run {record.run_id} is {record.state}: {record.sentence}"
+
+
+def phases(record: RunRecord) -> pl.DataFrame:
+    """One row per stretch of work on a step: step (number and title), phase, began_at, ended_at, seconds."""
+    titles = {step.step_id: f"{number}. {step.title}" for number, step in enumerate(record.plan.steps, 1)}
+    rows = [
+        (titles.get(step_id, step_id), phase, began, ended, (ended - began).total_seconds())
+        for step_id, phase, began, ended in _stretches(record)
+    ]
+    at_us = pl.Datetime("us", "UTC")
+    schema: dict[str, Any] = {
+        "step": pl.String,
+        "phase": pl.String,
+        "began_at": at_us,
+        "ended_at": at_us,
+        "seconds": pl.Float64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def timeline(record: RunRecord) -> alt.Chart:
+    """A bar per stretch of work, a line per step in the plan's order; times are UTC."""
+    found = frame_of(phases(record))
+    order = [cell(f"{number}. {step.title}") for number, step in enumerate(record.plan.steps, 1)]
+    present = [phase for phase in _COLOURS if phase in set(found["phase"])]
+    colours = alt.Scale(domain=present, range=[_COLOURS[phase] for phase in present])
+    # A bar of some milliseconds would not be seen.
+    chart = alt.Chart(found).mark_bar(minBandSize=2, stroke="white", strokeWidth=0.5, height={"band": 0.7})
+    encoded: alt.Chart = chart.encode(
+        x=alt.X("began_at:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%H:%M:%S")),
+        x2="ended_at:T",
+        y=alt.Y("step:N", title=None, sort=order, axis=alt.Axis(labelLimit=360)),
+        color=alt.Color("phase:N", title=None, scale=colours, sort=present),
+        tooltip=["step:N", "phase:N", alt.Tooltip("seconds:Q", format=".2f")],
+    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", ()))
+    return encoded
+
+
+def _stretches(record: RunRecord) -> Iterator[tuple[str, str, datetime, datetime]]:
+    """What the run was doing from each move to the next one, and from each event to the next while it goes back."""
+    for event, after in zip(record.events, record.events[1:]):
+        if event.state == RunState.UNDOING and after.state == RunState.UNDOING and after.step_id:
+            yield after.step_id, "taking back", at(event), at(after)
+    moves = [event for event in record.events if event.event == "moved"]
+    for event, after in zip(moves, [*moves[1:], record.events[-1]]):
+        phase = _PHASES.get(RunState(event.state))
+        if phase is not None and event.step_id:
+            yield event.step_id, phase, at(event), _end(record, event, after)
+
+
+def _end(record: RunRecord, event: Event, after: Event) -> datetime:
+    """A run that was cut off and taken up again did not work in between."""
+    within = [each for each in record.events if event.seq < each.seq <= after.seq]
+    opened = [each.seq for each in within if each.event == "opened"]
+    last = [each for each in within if not opened or each.seq < opened[0]]
+    return at(last[-1] if last else event)

@@ -1,0 +1,99 @@
+"""Back: what was done is undone, newest step first, and each is read back as not done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.migrate.engine.journal import Entry
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
+from kit.migrate.engine.record import RunRecord
+from kit.migrate.engine.states import RunState
+from kit.migrate.engine.step import Step
+from kit.migrate.execution.run_context import Workplace
+
+
+def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
+    """Every step that may have written something and was not taken back, newest first."""
+    left = record.begun - record.undone
+    return tuple(step for step in reversed(record.plan.steps) if step.step_id in left)
+
+
+class Backward:
+    """One walk back to how it was before the run; ``step`` is where it is."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+        self.step: Step | None = None
+
+    def refuse_if_stuck(self) -> None:
+        """Before anything is taken back, so that it isn't left halfway.
+
+        Raises:
+            RunError: a step that is done can't be undone, or somebody else was there since the newest was.
+        """
+        performer, is_newest = self._place.performer, True
+        for step in steps_to_undo(self._place.record):
+            acted = self._place.record.acted(step)
+            if not _is_left(acted):
+                continue
+            if step.cannot_be_undone is not None and performer.state(step, acted) != StepState.NOT_DONE:
+                raise RunError(
+                    f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}; nothing was taken back"
+                )
+            if is_newest and not (checked := performer.check_back(step, acted)).ok:
+                raise RunError(f"step {step.step_id!r} can't be undone now: {checked.sentence}; nothing was taken back")
+            is_newest = False
+
+    def walk(self) -> None:
+        """Raises:
+        RunError: a step could not be taken back.
+        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
+        """
+        for step in steps_to_undo(self._place.record):
+            self.step = step
+            self._place.raise_unless_permitted()
+            self._undo(step)
+        self._place.journal.move(RunState.UNDONE)
+
+    def _undo(self, step: Step) -> None:
+        acted, performer = self._place.mark_cut_off(step), self._place.performer
+        if not _is_left(acted):
+            self._place.journal.append(
+                Entry("step_undone", step.step_id, None, "ok", sentence="It had written nothing.")
+            )
+            return
+        state = performer.state(step, acted)
+        if state == StepState.UNKNOWN:
+            raise RunError("nobody can tell how far it came; undo again when the cluster can")
+        if state != StepState.NOT_DONE or acted.is_open:
+            checked = performer.check_back(step, acted)
+            if not checked.ok:
+                raise RunError(f"it can't be taken back now: {checked.sentence}")
+            outcomes = self._place.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+            self._refuse_left(step, acted, outcomes)
+        self._place.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
+
+    def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:
+        """An error in hand is not waited for; what others changed since is left alone, and no error.
+
+        Raises:
+            RunError: something that this run wrote is there still, and was refused.
+        """
+        refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED]
+        if refused and self._place.performer.state(step, acted) != StepState.NOT_DONE:
+            raise RunError(f"{len(refused)} of {len(outcomes)} items were not taken back: {'; '.join(refused[:3])}")
+
+    def _is_back(self, step: Step, acted: ActedRecord) -> tuple[bool, str, str | None]:
+        try:
+            state = self._place.performer.state(step, acted)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            return False, f"it can't be asked now: {error}", None
+        return state == StepState.NOT_DONE, f"The cluster says: {state}.", None
+
+
+def _is_left(acted: ActedRecord) -> bool:
+    """Whether the step wrote something, or may have, or may still."""
+    return bool(acted.written) or acted.is_open

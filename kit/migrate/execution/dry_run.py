@@ -1,0 +1,45 @@
+"""What a run would do, said without doing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.errors import OfframpError
+from kit.migrate.engine.observation import Difference, differences
+from kit.migrate.engine.performer import Performer, refuse_other_cluster
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.step import Step
+
+
+@dataclass(frozen=True, slots=True)
+class DryStep:
+    """What a run would do, and whether it could begin now; a later step mostly can't before the earlier are done."""
+
+    step: Step
+    can_begin: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    differences: tuple[Difference, ...]
+    steps: tuple[DryStep, ...]
+
+
+def dry_run(plan: Plan, performer: Performer) -> DryRun:
+    """The run's own walk over the plan's steps without any act: observe, then check each. Writes nothing anywhere.
+
+    Raises:
+        WrongCluster: another cluster answers than the plan is for.
+    """
+    refuse_other_cluster(plan, performer)
+    found = differences(plan.observed, performer.observe(plan))
+    return DryRun(found, tuple(_dry(step, performer) for step in plan.steps))
+
+
+def _dry(step: Step, performer: Performer) -> DryStep:
+    try:
+        checked = performer.check(step)
+    except OfframpError as error:
+        return DryStep(step, False, f"it could not be checked: {error}")
+    return DryStep(step, checked.ok, checked.sentence)

@@ -1,0 +1,122 @@
+"""Forward: what the plan observed still holds, then step by step check, act, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
+from kit.migrate.engine.journal import Entry
+from kit.migrate.engine.observation import IGNORED, Difference, Observation, differences
+from kit.migrate.engine.performer import Outcome, StepState
+from kit.migrate.engine.states import RunState
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import canonical
+from kit.migrate.execution.run_context import Workplace
+
+_NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED}
+_SHOWN = 3
+
+
+class Forward:
+    """One walk from where a run stands to its end; ``step`` is where it is, for who has to say where it failed."""
+
+    def __init__(self, place: Workplace) -> None:
+        self._place, self._plan = place, place.record.plan
+        self.step: Step | None = None
+
+    def walk(self) -> None:
+        """Raises:
+        StalePlan: what was observed has changed and nothing was written yet.
+        RunError: a step failed, or observations changed in the midst of the run.
+        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
+        """
+        verified, begun = self._place.record.verified, self._place.record.begun
+        has_begun = [step for step in self._plan.steps if step.step_id in begun]
+        self._place.journal.move(RunState.OBSERVING)
+        self._place.raise_if_halted()
+        self._compare(has_begun)
+        for step in self._plan.steps:
+            if step.step_id in verified:
+                continue
+            self.step = step
+            if step.step_id not in begun or not self._was_done(step):
+                self._check(step)
+                self._act(step)
+            elif self._place.record.acted(step).is_open:
+                # What was ordered and never seen is called off, whoever did it instead.
+                self._place.journal.move(RunState.CHECKING, step.step_id)
+                self._act(step)
+            self._verify(step)
+        self._place.journal.move(RunState.VERIFIED)
+
+    def _compare(self, has_begun: Sequence[Step]) -> None:
+        """What a step that has begun moves by itself is no news any more; everything else still is."""
+        moved = {name for step in has_begun for name in step.affects}
+        planned = {
+            name: Observation(it.value, IGNORED) if name in moved else it for name, it in self._plan.observed.items()
+        }
+        found = differences(planned, self._place.performer.observe(self._plan))
+        if not found:
+            return
+        self._place.journal.append(*map(_entry, found))
+        told = f"what the plan observed has changed: {told_differences(found)}"
+        if has_begun:
+            raise RunError(f"{told}; some of the plan is done already, so undo it or see to what changed")
+        self._place.journal.move(RunState.VOID, sentence=told)
+        raise StalePlan(f"{told}; nothing was written, make a new plan")
+
+    def _was_done(self, step: Step) -> bool:
+        """A step that was begun before: asked of the cluster, never repeated blindly."""
+        self._place.mark_cut_off(step)
+        state = self._place.performer.state(step)
+        self._place.journal.append(
+            Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
+        )
+        if state == StepState.UNKNOWN:
+            raise RunError("nobody can tell how far it came; resume when the cluster can")
+        return state == StepState.DONE
+
+    def _check(self, step: Step) -> None:
+        self._place.raise_unless_permitted()
+        self._place.journal.move(RunState.CHECKING, step.step_id)
+        started = self._place.clock.monotonic()
+        checked = self._place.performer.check(step)
+        outcome, ms = "ok" if checked.ok else "failed", self._place.ms_since(started)
+        self._place.journal.append(
+            Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
+        )
+        if not checked.ok:
+            raise RunError(f"its precondition does not hold: {checked.sentence}")
+
+    def _act(self, step: Step) -> None:
+        self._place.raise_unless_permitted()
+        self._place.journal.move(RunState.ACTING, step.step_id, step.title)
+        act = self._place.performer.act
+        outcomes = self._place.carry_out(step, "acted", lambda report: act(step, report))
+        failed = [outcome for outcome in outcomes if outcome.outcome in _NOT_DONE]
+        if failed:
+            first = "; ".join(f"{it.item} {it.outcome}: {it.error or 'no reason given'}" for it in failed[:_SHOWN])
+            raise RunError(f"{len(failed)} of {len(step.changes)} items were not done: {first}")
+
+    def _verify(self, step: Step) -> None:
+        self._place.journal.move(RunState.VERIFYING, step.step_id)
+        self._place.wait_for(step, lambda: self._holds(step), "verified")
+
+    def _holds(self, step: Step) -> tuple[bool, str, str | None]:
+        try:
+            verified = self._place.performer.verify(step)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            return False, f"it can't be asked now: {error}", None
+        return verified.ok, verified.sentence, canonical(verified.evidence)
+
+
+def told_differences(found: Sequence[Difference]) -> str:
+    """The first of them as sentences, and how many more there are."""
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return "; ".join(difference.sentence for difference in found[:_SHOWN]) + more
+
+
+def _entry(found: Difference) -> Entry:
+    return Entry("differs", item=found.item, before=found.expected, after=found.found, sentence=found.sentence)

@@ -1,0 +1,328 @@
+"""A run: carries an approved plan out, can be stopped at any time, resumed after a crash, and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from platform import node, python_version
+
+from kit.errors import (
+    ApprovalError,
+    EvidenceError,
+    IllegalMove,
+    LockLost,
+    OfframpError,
+    RunError,
+    StalePlan,
+    StepFailed,
+    Stopped,
+)
+from kit.migrate.engine.approval import Approval, refuse_unless_genuine, refuse_unless_valid, save_approval
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.event import Event, at
+from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.journal import PLAN, Entry, Journal, create_run, taken_request
+from kit.migrate.engine.performer import Lock, Performer, refuse_other_cluster
+from kit.migrate.engine.plan import UNDO, Plan, load_plan, refuse_older_format
+from kit.migrate.engine.record import REPORT, VERDICT, RunRecord, load_run, verdict_of
+from kit.migrate.engine.states import RunState
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import canonical, frozen_mapping, readable
+from kit.migrate.execution.backward import Backward, steps_to_undo
+from kit.migrate.execution.forward import Forward
+from kit.migrate.execution.run_context import StopButton, Workplace
+from kit.migrate.rendering.pages import record_html
+from kit.profile import ApprovalSettings
+from kit.text.withholding import without_secrets
+
+_GOES_ON_FROM = {
+    RunState.OBSERVING,
+    RunState.CHECKING,
+    RunState.ACTING,
+    RunState.VERIFYING,
+    RunState.STOPPED,
+    RunState.FAILED,
+}
+_GOES_BACK_FROM = {RunState.UNDOING, RunState.UNDO_HALTED}
+_DONE = {
+    RunState.VERIFIED: "Every step was carried out and verified.",
+    RunState.UNDONE: "All that was done was taken back, and read back so.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run, or one part of it, ended. ``to_undo`` are the titles of the steps that can be taken back."""
+
+    run_id: str
+    state: RunState
+    sentence: str
+    to_undo: tuple[str, ...]
+
+    def raise_unless(self, state: RunState = RunState.VERIFIED) -> None:
+        """Raises:
+        Stopped: it was stopped before.
+        RunError: it ended otherwise.
+        """
+        if self.state != state:
+            kind = Stopped if self.state == RunState.STOPPED else RunError
+            raise kind(f"run {self.run_id} is {self.state}, not {state}: {self.sentence}")
+
+
+def start_run(
+    plan: Plan,
+    approval: Approval | None,
+    root: Path,
+    *,
+    clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+    rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008 - it is frozen
+    latest: datetime | None = None,
+) -> Path:
+    """The folder of a new run under ``root``, for :class:`Run`; nothing is touched yet.
+
+    Raises:
+        ApprovalError: see ``approval.refuse_unless_valid``.
+        EvidenceError: the folder can't be made.
+    """
+    refuse_older_format(plan)
+    refuse_unless_valid(approval, plan, clock.now(), rules=rules, latest=latest)
+    assert approval is not None
+    return create_run(plan, approval, root, clock)
+
+
+def way_back_until(record: RunRecord) -> datetime:
+    """Until when a run may be taken back without a new approval: the plan's limit, from when the run was begun.
+
+    It was begun while its first approval held: what the journal says of that is no authority.
+    """
+    began = min(at(record.events[0]), record.approvals[0].expires_at)
+    return began + timedelta(seconds=record.plan.way_back_s)
+
+
+class Run:
+    """One run of the folder that :func:`start_run` made, in this process; the journal in it is all that it knows.
+
+    Before each write, and not only when it begins, it is asked whether the approval holds still; on the way back,
+    whether that is still within the time that the plan gives it.
+
+    ``versions`` of libraries and servers go into the evidence; ``tell`` is called with each event, in the thread that
+    works. Only ``request_stop`` may be called from another one.
+
+    Each of ``act``, ``resume`` and ``undo`` says how it ended; it raises, before anything is written, where it may not
+    begin: WrongCluster, TargetBusy, IllegalMove, ApprovalError (StalePlan: the differences), EvidenceError (edited).
+    What a performer raises that is no error of the project ends it as StepFailed, which names the step and the items.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        performer: Performer,
+        lock: Lock,
+        *,
+        clock: Clock = Clock(),  # noqa: B008
+        versions: Mapping[str, str] | None = None,
+        poll_s: float = 1.0,
+        tell: Callable[[Event], None] | None = None,
+        rules: ApprovalSettings = ApprovalSettings(),  # noqa: B008
+    ) -> None:
+        self.folder, self.run_id = folder, folder.name
+        self._performer, self._lock, self._clock, self._poll_s, self._tell = performer, lock, clock, poll_s, tell
+        self._versions = frozen_mapping(dict(versions or {}), "versions")
+        self._rules = rules
+        self._stop = StopButton()
+
+    @property
+    def record(self) -> RunRecord:
+        """Everything so far. Raises EvidenceError if it was edited."""
+        return load_run(self.folder)
+
+    def request_stop(self, who: str) -> None:
+        """Stop at the end of the item that is being written, or at once while nothing is; from any thread."""
+        self._stop.pressed = (who, self._clock.now())
+
+    def act(self, approval: Approval | None = None) -> Ending:
+        """Carry the plan out from its beginning; ``approval`` where the one it was started with ran out."""
+        with self._at_work("act", {RunState.APPROVED}) as place:
+            if approval is not None:
+                self._take(place, approval)
+            self._refuse_unless_approved(place)
+            return self._forward(place)
+
+    def resume(self, approval: Approval | None = None) -> Ending:
+        """Go on after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran out.
+
+        What was begun and not verified is asked of the cluster and only done as far as it isn't.
+        """
+        with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM) as place:
+            if approval is not None:
+                self._take(place, approval)
+            if place.record.state in _GOES_BACK_FROM:
+                return self._backward(place)
+            self._refuse_unless_approved(place)
+            self._refuse_followed(place)
+            return self._forward(place)
+
+    def undo(self, approval: Approval | None = None) -> Ending:
+        """Take back what this run did, newest step first, and nothing that anybody else did.
+
+        The way back is part of what was approved, for as long as the plan says; after that it takes an approval that
+        holds, or a new one here. It is refused where a later run changed the same groups.
+        """
+        with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as place:
+            if approval is not None:
+                self._take(place, approval)
+            return self._backward(place)
+
+    @contextmanager
+    def _at_work(self, verb: str, begins_from: set[RunState]) -> Iterator[Workplace]:
+        plan = load_plan(self.folder / PLAN)
+        refuse_older_format(plan)
+        refuse_other_cluster(plan, self._performer)
+        self._performer.refuse_altered(plan)
+        self._lock.acquire(plan.targets, self.run_id)
+        try:
+            with Journal(self.folder, self._clock, self._tell) as journal:
+                record = load_run(self.folder)  # Another process may have gone on with it until now.
+                _refuse_from_elsewhere(record, verb, begins_from)
+                taken_request(self.folder)  # It was meant for the process before.
+                hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
+                place = Workplace(record, *hands, _latest(record))
+                place.permit = lambda: self._refuse_unless_approved(place)
+                yield place
+        finally:
+            self._stop.pressed = None
+            self._lock.release()
+
+    def _refuse_unless_approved(self, place: Workplace, approval: Approval | None = None) -> None:
+        found, now = approval or place.record.approvals[-1], self._clock.now()
+        latest = None if approval else place.latest_known()
+        refuse_unless_valid(found, place.record.plan, now, rules=self._rules, latest=latest)
+
+    def _refuse_unless_open(self, place: Workplace) -> None:
+        """The way back: within the time that was approved with the plan, or by an approval that holds."""
+        refuse_unless_genuine(place.record.approvals[0], place.record.plan, self._rules)
+        until = way_back_until(place.record)
+        if max(self._clock.now(), place.latest_known()) >= until:
+            try:
+                self._refuse_unless_approved(place)
+            except ApprovalError as error:
+                raise ApprovalError(
+                    f"the way back of run {self.run_id} was open until {until.isoformat()}, and {error}"
+                ) from error
+
+    def _refuse_followed(self, place: Workplace) -> None:
+        """Raises:
+        RunError: a later run changed every group of this one; what this run knows of them is old.
+        """
+        plan = place.record.plan
+        later = self._lock.followed_by(plan.targets, self.run_id) if place.record.begun else {}
+        if later and len(later) == len(plan.targets):
+            target, run = next(iter(later.items()))
+            raise RunError(
+                f"run {run} changed group {target} after run {self.run_id}, whose way is over by that; nothing was"
+                " done. Plan the way from where the group stands now: offramp plan"
+            )
+
+    def _take(self, place: Workplace, approval: Approval) -> None:
+        """A new approval goes into the evidence beside the old ones."""
+        self._refuse_unless_approved(place, approval)
+        number = sum(event.event == "approved" for event in place.record.events) + 1
+        save_approval(approval, self.folder / f"approval-{number}.json")
+        place.journal.approved(approval)
+        place.record = load_run(self.folder)
+        place.latest = _latest(place.record)
+
+    def _forward(self, place: Workplace) -> Ending:
+        self._opened(place)
+        ending = self._walked(place, Forward(place), RunState.STOPPED, RunState.FAILED)
+        if ending.state == RunState.FAILED and place.record.plan.on_failure == UNDO:
+            place.record = load_run(self.folder)
+            return self._backward(place)
+        return ending
+
+    def _backward(self, place: Workplace) -> Ending:
+        place.permit = lambda: self._refuse_unless_open(place)
+        place.permit()
+        self._refuse_followed(place)
+        walk = Backward(place)
+        walk.refuse_if_stuck()
+        self._opened(place)
+        place.journal.move(RunState.UNDOING)
+        return self._walked(place, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
+
+    def _opened(self, place: Workplace) -> None:
+        versions = {"python": python_version(), "offramp": version("offramp"), **self._versions}
+        details = canonical({"verb": place.verb, "host": node(), "versions": versions})
+        place.journal.append(Entry("opened", sentence=f"{place.verb} on {node()}.", details=details))
+
+    def _walked(self, place: Workplace, walk: Forward | Backward, stopped: RunState, failed: RunState) -> Ending:
+        try:
+            walk.walk()
+        except StalePlan as error:
+            self._finish(place, str(error))
+            raise
+        except EvidenceError:
+            raise  # What can't be recorded isn't done, and can't be said here either.
+        except (Stopped, LockLost, ApprovalError) as error:
+            return self._halt(place, stopped, error, walk.step)
+        except OfframpError as error:
+            return self._halt(place, failed, error, walk.step)
+        except KeyboardInterrupt as error:
+            self._halt(place, stopped, error, walk.step)
+            raise
+        except Exception as error:
+            ending = self._halt(place, failed, error, walk.step)
+            raise StepFailed(f"run {self.run_id}: {ending.sentence}; its evidence has the traceback") from error
+        return self._finish(place, _done(place))
+
+    def _halt(self, place: Workplace, state: RunState, error: BaseException, step: Step | None) -> Ending:
+        where = "before any step" if step is None else f"step {step.step_id!r}"
+        where += _told_unsure(place.unsure)
+        what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
+        sentence = f"{where}: {without_secrets(what, place.record.plan.targets)}"
+        step_id = None if step is None else step.step_id
+        place.tell_failure(error, step_id, sentence)
+        place.journal.move(state, step_id, sentence)
+        return self._finish(place, sentence)
+
+    def _finish(self, place: Workplace, sentence: str) -> Ending:
+        """The verdict and the page of it; both can be made again from the events."""
+        journal = place.journal
+        journal.append(Entry("ended", sentence=sentence))
+        was = place.record
+        record = RunRecord(self.run_id, self.folder, was.plan, was.approvals, tuple(journal.events), journal.head)
+        report = record_html(record)
+        write_whole(self.folder / REPORT, report)
+        write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
+        titles = tuple(step.title for step in steps_to_undo(record) if step.cannot_be_undone is None)
+        return Ending(self.run_id, record.state, sentence, titles)
+
+
+def _told_unsure(items: Sequence[str]) -> str:
+    """Whatever a run ended by: of what nobody can tell is said first."""
+    more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+    return f", item {items[0]!r}{more}, of which nobody can tell what came of it" if items else ""
+
+
+def _done(place: Workplace) -> str:
+    state, events = place.journal.state, tuple(place.journal.events)
+    left = replace(place.record, events=events).left_alone
+    if state == RunState.UNDONE and left:
+        return f"What was still as this run left it was taken back. Left alone: {'; '.join(left)}."
+    return _DONE[state]
+
+
+def _latest(record: RunRecord) -> datetime:
+    """The latest time that a run saw since a person last vouched for what it does, and by that for the clock."""
+    approved = max(event.seq for event in record.events if event.event == "approved")
+    return max(at(event) for event in record.events[approved - 1 :])
+
+
+def _refuse_from_elsewhere(record: RunRecord, verb: str, begins_from: set[RunState]) -> None:
+    if record.state not in begins_from:
+        states = ", ".join(sorted(begins_from))
+        raise IllegalMove(f"run {record.run_id} is {record.state}; {verb} begins from: {states}")

@@ -1,0 +1,213 @@
+"""What going forward and going back share: the open journal, the performer, the lock, the stop button, one act."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kit.errors import ApprovalError, EvidenceError, LockLost, OfframpError, RunError, Stopped
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.event import at
+from kit.migrate.engine.journal import Entry, Journal, iso, of_item, taken_request
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Lock, Outcome, Performer, Report
+from kit.migrate.engine.record import RunRecord
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json, canonical
+
+
+@dataclass(slots=True)
+class StopButton:
+    """Pressed by any thread at any time; the run looks at it at the end of each item, and says who pressed."""
+
+    pressed: tuple[str, datetime] | None = None
+
+
+@dataclass(slots=True)
+class Workplace:
+    """One process at work on one run; ``record`` is how it stood when the work was taken up."""
+
+    record: RunRecord
+    journal: Journal
+    performer: Performer
+    lock: Lock
+    clock: Clock
+    stop: StopButton
+    poll_s: float
+    verb: str
+    latest: datetime
+    """The latest time that is known to have been, since a person last approved the plan, and by that the clock."""
+    permit: Callable[[], None] = lambda: None
+    """Raises ApprovalError where nothing may be written any more: looked at before every write."""
+    is_marked: bool = False
+    unsure: list[str] = field(default_factory=list)
+    """The items of the step at hand of which nobody can tell what came of them."""
+
+    def raise_if_halted(self) -> None:
+        """Raises:
+        Stopped: somebody pressed the button.
+        LockLost: the lock may be another run's by now.
+        """
+        pressed = self.stop.pressed or taken_request(self.record.folder)
+        if pressed is not None:
+            who, at = pressed
+            self.journal.append(Entry("stop_requested", sentence=f"{who} asked to stop at {iso(at)}."))
+            self.stop.pressed = None
+            raise Stopped(f"{who} asked to stop")
+        self.lock.assert_held()
+
+    def raise_unless_permitted(self) -> None:
+        """The gate before every write. Raises Stopped, LockLost, ApprovalError."""
+        self.raise_if_halted()
+        self.permit()
+
+    def latest_known(self) -> datetime:
+        """It can't be earlier than that by now: a clock that is set back revives nothing."""
+        self.latest = max(self.latest, at(self.journal.events[-1]))
+        return self.latest
+
+    def mark(self) -> None:
+        """From now on this is the last run that changed its targets."""
+        if not self.is_marked:
+            self.lock.mark(self.record.plan.targets, self.record.run_id)
+            self.is_marked = True
+
+    def ms_since(self, started: float) -> int:
+        return round((self.clock.monotonic() - started) * 1000)
+
+    def carry_out(self, step: Step, event: str, do: Callable[[Report], Sequence[ItemOutcome]]) -> list[ItemOutcome]:
+        """Let a performer act or undo; afterwards every item of the step has an outcome in the journal.
+
+        Raises:
+            Stopped, LockLost, ApprovalError: between two items, or while one is waited for.
+            OfframpError, Exception: the performer's. What was attempted and not reported is unknown.
+        """
+        reporter = _Reporter(self, step, event, self.record.acted(step))
+        try:
+            reporter([])
+            reporter.take_new(do(reporter))
+        except (Exception, KeyboardInterrupt) as error:
+            if not isinstance(error, EvidenceError):
+                reporter.close(error)
+            raise
+        reporter.close()
+        if reporter.halted is not None:
+            raise reporter.halted  # The performer swallowed it, and may have done so between items only.
+        return reporter.outcomes
+
+    def mark_cut_off(self, step: Step) -> ActedRecord:
+        """What is known of a step that was begun; items that its last act did not report may have been written."""
+        lost, acted = self.record.unreported(step), self.record.acted(step)
+        self.journal.append(*(of_item("acted", step.step_id, outcome) for outcome in lost))
+        self.unsure = list(dict.fromkeys(attempt.item for attempt in acted.attempts if attempt.is_open))
+        return acted
+
+    def wait_for(self, step: Step, holds: Callable[[], tuple[bool, str, str | None]], event: str) -> None:
+        """Ask until it holds: (whether, sentence, details as JSON text). Changes of the sentence are journaled.
+
+        Raises:
+            RunError: it did not hold before the step's deadline.
+            Stopped, LockLost: before that.
+        """
+        started, told = self.clock.monotonic(), ""
+        while True:
+            ok, sentence, details = holds()
+            ms = self.ms_since(started)
+            is_over = ms >= step.deadline_s * 1000
+            if ok or is_over:
+                outcome = "ok" if ok else "failed"
+                entry = Entry(event, step.step_id, None, outcome, sentence=sentence, duration_ms=ms, details=details)
+                self.journal.append(entry)
+            if ok:
+                self.unsure = []
+                return
+            if is_over:
+                raise RunError(f"it did not hold within {step.deadline_s:g} s: {sentence}")
+            if sentence != told:
+                self.journal.append(Entry("waiting", step.step_id, sentence=sentence, duration_ms=ms))
+                told = sentence
+            self.raise_if_halted()
+            self.clock.sleep(min(self.poll_s, step.deadline_s - ms / 1000))
+
+    def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
+        """A project's error is told by its sentence; of any other the traceback is kept."""
+        told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
+        self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
+
+
+@dataclass(slots=True)
+class _Reporter:
+    """The ``report`` of one act: asks before each write, makes outcomes durable, raises where the run must stop."""
+
+    place: Workplace
+    step: Step
+    event: str
+    acted: ActedRecord
+    outcomes: list[ItemOutcome] = field(default_factory=list)
+    attempted: dict[str, Json] = field(default_factory=dict)
+    """Item → by what its write is known again."""
+    halted: Exception | None = None
+    planned: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.planned = frozenset(change.item for change in self.step.changes)
+
+    def attempt(self, items: Sequence[str], details: Json = None) -> None:
+        self._refuse_strangers(items)
+        self._raise_halted(self.place.raise_unless_permitted)
+        self.place.mark()
+        told: Json = details if len(items) == 1 else {"items": list(items)}
+        item = items[0] if len(items) == 1 else None
+        entry = Entry("attempted", self.step.step_id, item, details=None if told is None else canonical(told))
+        # Before it is durable: what may have been asked for is unknown, not untouched.
+        self.attempted |= dict.fromkeys(items, details)
+        self.place.journal.append(entry)
+
+    def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
+        self.take(outcomes)
+        self._raise_halted(self.place.raise_if_halted)
+
+    def take_new(self, returned: Sequence[ItemOutcome]) -> None:
+        """Of what an act returned, that which it had not reported so."""
+        reported = {outcome.item: outcome for outcome in self.outcomes}
+        self.take([outcome for outcome in returned if reported.get(outcome.item) != outcome])
+
+    def take(self, outcomes: Sequence[ItemOutcome]) -> None:
+        self.outcomes += outcomes
+        told = {outcome.item: outcome.outcome for outcome in outcomes}
+        left = [it for it in self.place.unsure if told.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
+        self.place.unsure = list(dict.fromkeys([*left, *(it for it in told if told[it] == Outcome.UNKNOWN)]))
+        self.place.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
+        self._refuse_strangers([outcome.item for outcome in outcomes])
+        unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
+        if unasked:
+            raise RunError(f"{unasked[0]} was written without being asked for first")
+
+    def close(self, error: BaseException | None = None) -> None:
+        """An outcome for each item that has none: what was attempted may have been written, the rest was not."""
+        reported = {it.item for it in self.outcomes}
+        why = None if error is None else f"{type(error).__name__}: {error}"
+        rest = [
+            ItemOutcome(it.item, self._left(it.item), it.before, it.after, why, self.attempted.get(it.item))
+            for it in self.step.changes
+            if it.item not in reported
+        ]
+        self.take(rest)
+
+    def _left(self, item: str) -> Outcome:
+        return Outcome.UNKNOWN if item in self.attempted else Outcome.NOT_ATTEMPTED
+
+    def _refuse_strangers(self, items: Sequence[str]) -> None:
+        strangers = [item for item in items if item not in self.planned]
+        if strangers:
+            raise RunError(f"{strangers[0]} is no item of the step that was approved: it is not to be touched")
+
+    def _raise_halted(self, look: Callable[[], None]) -> None:
+        if self.halted is None:
+            try:
+                look()
+            except (Stopped, LockLost, ApprovalError) as error:
+                self.halted = error
+        if self.halted is not None:
+            raise self.halted

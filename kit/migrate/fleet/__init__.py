@@ -1,0 +1,1 @@
+"""Many groups toggled, wave by wave."""

@@ -1,0 +1,268 @@
+"""Many groups: who stands where, and plans that toggle those that are ready, wave by wave with a brake between.
+
+KIP-125 imagines a script that toggles all groups that are wholly migration-enabled and have been stable for some time,
+and takes the load off the cluster again by toggling them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+import polars as pl
+
+from kit import views
+from kit.cluster import Cluster
+from kit.errors import InputError, NotFound, PlanError
+from kit.migrate.engine.actor import Actor, ClusterPerformer
+from kit.migrate.engine.checks import Finding, Rule, raise_if_unsafe
+from kit.migrate.engine.observation import EXACT, IGNORED, Observation
+from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S, Plan
+from kit.migrate.engine.recipes import Recipes, of_parameters
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.fleet.wave import (
+    BRAKE,
+    WAVE,
+    BrakeActor,
+    WaveActor,
+    brake_step,
+    brake_step_of,
+    observe_some,
+    wave_step,
+    wave_step_of,
+)
+from kit.migrate.group.toggle import SETTLE_S, Toggle
+from kit.snapshot import EVERY_GROUP, Snapshot, observe
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+KIND = "fleet toggle"
+READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
+"""The stage from which a group is toggled there."""
+CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
+"""Blockers of the way there that a group shows when it suffers; MEZKCCs go on at the higher of both stores' offsets."""
+HINDRANCES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
+"""Why a group isn't ready: where it stands, what blocks it, or members that are too new."""
+LARGEST_WAVE = 50
+
+WAVE_SIZE = Rule("wave_size", f"a wave has at most {LARGEST_WAVE} groups")
+ALL_AT_ONCE = Rule("all_at_once", "groups go to Kafka's coordination in waves")
+
+
+@dataclass(frozen=True, slots=True)
+class FleetWish:
+    """Toggle groups ``to`` ``kafka`` or ``zookeeper``: those whose whole id matches ``pattern``, or ``groups``.
+
+    ``wave`` groups at a time (0: all at once), ``pause_s`` between waves, in which the lag of the toggled groups may
+    grow by ``lag_tolerance`` records and a read of the coordinators may take ``read_ms`` (None: five times as long as
+    when the plan was made). ``stable_s``: for how long a group must have had the same members; ``each_s``: what a wave
+    may take until all its groups follow; ``way_back_s``: for how long the run may be taken back without a new approval.
+    """
+
+    to: str
+    pattern: str = EVERY_GROUP
+    groups: tuple[str, ...] = ()
+    wave: int = 10
+    pause_s: float = 60.0
+    stable_s: float = 600.0
+    lag_tolerance: int = 10_000
+    read_ms: float | None = None
+    each_s: float = SETTLE_S
+    on_failure: str = STOP
+    way_back_s: float = WAY_BACK_S
+
+    def __post_init__(self) -> None:
+        if self.to not in READY:
+            raise InputError(f"a group is toggled to {KAFKA!r} or {ZOOKEEPER!r}, not to {self.to!r}")
+        if self.wave < 0 or min(self.pause_s, self.stable_s, self.lag_tolerance) < 0:
+            raise InputError("wave, pause_s, stable_s and lag_tolerance can't be negative")
+        if self.on_failure not in (STOP, UNDO):
+            raise InputError(f"on_failure is {STOP!r} or {UNDO!r}")
+
+
+def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.DataFrame:
+    """Every group, and whether it can be toggled there.
+
+    Columns: group_id, stage, effective_mode, mode, n_blockers, mode_version, n_members (in ZooKeeper), youngest_at
+    (registration of its newest ZooKeeper member), hindrance (one of ``HINDRANCES``), why_not (the same in words; null:
+    it is ready).
+    """
+    ready = views.readiness(snapshot).select("group_id", "stage", "effective_mode", "mode", "n_blockers")
+    versions = snapshot.migration_states.select("group_id", "mode_version")
+    members = (
+        snapshot.members.filter(source=ZOOKEEPER)
+        .group_by("group_id")
+        .agg(n_members=pl.len().cast(pl.Int64), youngest_at=pl.col("registered_at").max())
+    )
+    found = views.blockers(snapshot)
+    if to == ZOOKEEPER:
+        found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
+    found = pl.concat([unread(snapshot), found.select("group_id", "sentence")])
+    blocking = found.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
+    rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
+    rows = rows.join(blocking, on="group_id", how="left")
+    age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
+    hindrance = (
+        pl.when(pl.col("stage") != READY[to])
+        .then(pl.lit(STAGE))
+        .when(pl.col("blocker").is_not_null())
+        .then(pl.lit(BLOCKER))
+        .when(pl.lit(stable_s > 0) & (age_s < stable_s))
+        .then(pl.lit(MEMBERS))
+    )
+    why_not = (
+        pl.when(hindrance == STAGE)
+        .then(pl.format("its stage is {}", "stage"))
+        .when(hindrance == BLOCKER)
+        .then("blocker")
+        .when((hindrance == MEMBERS) & (age_s < 0))
+        .then(pl.format("its newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
+        .when(hindrance == MEMBERS)
+        .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
+    )
+    return rows.with_columns(hindrance=hindrance, why_not=why_not).drop("blocker").sort("group_id")
+
+
+def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
+    """Groups of which something could not be read: group_id, sentence. They are left out; nobody else is."""
+    key = ["topic", "partition"]
+    own = snapshot.read_errors.filter(
+        pl.col("group_id").is_not_null() & ~pl.col("topic").fill_null("").str.contains("/", literal=True)
+    )
+    subscribed = snapshot.subscriptions.select("group_id", "topic").unique()
+    subscribed = subscribed.join(snapshot.topic_partitions.select(*key), on="topic")
+    had = [frame.select("group_id", *key) for frame in (subscribed, snapshot.ownership, snapshot.committed_offsets)]
+    logs = snapshot.log_offsets.filter(pl.col("error").is_not_null()).select(*key, "error")
+    of_logs = logs.join(pl.concat(had).unique(), on=key)
+    rows = pl.concat([own.select("group_id", "error"), of_logs.select("group_id", "error")])
+    return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
+
+
+def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
+    """Look at all groups once and plan for those that are ready. Writes nothing.
+
+    Raises:
+        NotFound: a group that was named isn't there.
+        PlanError: one that was named isn't ready, or none is.
+        UnsafePlan: a rule forbids it.
+    """
+    return plan_from(observe(cluster, wish.pattern), cluster.cluster_id, wish, made_by, overrides)
+
+
+def plan_from(
+    snapshot: Snapshot[pl.DataFrame], cluster_id: str, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
+    """The same from a snapshot that was read before; of what ``wish.pattern`` matches and no more."""
+    rows = fleet(snapshot, wish.to, wish.stable_s)
+    chosen = _chosen(rows, wish)
+    overridden = raise_if_unsafe(_findings(len(chosen), wish), overrides)
+    groups = chosen["group_id"].to_list()
+    size = wish.wave or len(groups)
+    waves = [groups[start : start + size] for start in range(0, len(groups), size)]
+    limit = wish.read_ms or 5 * max(_read_ms(snapshot), 100.0)
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster_id,
+        targets=tuple(groups),
+        made_by=made_by,
+        made_at=datetime.now(UTC),
+        observed=_observed(snapshot, waves, IGNORED if wish.to == ZOOKEEPER else EXACT),
+        steps=tuple(_steps(chosen, waves, wish, limit)),
+        parameters={"to": wish.to, "wave": wish.wave, "pause_s": wish.pause_s, "stable_s": wish.stable_s},
+        risks=(f"{len(rows) - len(groups)} of {len(rows)} groups are left as they are.",),
+        overridden=overridden,
+        on_failure=wish.on_failure,
+        way_back_s=wish.way_back_s,
+    )
+
+
+RECIPES: Recipes = {WAVE: of_parameters(wave_step_of), BRAKE: of_parameters(brake_step_of)}
+
+
+def performer(cluster: Cluster) -> ClusterPerformer:
+    """Carries out this module's plans."""
+    actors: dict[str, Actor] = {WAVE: WaveActor(cluster), BRAKE: BrakeActor(cluster)}
+    return ClusterPerformer(cluster, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
+
+
+def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
+    """What the plan observed of each wave, as it is now; a group that can't be read is left out when it is acted on."""
+    return observed_of(observe_some(cluster, plan.targets), plan)
+
+
+def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
+    """The same from a snapshot that was read before."""
+    waves = [list(cast(Sequence[str], step.parameters["groups"])) for step in plan.steps if step.kind == WAVE]
+    return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
+
+
+def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
+    return pl.lit(snapshot.read_timings["observed_at"][0])
+
+
+def _read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
+    return float(snapshot.read_timings["duration_ms"].sum())
+
+
+def _chosen(rows: pl.DataFrame, wish: FleetWish) -> pl.DataFrame:
+    missing = set(wish.groups) - set(rows["group_id"].to_list())
+    if missing:
+        raise NotFound(f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka")
+    named = rows.filter(pl.col("group_id").is_in(wish.groups)) if wish.groups else rows
+    refused = named.filter(pl.col("why_not").is_not_null())
+    if wish.groups and not refused.is_empty():
+        first = refused.row(0, named=True)
+        raise PlanError(f"{len(refused)} of the groups named aren't ready: {first['group_id']}: {first['why_not']}")
+    ready = named.filter(pl.col("why_not").is_null())
+    if ready.is_empty():
+        raise PlanError(
+            f"of {len(named)} groups none is ready to be toggled to {wish.to}; `offramp readiness` says why"
+        )
+    return ready
+
+
+def _findings(count: int, wish: FleetWish) -> list[Finding]:
+    size = min(wish.wave or count, count)
+    found = [WAVE_SIZE.found(size <= LARGEST_WAVE or wish.to == ZOOKEEPER, f"The largest would have {size}.")]
+    found.append(
+        ALL_AT_ONCE.found(wish.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
+    )
+    return found
+
+
+def _observed(
+    snapshot: Snapshot[pl.DataFrame], waves: Sequence[Sequence[str]], of_members: str = EXACT
+) -> dict[str, Observation]:
+    """Per wave: each group's toggle and members. Those come and go where a cluster suffers, and may on the way back."""
+    states = {row["group_id"]: row for row in snapshot.migration_states.rows(named=True)}
+    members: dict[str, list[str]] = {}
+    for row in snapshot.members.filter(source=ZOOKEEPER).sort("member_id").rows(named=True):
+        members.setdefault(row["group_id"], []).append(row["member_id"])
+    observed = {}
+    for number, wave in enumerate(waves, start=1):
+        toggles = {group: _toggle(states.get(group)) for group in wave}
+        observed[f"wave {number} toggles"] = Observation(toggles)
+        ids: dict[str, Json] = {group: tuple(members.get(group, ())) for group in wave}
+        observed[f"wave {number} members"] = Observation(ids, of_members)
+    return observed
+
+
+def _toggle(state: Mapping[str, Json] | None) -> Json:
+    return {"mode": state["mode"], "version": state["mode_version"]} if state else {"mode": None, "version": None}
+
+
+def _toggles(chosen: pl.DataFrame) -> list[tuple[str, str | None, int | None]]:
+    return chosen.select("group_id", "mode", "mode_version").rows()
+
+
+def _steps(chosen: pl.DataFrame, waves: Sequence[Sequence[str]], wish: FleetWish, read_ms: float) -> list[Step]:
+    toggles = {group: Toggle(mode, version) for group, mode, version in _toggles(chosen)}
+    steps: list[Step] = []
+    for number, wave in enumerate(waves, start=1):
+        steps.append(wave_step(number, {group: toggles[group] for group in wave}, wish.to, wish.each_s))
+        if number < len(waves) and wish.pause_s > 0:
+            done = [group for before in waves[:number] for group in before]
+            steps.append(brake_step(number, done, wish.pause_s, wish.lag_tolerance, read_ms))
+    return steps

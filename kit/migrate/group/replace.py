@@ -1,0 +1,288 @@
+"""Replacing members of one flavour by members of another, one after the other, through a deployer.
+
+Before each replacement, forward or back, the group is looked at: its members lie between before and after, nobody else
+is there, and the assignment that the step needs is in force. Nobody is started in the place of nobody, unless the
+journal shows that this run had somebody stopped. A replacement that was ordered and of which nobody knows what came is
+called off, and the group has to be quiet for a while, before anything else is ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kit.cluster import Cluster
+from kit.errors import AuthenticationFailed, ConnectError, RunError
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.group.deploy import Deployer
+from kit.migrate.group.group_state import OZKCC, MemberStanding, Standing, counted, look, told
+from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
+from kit.migrate.group.replacement import (
+    OFFSETS,
+    Order,
+    after_swaps,
+    by_others,
+    chosen,
+    countermanded,
+    counts_of,
+    direction_of,
+    had_twice,
+    item_of,
+    members_of,
+    missing,
+    n_done,
+    n_missing,
+    n_swaps,
+    number_of,
+    off_the_way,
+    orders,
+    ours,
+    stopped,
+    swap_of,
+    who,
+)
+
+
+class ReplaceActor:
+    """``say`` tells a person what to do now; a replacement counts once ZooKeeper and the coordinator show it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployer: Deployer,
+        say: Callable[[str], None] = lambda sentence: None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        poll_s: float = 0.5,
+    ) -> None:
+        self._cluster = cluster
+        self._deployer = deployer
+        self._say = say
+        self._clock = clock
+        self._poll_s = poll_s
+        self._begun: set[str] = set()
+
+    def check(self, step: Step) -> Checked:
+        found = self._look(step)
+        before, is_resumed = counts_of(step, "before"), step.step_id in self._begun
+        instruction = self._deployer.instruction(str(step.parameters["group"]), *direction_of(step))
+        if instruction != step.parameters["instruction"]:
+            return Checked(False, f"the plan says {step.parameters['instruction']!r}, the profile now {instruction!r}")
+        if found.counts != before and not is_resumed:
+            return Checked(False, f"expected {counted(before)}, found {counted(found.counts)}")
+        problem = off_the_way(step, found)
+        if problem is not None:
+            return Checked(False, problem)
+        if found.counts == before and not found.is_settled:
+            return Checked(False, f"the group is not settled: {found.unsettled}")
+        return Checked(True, f"found {counted(found.counts)}; each of {len(found.partitions)} partitions is owned")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
+        self._begun.add(step.step_id)
+        counts = self._look(step).counts
+        if acted is not None and not ours(acted):
+            return StepState.NOT_DONE
+        if counts == counts_of(step, "after"):
+            return StepState.DONE
+        others = 0 if acted is None else by_others(acted)
+        return StepState.NOT_DONE if counts == after_swaps(step, others) else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
+        """
+        outcomes = []
+        from_flavour, to_flavour = direction_of(step)
+        self._settle_open(step, report)
+        if to_flavour == OZKCC:
+            report.attempt([OFFSETS])
+            outcomes.append(self._raise_offsets(step))
+            report(outcomes)
+            if outcomes[0].outcome == Outcome.REFUSED:
+                return outcomes  # An old consumer would read again what the group has committed.
+        count = n_swaps(step)
+        for number in range(1, count + 1):
+            item = item_of(number, count)
+            if n_done(step, self._on_the_way(step)) >= number:
+                outcome = ItemOutcome(item, Outcome.UNCHANGED, from_flavour, to_flavour)
+            else:
+                outcome = self._replace(step, Order(item, number, from_flavour, to_flavour), report)
+            report([outcome])
+            outcomes.append(outcome)
+            if outcome.outcome == Outcome.REFUSED:
+                break
+        return outcomes
+
+    def verify(self, step: Step) -> Verified:
+        found, after = self._look(step), counts_of(step, "after")
+        if found.counts != after:
+            return Verified(False, f"expected {counted(after)}, found {counted(found.counts)}")
+        if not found.is_settled:
+            return Verified(False, f"the group is not settled: {found.unsettled}")
+        twice = had_twice(found)
+        if twice:
+            return Verified(False, f"{told(twice)} are owned by two members")
+        shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in found.members}
+        return Verified(
+            True, f"the group has {counted(after)}; each partition is owned by one of them", {"shares": shares}
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether the group is still somewhere between before and after, as this run left it."""
+        problem = off_the_way(step, self._look(step))
+        return Checked(problem is None, problem or "the group is as this run left it")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
+        """
+        outcomes = [
+            ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
+        ]
+        from_flavour, to_flavour = direction_of(step)
+        self._settle_open(step, report)
+        for number, written in enumerate(reversed(ours(acted)), start=1):
+            found = self._on_the_way(step)
+            if n_done(step, found) <= by_others(acted) and not n_missing(step, found):
+                outcome = ItemOutcome(written.item, Outcome.UNCHANGED, from_flavour, from_flavour)
+            else:
+                outcome = self._replace(step, Order(written.item, number, to_flavour, from_flavour), report)
+            report([outcome])
+            outcomes.append(outcome)
+            if outcome.outcome == Outcome.REFUSED:
+                raise RunError(f"{outcome.item}: {outcome.error}")
+        return outcomes
+
+    def _replace(self, step: Step, order: Order, report: Report) -> ItemOutcome:
+        """One replacement, ordered and awaited; the last look at the group is just before the order.
+
+        Raises:
+            RunError: the deployer refused it or failed, or nothing came of it in time; that was reported as UNKNOWN.
+        """
+        raised = self._raised_for(step, order, report)
+        if raised is not None and raised.outcome == Outcome.REFUSED:
+            return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
+        found = self._on_the_way(step)
+        swap = swap_of(step, order, self._victim(step, found, report.acted, order.from_flavour))
+        before: dict[str, Json] = {"flavour": order.from_flavour, "member": swap.member, "host": swap.host}
+        beside = tuple(each.member_id for each in found.members if each.flavour == order.to_flavour)
+        report.attempt([order.item], {"stops": swap.member, "starts": order.to_flavour, "beside": beside})
+        try:
+            said = self._deployer.replace(swap, self._say)
+            arrived = self._await(step, swap.member, found, order.to_flavour, report)
+        except RunError as error:
+            report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
+            raise
+        after: dict[str, Json] = {"flavour": order.to_flavour, "member": arrived, "said": said}
+        if raised is not None:
+            after["offsets_raised"] = raised.after
+        return ItemOutcome(order.item, Outcome.CONFIRMED, before, after)
+
+    def _raised_for(self, step: Step, order: Order, report: Report) -> ItemOutcome | None:
+        if order.to_flavour != OZKCC:
+            return None
+        report.attempt([order.item], {"raises": OFFSETS})
+        return self._raise_offsets(step)
+
+    def _await(self, step: Step, gone: str, before: Standing, flavour: str, report: Report) -> str:
+        """The new member's id, once the old one is gone and every partition has a member again.
+
+        Raises:
+            RunError: that did not come in time.
+        """
+        here = {each.member_id for each in before.members if each.flavour == flavour}
+        each_s = number_of(step, "each_s")
+        deadline, told = self._clock.monotonic() + each_s, ""
+        while self._clock.monotonic() < deadline:
+            found = self._seen(step)
+            new = [it.member_id for it in members_of(found) if it.flavour == flavour and it.member_id not in here]
+            lacks = missing(found, gone, flavour, bool(new))
+            if lacks is None:
+                return new[0]
+            if lacks != told:
+                told = lacks
+                self._say(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {told}")
+            report([])
+            self._clock.sleep(self._poll_s)
+        raise RunError(
+            f"in {each_s:g} s {told}. The order stays open until the run is resumed or undone, which calls it off first"
+        )
+
+    def _seen(self, step: Step) -> Standing | None:
+        """None: the cluster can't be asked now; who waits goes on."""
+        try:
+            return self._look(step)
+        except AuthenticationFailed:
+            raise
+        except ConnectError:
+            return None
+
+    def _settle_open(self, step: Step, report: Report) -> None:
+        """Call off what was ordered and not seen, and wait until nothing has changed for a while.
+
+        Raises:
+            RunError: the group doesn't come to rest: somebody may still be at it.
+        """
+        pending = [order for attempt, order in orders(report.acted) if attempt.is_open]
+        for order in pending:
+            self._deployer.countermand(countermanded(step, order["stops"], order["starts"]), self._say)
+        if pending:
+            self._await_quiet(step, report)
+
+    def _await_quiet(self, step: Step, report: Report) -> None:
+        quiet_s, each_s = number_of(step, "quiet_s"), number_of(step, "each_s")
+        self._say(f"waiting until nothing has changed in group {step.parameters['group']} for {quiet_s:g} s")
+        began = since = self._clock.monotonic()
+        seen = self._look(step).members
+        while self._clock.monotonic() - since < quiet_s:
+            if self._clock.monotonic() - began > quiet_s + each_s:
+                raise RunError(
+                    f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
+                    " may still be at it. See that nobody is, and go on or undo again"
+                )
+            report([])
+            self._clock.sleep(self._poll_s)
+            found = self._seen(step)
+            if found is None or who(found.members) != who(seen):
+                seen, since = seen if found is None else found.members, self._clock.monotonic()
+
+    def _on_the_way(self, step: Step) -> Standing:
+        """Raises:
+        RunError: the group is not as this step may find it.
+        """
+        found = self._look(step)
+        problem = off_the_way(step, found)
+        if problem is not None:
+            raise RunError(f"{problem}: nothing more is ordered")
+        return found
+
+    def _victim(self, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+        """Whom to replace; None: this run had one stopped, and its successor is missing.
+
+        Raises:
+            RunError: a member is missing that this run did not have stopped.
+        """
+        if not n_missing(step, found):
+            return chosen(step, found, acted, flavour)
+        gone = stopped(acted)
+        if not gone or gone & {member.member_id for member in found.members}:
+            raise RunError(
+                f"group {found.group_id} has {counted(found.counts)}: a member is missing that this run did not have"
+                " stopped. Nobody is started in its place; see what became of it"
+            )
+        return None
+
+    def _raise_offsets(self, step: Step) -> ItemOutcome:
+        """An old consumer reads ZooKeeper's offsets alone: none may be behind what the group committed to Kafka."""
+        raised, refused = raise_zookeeper_offsets(self._cluster, self._look(step))
+        words: Json = {pair: list(change) for pair, change in raised.items()}
+        if refused:
+            return ItemOutcome(OFFSETS, Outcome.REFUSED, None, words, "; ".join(refused))
+        return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, words)
+
+    def _look(self, step: Step) -> Standing:
+        if self._cluster.zookeeper is None:
+            raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
+        return look(self._cluster, str(step.parameters["group"]))

@@ -1,0 +1,290 @@
+"""Replacements of members by members of another flavour: the step that says them, and what holds of them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kit.errors import PlanError, RunError
+from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
+from kit.migrate.engine.step import Change, Step
+from kit.migrate.engine.values import Json
+from kit.migrate.group.deploy import Swap
+from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, MemberStanding, Standing, counted
+from kit.migrate.group.toggle import NAMES
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+KIND = "replace"
+EACH_S = 180.0
+"""How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
+QUIET_S = 30.0
+"""How long nothing may change after a replacement was called off, until it counts as not coming any more."""
+SHOWN = 8
+DAY_S = 24 * 3600.0
+OFFSETS = "ZooKeeper's offsets"
+SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC})
+"""Flavours that never read the same partition: KIP-125's path has no other mix."""
+
+Counts = dict[str, int]
+
+
+def replace_step(
+    step_id: str,
+    group_id: str,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    instruction: str,
+    by_person: bool,
+    members: Sequence[str] = (),
+    each_s: float = EACH_S,
+    quiet_s: float = QUIET_S,
+) -> Step:
+    """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
+
+    ``instruction`` is the deployer's; ``members`` says whom to replace, in this order, as far as it is known.
+
+    Raises:
+        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    """
+    if not any({*before, *after} <= pair for pair in SIDE_BY_SIDE):
+        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
+    if min(0, *before.values(), *after.values()) < 0 or sum(before.values()) != sum(after.values()):
+        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
+    if not 0 < quiet_s <= DAY_S or not 0 < each_s <= DAY_S:
+        raise PlanError(f"each replacement may take {each_s} s and has to be quiet for {quiet_s} s: both up to a day")
+    from_flavour, to_flavour = _direction(before, after)
+    count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
+    items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
+    if to_flavour == OZKCC:
+        items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
+    plural = "s" if count > 1 else ""
+    whom = ", then ".join(members) if members else "the oldest first"
+    return Step(
+        step_id=step_id,
+        kind=KIND,
+        title=f"Replace {count} {from_flavour}{plural} of {group_id} by {to_flavour}{plural}",
+        precondition=f"the group has {counted(before)} under {NAMES[needed_mode(before, after)]}'s assignment, and "
+        "each partition is owned by one of them",
+        verification=f"the group has {counted(after)}, and each partition is owned by one of them",
+        deadline_s=each_s,
+        changes=tuple(items),
+        undo=f"Each {to_flavour} that this step had started is replaced by one {from_flavour} again, the newest first. "
+        f"What was ordered and not seen is called off, and nothing may change for {quiet_s:g} s, first.",
+        needs_person=instruction if by_person else None,
+        performed_by=f"{instruction}  (whom: {whom})",
+        affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
+        parameters={
+            "group": group_id,
+            "before": dict(before),
+            "after": dict(after),
+            "instruction": instruction,
+            "by_person": by_person,
+            "members": tuple(members),
+            "each_s": each_s,
+            "quiet_s": quiet_s,
+        },
+    )
+
+
+def replace_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`replace_step` made it."""
+    words: Any = parameters
+    names = ("group", "before", "after", "instruction", "by_person", "members", "each_s", "quiet_s")
+    return replace_step(step_id, *(words[name] for name in names))
+
+
+def needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
+    return KAFKA if KC in {**before, **after} else ZOOKEEPER
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One replacement that is due."""
+
+    item: str
+    number: int
+    from_flavour: str
+    to_flavour: str
+
+
+def off_the_way(step: Step, found: Standing) -> str | None:
+    """Why the group is not one that this step may find before one of its replacements; None: it is."""
+    before, after = counts_of(step, "before"), counts_of(step, "after")
+    mode = needed_mode(before, after)
+    if not _is_on_the_way(found.counts, before, after):
+        where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
+        return f"expected {where}, found {counted(found.counts)}: {_named(found)}"
+    if found.stage in ("unsafe mix", "unknown"):
+        return f"the stage of group {found.group_id} is {found.stage!r}"
+    effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
+    if effective != mode:
+        return f"{NAMES[mode]}'s assignment must be in force, found {effective}"
+    if KC in {**before, **after} and found.mode != KAFKA:
+        return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
+    return None
+
+
+def _named(found: Standing) -> str:
+    """Who is there: a person has to see who is too many, or missing."""
+    names = [f"{member.flavour} {member.member_id}" for member in found.members]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def members_of(found: Standing | None) -> tuple[MemberStanding, ...]:
+    return () if found is None else found.members
+
+
+def missing(found: Standing | None, gone: str, flavour: str, has_come: bool) -> str | None:
+    """What an order lacks still, in words; None: nothing."""
+    if found is None:
+        return "the cluster can't be asked"
+    came = f"the new {flavour} came" if has_come else f"no new {flavour} came"
+    if gone in {each.member_id for each in found.members}:
+        return f"{gone} is still a member, and {came}"
+    if not has_come:
+        return came
+    return None if found.is_settled else f"{came}, and the group is not settled: {found.unsettled}"
+
+
+def chosen(step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding:
+    """Forward those the plan names in its order, back those that this run had started, the newest first.
+
+    One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
+
+    Raises:
+        RunError: on the way back: all of that flavour were there before the step.
+    """
+    is_back = flavour == direction_of(step)[1]
+    there = _there_before(acted) if is_back else set()
+    candidates = {it.member_id: it for it in found.members if it.flavour == flavour and it.member_id not in there}
+    words: Any = step.parameters["members"]
+    named = [candidates[name] for name in (_started(acted) if is_back else words) if name in candidates]
+    aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
+    if not aged:
+        raise RunError(f"group {found.group_id} has no {flavour} that this run had started: nobody is replaced")
+    return (named or aged)[0]
+
+
+def orders(acted: ActedRecord) -> Iterator[tuple[Attempt, Any]]:
+    """What was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, ``beside`` whom."""
+    for attempt in acted.attempts:
+        if isinstance(attempt.details, Mapping) and "starts" in attempt.details:
+            yield attempt, attempt.details
+
+
+def _started(acted: ActedRecord) -> list[str]:
+    """The members that this run saw come in the place of others, the newest first."""
+    after: list[Any] = [outcome.after for outcome in ours(acted)]
+    return [each["member"] for each in reversed(after) if isinstance(each, Mapping)]
+
+
+def _there_before(acted: ActedRecord) -> set[str]:
+    """The members of the flavour that the step brings which were there before its first order."""
+    first = next((order for attempt, order in orders(acted) if not attempt.is_back), None)
+    return set() if first is None else set(first["beside"])
+
+
+def stopped(acted: ActedRecord) -> set[str]:
+    """The members that this run ordered to be stopped, without having seen who came for them."""
+    return {order["stops"] for attempt, order in orders(acted) if attempt.is_open and order["stops"]}
+
+
+def ours(acted: ActedRecord) -> list[ItemOutcome]:
+    """The replacements that this run made or ordered, in the order of the step."""
+    return [outcome for outcome in acted.written if outcome.item != OFFSETS]
+
+
+def by_others(acted: ActedRecord) -> int:
+    """Replacements that were there already when this run came to them."""
+    return sum(it.item != OFFSETS and it.outcome == Outcome.UNCHANGED for it in acted.outcomes)
+
+
+def swap_of(step: Step, order: Order, victim: MemberStanding | None) -> Swap:
+    """``victim`` None: this run had it stopped already, and one only has to be started."""
+    group = str(step.parameters["group"])
+    who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
+    return Swap(group, *who, order.from_flavour, order.to_flavour, order.number)
+
+
+def countermanded(step: Step, stops: str, starts: str) -> Swap:
+    """What was ordered once, as far as the journal has it."""
+    from_flavour, to_flavour = direction_of(step)
+    if starts == from_flavour:
+        from_flavour, to_flavour = to_flavour, from_flavour
+    return Swap(str(step.parameters["group"]), stops, "", "", from_flavour, to_flavour, 0)
+
+
+def item_of(number: int, count: int) -> str:
+    return f"member {number} of {count}"
+
+
+def _direction(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str, str]:
+    """Which flavour becomes which."""
+    change = {flavour: after.get(flavour, 0) - before.get(flavour, 0) for flavour in {**before, **after}}
+    lost = [flavour for flavour, count in change.items() if count < 0]
+    won = [flavour for flavour, count in change.items() if count > 0]
+    assert len(lost) == len(won) == 1, (before, after)
+    return lost[0], won[0]
+
+
+def direction_of(step: Step) -> tuple[str, str]:
+    return _direction(counts_of(step, "before"), counts_of(step, "after"))
+
+
+def _is_on_the_way(counts: Counts, before: Counts, after: Counts) -> bool:
+    """As before, as after, or in between; one may be missing, in the middle of its replacement."""
+    from_flavour, to_flavour = _direction(before, after)
+    others = [flavour for flavour in {*counts, *before} if flavour not in (from_flavour, to_flavour)]
+    if any(counts.get(flavour, 0) != before.get(flavour, 0) for flavour in others):
+        return False
+    arrived = counts.get(to_flavour, 0) - before.get(to_flavour, 0)
+    left = before.get(from_flavour, 0) - counts.get(from_flavour, 0)
+    return 0 <= arrived <= left <= arrived + 1 and left <= before.get(from_flavour, 0) - after.get(from_flavour, 0)
+
+
+def n_swaps(step: Step) -> int:
+    to_flavour = direction_of(step)[1]
+    return counts_of(step, "after")[to_flavour] - counts_of(step, "before").get(to_flavour, 0)
+
+
+def n_done(step: Step, found: Standing) -> int:
+    """How many of the step's newcomers are there."""
+    to_flavour = direction_of(step)[1]
+    return found.count(to_flavour) - counts_of(step, "before").get(to_flavour, 0)
+
+
+def n_missing(step: Step, found: Standing) -> int:
+    """Members that have left and whose successors have not come."""
+    return sum(counts_of(step, "before").values()) - sum(found.counts.values())
+
+
+def after_swaps(step: Step, count: int) -> Counts:
+    counts = counts_of(step, "before")
+    from_flavour, to_flavour = direction_of(step)
+    counts |= {from_flavour: counts[from_flavour] - count, to_flavour: counts.get(to_flavour, 0) + count}
+    return {flavour: each for flavour, each in counts.items() if each}
+
+
+def who(members: Sequence[MemberStanding]) -> set[tuple[str, str]]:
+    return {(member.member_id, member.flavour) for member in members}
+
+
+def had_twice(found: Standing) -> frozenset[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for member in found.members:
+        twice |= seen & member.partitions
+        seen |= member.partitions
+    return frozenset(twice)
+
+
+def counts_of(step: Step, name: str) -> Counts:
+    counts = step.parameters[name]
+    assert isinstance(counts, Mapping)
+    return {flavour: int(str(count)) for flavour, count in counts.items() if count}
+
+
+def number_of(step: Step, name: str) -> float:
+    return float(str(step.parameters[name]))

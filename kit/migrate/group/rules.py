@@ -1,0 +1,172 @@
+"""Rules for moving one group: what must be so before anything is changed (KIP-125, Migration Plan)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from kit.migrate.engine.checks import WARNS, Finding, Rule
+from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, Standing, told
+from kit.migrate.group.movement import seconds_between, silent_members, storage
+
+GROWN_BY = 1000
+"""Records by which the group's lag may grow while it is being looked at."""
+LARGEST_METADATA = 1_000_000
+"""A group's metadata is one record of ``__consumer_offsets``; brokers refuse records above about a megabyte."""
+SHOWN = 3
+MEMBER_BYTES = 300
+"""Ids, host, time-outs and the encoding's own bytes of one member, generously."""
+
+SETTLED = Rule("settled", "no rebalance goes on, and each partition is owned by a member")
+STABLE = Rule("stable", "the members have been the same for a while")
+LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two looks")
+COMMITS = Rule("commits", "each member that has records to read commits between two looks", level=WARNS)
+CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
+STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
+MIX = Rule("one_coordination", "no member reads what another reads", can_be_overridden=False)
+METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
+TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
+PARITY = Rule("parity", "no store is ahead of the other", level=WARNS)
+ASSIGNOR = Rule("assignor", "the owner znodes are a known assignor's assignment", level=WARNS)
+SHARES = Rule("thread_shares", "each member has as many streams as the others", level=WARNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is asked for: seconds without a new member, and a canary's size."""
+
+    stable_s: float = 60.0
+    canary: int = 1
+
+
+def findings(before: Standing, now: Standing, to_stage: str, limits: Limits) -> list[Finding]:
+    """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
+    found = [
+        MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
+        SETTLED.found(now.is_settled, _settled(now)),
+        _stable(before, now, limits.stable_s),
+        _lag(before, now),
+        _commits(before, now),
+        _canary(now, limits.canary),
+        _storage(before, now),
+        _metadata(now),
+        _toggle(now, to_stage),
+        PARITY.found("kafka_ahead" not in now.blockers, now.blockers.get("kafka_ahead", "They agree.")),
+        _shares(now),
+    ]
+    if now.effective_mode == "zookeeper":
+        name = now.assignor
+        found.append(ASSIGNOR.found(name is not None, f"They are of {name}." if name else "They are of none."))
+    return found
+
+
+def _settled(now: Standing) -> str:
+    if now.unconsumed:
+        return f"Nobody has {told(now.unconsumed)}."
+    return f"All {len(now.partitions)} partitions are owned; the Kafka group is {now.kafka_state or 'not there'}."
+
+
+def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
+    same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
+    if not same:
+        return STABLE.found(False, "A member came or went between the two looks.")
+    if now.youngest_at is None:
+        return STABLE.found(True, "They did not change between the two looks; how long a KC is a member isn't known.")
+    return _age(before, now, now.youngest_at, wanted_s)
+
+
+def _age(before: Standing, now: Standing, youngest_at: datetime, wanted_s: float) -> Finding:
+    """By ZooKeeper's clock alone where its znodes show enough of it; else that against this machine's."""
+    asked = f"{wanted_s:g} s are asked for"
+    least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
+    if least_s >= wanted_s or now.zookeeper_at != before.zookeeper_at:
+        return STABLE.found(least_s >= wanted_s, f"The newest registered {least_s:.0f} s ago or more; {asked}.")
+    age_s = (now.observed_at - youngest_at).total_seconds()
+    clocks = f"by ZooKeeper's clock ({youngest_at.isoformat()}) against this machine's ({now.observed_at.isoformat()})"
+    if age_s < 0:
+        return STABLE.found(None, f"The newest registered {-age_s:.0f} s in the future {clocks}: set the clocks.")
+    return STABLE.found(age_s >= wanted_s, f"The newest registered {age_s:.0f} s ago, {clocks}; {asked}.")
+
+
+def _lag(before: Standing, now: Standing) -> Finding:
+    both = [pair for pair in now.positions if pair in before.positions]
+    known = [pair for pair in both if before.positions[pair].lag is not None and now.positions[pair].lag is not None]
+    if len(known) < len(both):
+        return LAG.found(None, f"The lag of {len(both) - len(known)} partitions is not known.")
+    first, last = (sum(each.positions[pair].lag or 0 for pair in known) for each in (before, now))
+    went = f"grew by {last - first:,}" if last > first else f"shrank by {first - last:,}" if last < first else "stayed"
+    told_s = f"{seconds_between(before, now):.0f} s"
+    return LAG.found(
+        last - first <= GROWN_BY,
+        f"It {went}, from {first:,} to {last:,} records, in {told_s}; {GROWN_BY:,} are tolerated.",
+    )
+
+
+def _commits(before: Standing, now: Standing) -> Finding:
+    silent = silent_members(before, now)
+    if not silent:
+        return COMMITS.found(True, "No member with records left stood still.")
+    named = "; ".join(f"{member_id} owns {told(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
+    more = f"; and {len(silent) - SHOWN} members more" if len(silent) > SHOWN else ""
+    seconds = f"{seconds_between(before, now):.0f} s"
+    return COMMITS.found(
+        False,
+        f"{named}{more}: records are left, and nothing was committed in {seconds}. It reads nothing, or commits less"
+        " often (old consumers: every 60 s unless auto.commit.interval.ms says otherwise).",
+    )
+
+
+def _storage(before: Standing, now: Standing) -> Finding:
+    """While the Kafka group has members its coordinator refuses what old ones would commit there: nothing moves."""
+    if not now.count(OZKCC):
+        return STORAGE.found(True, "No old consumer is a member.")
+    if now.count(MEZKCC):
+        return STORAGE.found(True, "Kafka's coordinator takes no commit of theirs while MEZKCCs are members.")
+    seen = storage(before, now)
+    return STORAGE.found(None if seen.commits is None else not seen.commits, seen.sentence)
+
+
+def _canary(now: Standing, canary: int) -> Finding:
+    n_members = len(now.members)
+    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {n_members} members.")
+
+
+def _metadata(now: Standing) -> Finding:
+    """GroupMetadataValue holds each member's subscription and assignment."""
+    topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
+    size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
+    return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
+
+
+def _toggle(now: Standing, to_stage: str) -> Finding:
+    """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    if now.count(KC) and now.mode != "kafka":
+        return TOGGLE.found(False, f"KCs are members, and it holds {now.mode!r}: set it to 'kafka' before MEZKCCs come")
+    if now.count(OZKCC) and now.mode == "kafka":
+        return TOGGLE.found(
+            False, "It holds 'kafka' while old consumers are members: the group would turn when the last one leaves"
+        )
+    return TOGGLE.found(True, f"It holds {now.mode!r}.")
+
+
+def _shares(now: Standing) -> Finding:
+    streams = {sum(topics.values()) for topics in now.threads.values()}
+    sentence = "In Kafka's assignment each member has one share, however many streams it has"
+    return SHARES.found(len(streams) <= 1, f"{sentence}: here are members with {_either(streams)}.")
+
+
+def _either(counts: Iterable[int]) -> str:
+    return " and ".join(str(count) for count in sorted(counts)) or "none"
+
+
+def flavours_of(stage: str) -> tuple[str, ...]:
+    """Who is a member in a stage."""
+    return {
+        "OZKCC": (OZKCC,),
+        "canary MEZKCC": (OZKCC, MEZKCC),
+        "all MEZKCC": (MEZKCC,),
+        "Kafka coordination": (MEZKCC,),
+        "canary KC": (MEZKCC, KC),
+        "all KC": (KC,),
+    }[stage]

@@ -1,0 +1,314 @@
+"""The toggle: one conditional write of ``migration/mode``, judged by what each member then owns and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+
+from kit.cluster import Cluster, zookeeper_settings
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Change, Step
+from kit.migrate.engine.values import Json
+from kit.migrate.group.group_state import MEZKCC, OZKCC, Partition, Standing, counted, look, told
+from kit.migrate.lock import ANSWER_S
+from kit.read.access import inherited
+from kit.read.owner_history import OwnerWatch
+from kit.read.paths import group_path
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+KIND = "toggle"
+NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
+SETTLE_S = 180.0
+"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
+
+
+def mode_path(group_id: str) -> str:
+    """KIP-125, ZooKeeper State. Raises InputError for a group of which ZooKeeper can hold nothing."""
+    return f"{group_path(group_id)}/migration/mode"
+
+
+def toggle_step(
+    step_id: str, group_id: str, before: str | None, version: int | None, after: str, deadline_s: float = SETTLE_S
+) -> Step:
+    """Set the coordination of one group to ``kafka`` or ``zookeeper``.
+
+    ``before`` and ``version`` are of the znode as it was seen; None: there was none.
+    """
+    name = NAMES[after]
+    back = f"the znode is set to {before!r} again" if before is not None else "the znode is deleted again"
+    return Step(
+        step_id=step_id,
+        kind=KIND,
+        title=f"Toggle {group_id} to {name}'s assignment",
+        precondition="every member is a MEZKCC, each partition has an owner, no rebalance goes on, and the toggle "
+        f"holds {before!r} still{of_version(version)}",
+        verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
+        "committed offset moves on or has reached the end",
+        deadline_s=deadline_s,
+        changes=(Change(mode_path(group_id), before, after),),
+        undo=f"If it is as this step left it, {back}.",
+        affects=("stage", "toggle"),
+        parameters={
+            "group": group_id,
+            "before": before,
+            "version": version,
+            "after": after,
+            "deadline_s": deadline_s,
+        },
+    )
+
+
+def toggle_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`toggle_step` made it."""
+    words: Any = parameters
+    return toggle_step(step_id, words["group"], words["before"], words["version"], words["after"], words["deadline_s"])
+
+
+def of_version(version: int | None) -> str:
+    return "" if version is None else f" (version {version})"
+
+
+class ToggleActor:
+    """Writes on the condition of the znode's version; nothing when somebody else changed it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._watches: dict[str, _Watch] = {}
+        self._at_first: dict[str, Standing] = {}
+
+    def check(self, step: Step) -> Checked:
+        group, before, after = _words(step)
+        found, toggle = look(self._cluster, group), read_toggle(self._cluster.zookeeper, group)
+        if toggle.mode != after and (toggle.mode, toggle.version) != (before, _version(step)):
+            wanted = f"{before!r}{of_version(_version(step))}"
+            return Checked(False, f"the toggle holds {toggle}, not {wanted}: somebody else set it")
+        if set(found.counts) != {"MEZKCC"}:
+            return Checked(False, f"not every member is a MEZKCC: {counted(found.counts)}")
+        if not found.is_settled:
+            return Checked(False, f"the group is not settled: {found.unsettled}")
+        return Checked(True, f"{found.count('MEZKCC')} MEZKCCs own all {len(found.partitions)} partitions")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        group, _, after = _words(step)
+        toggle = read_toggle(self._cluster.zookeeper, group)
+        is_there = toggle.mode == after if acted is None else any(map(toggle.was_left_by, acted.written))
+        return StepState.DONE if is_there else StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        group, before, after = _words(step)
+        self._watches[step.step_id] = _Watch(self._cluster, group)
+        return [set_toggle(self._cluster.zookeeper, Toggle(before, _version(step)), group, after, report)]
+
+    def verify(self, step: Step) -> Verified:
+        group, _, after = _words(step)
+        found = look(self._cluster, group)
+        first = self._at_first.setdefault(step.step_id, found)
+        problem = not_following(found, after) or not_moving(first, found)
+        if problem is not None:
+            return Verified(False, problem)
+        self._at_first.pop(step.step_id)
+        evidence = self._pauses(step)
+        name = NAMES[after]
+        return Verified(
+            True,
+            f"{found.count('MEZKCC')} members follow {name}'s assignment of {len(found.partitions)} partitions",
+            evidence,
+        )
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
+        group, before, after = _words(step)
+        toggle = read_toggle(self._cluster.zookeeper, group)
+        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != before:
+            return Checked(
+                False,
+                f"the toggle of {group} holds {toggle}: somebody else set it since this run did. Plan the way back from"
+                " where the group stands now",
+            )
+        problem = not_ready_for_back(look(self._cluster, group), after)
+        return Checked(problem is None, problem or "the toggle is as this run left it")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        group, before, _ = _words(step)
+        return [unset_toggle(self._cluster.zookeeper, outcome, group, before, report) for outcome in acted.written]
+
+    def _pauses(self, step: Step) -> Mapping[str, Json]:
+        watch = self._watches.pop(step.step_id, None)
+        return watch.pauses() if watch is not None else {"unowned_ms": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """The znode ``migration/mode`` of a group; all None: there is none. ``mzxid`` is its last write's alone."""
+
+    mode: str | None
+    version: int | None
+    mzxid: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.mode!r}{of_version(self.version)}"
+
+    def was_left_by(self, written: ItemOutcome) -> bool:
+        """Whether this is what a run wrote, and nobody has written since.
+
+        Of a write whose answer was lost only the version is known that it would have made.
+        """
+        details = written.details if isinstance(written.details, Mapping) else {}
+        if written.outcome == Outcome.CONFIRMED:
+            return self.mzxid is not None and self.mzxid == details.get("mzxid")
+        return self.mode is not None and (self.mode, self.version) == (details.get("mode"), details.get("version"))
+
+
+def set_toggle(client: KazooClient, planned: Toggle, group: str, after: str, report: Report) -> ItemOutcome:
+    """Write the toggle if it is as it was planned, on the condition of its version.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+        Stopped, LockLost, ApprovalError: it may not be written now.
+    """
+    path, found = mode_path(group), read_toggle(client, group)
+    if found.mode == after:
+        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, after)
+    if (found.mode, found.version) != (planned.mode, planned.version):
+        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"it holds {found}, not {planned}")
+    left: dict[str, Json] = {"mode": after, "version": 0 if planned.version is None else planned.version + 1}
+    report.attempt([path], left)
+    return _write(client, group, found, after, left)
+
+
+def unset_toggle(
+    client: KazooClient, written: ItemOutcome, group: str, before: str | None, report: Report
+) -> ItemOutcome:
+    """Put the toggle back to ``before`` (None: no znode) if it is as this run left it. Raises as :func:`set_toggle`."""
+    path, found = mode_path(group), read_toggle(client, group)
+    if found.was_left_by(written):
+        report.attempt([path])
+        return _write(client, group, found, before, {})
+    if found.mode == before:
+        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, before)
+    why = f"it holds {found}, which this run did not write: somebody else set it since"
+    return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, why)
+
+
+def read_toggle(client: KazooClient, group: str) -> Toggle:
+    """The toggle as the leader has it now.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+    """
+    try:
+        client.sync_async(mode_path(group))
+        data, stat = client.get_async(mode_path(group)).get(timeout=ANSWER_S)
+    except NoNodeError:
+        return Toggle(None, None)
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise ConnectError(f"{mode_path(group)} can't be read: ZooKeeper says {error!r}") from error
+    return Toggle(data.decode("utf-8", "replace"), stat.version, stat.mzxid)
+
+
+def _write(client: KazooClient, group: str, found: Toggle, after: str | None, left: Mapping[str, Json]) -> ItemOutcome:
+    path, before = mode_path(group), found.mode
+    try:
+        if after is None:
+            client.delete_async(path, version=found.version).get(timeout=ANSWER_S)
+        elif found.version is None:
+            acl = inherited(client, path, ANSWER_S)
+            client.create_async(path, after.encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
+        else:
+            client.set_async(path, after.encode(), version=found.version).get(timeout=ANSWER_S)
+        back = read_toggle(client, group)
+    except AuthenticationFailed as error:
+        return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
+    except (BadVersionError, NodeExistsError, NoNodeError):
+        return ItemOutcome(path, Outcome.REFUSED, before, None, "somebody else changed it at the same time")
+    except (ConnectError, KazooException, client.handler.timeout_exception) as error:
+        return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
+    if back.mode == after and back.version == (left.get("version") if left else back.version):
+        return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
+    why = f"it was written, and somebody else set it to {back} at once"
+    return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
+
+
+class _Watch:
+    """Owner znodes from just before the write until it is verified, by a client of its own."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._client = KazooClient(cluster.profile.zookeeper_connect, **zookeeper_settings(cluster.profile))
+        self._watch: OwnerWatch | None = None
+        with suppress(OfframpError, KazooException, self._client.handler.timeout_exception):
+            self._client.start(timeout=10)
+            self._watch = OwnerWatch(self._client, group).start()
+
+    def pauses(self) -> Mapping[str, Json]:
+        """How many partitions changed hands, and the longest time in which one had no owner znode (ms)."""
+        lives: dict[Partition, list[tuple[int, int | None]]] = {}
+        if self._watch is not None:
+            self._watch.stop()
+            for life in self._watch.rows():
+                if life.kind == "owner" and life.topic is not None and life.partition is not None:
+                    lives.setdefault((life.topic, life.partition), []).append((life.from_ms, life.until_ms))
+        self._client.stop()
+        self._client.close()
+        gaps = [
+            after[0] - before[1]
+            for each in lives.values()
+            for before, after in zip(sorted(each), sorted(each)[1:])
+            if before[1] is not None
+        ]
+        return {"partitions_that_changed_hands": len(gaps), "longest_unowned_ms": max(gaps, default=None)}
+
+
+def _words(step: Step) -> tuple[str, str | None, str]:
+    group, before, after = (step.parameters[name] for name in ("group", "before", "after"))
+    return str(group), None if before is None else str(before), str(after)
+
+
+def _version(step: Step) -> int | None:
+    version = step.parameters["version"]
+    assert version is None or isinstance(version, int)
+    return version
+
+
+def not_ready_for_back(found: Standing, after: str) -> str | None:
+    """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
+    allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
+    if set(found.counts) <= allowed:
+        return None
+    return f"{found.group_id} has {counted(found.counts)}: all of them must be MEZKCCs before the toggle goes back"
+
+
+def not_following(found: Standing, mode: str) -> str | None:
+    """Why this group doesn't follow that coordination, by what its members own; None: it does."""
+    if found.effective_mode != mode:
+        return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {counted(found.counts)}"
+    if not found.is_settled:
+        return f"it is not settled yet: {found.unsettled}"
+    if mode == KAFKA and not found.follows_kafka:
+        return "some members don't own what Kafka's coordinator assigned to them"
+    if mode == ZOOKEEPER and found.assignor is None:
+        return "the owner znodes are no ZooKeeper assignor's assignment"
+    return None
+
+
+def not_moving(first: Standing, found: Standing) -> str | None:
+    """Why it can't be told that records are handed out; None: each partition with records left has a later commit than
+    at the first look."""
+    still = frozenset(
+        pair
+        for pair, now in found.positions.items()
+        if pair in found.partitions and now.lag and not _moved(first, found, pair)
+    )
+    return f"nothing was committed since for {told(still)}, which have records left" if still else None
+
+
+def _moved(first: Standing, found: Standing, pair: Partition) -> bool:
+    before, now = first.positions.get(pair), found.positions[pair]
+    if before is None:
+        return True
+    return (now.zookeeper or 0) > (before.zookeeper or 0) or (now.kafka or 0) > (before.kafka or 0)

@@ -1,0 +1,1 @@
+"""Committed offsets: copied, reset, imported, deleted, brought back."""

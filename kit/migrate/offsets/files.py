@@ -1,0 +1,209 @@
+"""Offsets in a file: JSON Lines or CSV, with a header that says of which cluster they are and seals the rows.
+
+A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV file (``.csv``) with the same object after
+``# ``. Its ``digest`` is over the rows, so what was edited is noticed. Each row has ``group_id``, ``topic``,
+``partition`` and ``offset``, and may have ``metadata`` and ``leader_epoch``.
+
+A text that a spreadsheet would take for a formula has an apostrophe before it in CSV, and so has one that begins with
+an apostrophe (since format 2).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kit.errors import InputError, WrongCluster
+from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.values import Json, canonical, digest_of, parse_json
+from kit.migrate.offsets.moves import Stored, item_of
+from kit.migrate.offsets.selection import Key
+from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
+
+KIND, FORMAT = "offramp offsets", 2
+COLUMNS = ("group_id", "topic", "partition", "offset", "metadata", "leader_epoch")
+_REQUIRED = COLUMNS[:4]
+_LARGEST = {"partition": INT32_MAX, "offset": INT64_MAX, "leader_epoch": INT32_MAX}
+_MARK = "# "
+_APOSTROPHE, _FORMULA_BEGINS = "'", "=+-@\t\r"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsFile:
+    """What a file holds: of which cluster and store, when it was written, and the offsets."""
+
+    cluster_id: str
+    store: str
+    exported_at: str
+    offsets: Mapping[Key, Stored]
+
+
+def save_offsets(path: Path, cluster_id: str, store: str, offsets: Mapping[Key, Stored], now: datetime) -> None:
+    """Write them to ``path``, as a whole or not at all.
+
+    Raises:
+        InputError: its name ends neither in ``.jsonl`` nor in ``.csv``, or it can't be written.
+    """
+    rows: list[Mapping[str, Json]] = [_row(key, offsets[key]) for key in sorted(offsets)]
+    header: dict[str, Json] = {
+        "kind": KIND,
+        "format": FORMAT,
+        "cluster_id": cluster_id,
+        "store": store,
+        "exported_at": now.isoformat(),
+        "digest": digest_of(tuple(rows)),
+    }
+    text = canonical(header) + "\n"
+    if _is_csv(path):
+        text = _MARK + text + _csv(rows)
+    else:
+        text += "".join(canonical(row) + "\n" for row in rows)
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise InputError(f"{path} can't be written: {error.strerror}") from error
+
+
+def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, edited: bool = False) -> OffsetsFile:
+    """The offsets of a file, every row validated before any is used.
+
+    ``other_cluster`` takes a file of another cluster too, ``edited`` one whose rows are not those that were written.
+
+    Raises:
+        InputError: it can't be read, is no such file, was edited, or a row is wrong; which line, and how.
+        WrongCluster: it is another cluster's.
+    """
+    first, body = _split(path)
+    header = _header(path, first)
+    if header["cluster_id"] != cluster_id and not other_cluster:
+        raise WrongCluster(
+            f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the numbers mean other"
+            " records there; import it with other_cluster only if the logs are the same"
+        )
+    parsed = _parse_csv(path, body, header["format"] > 1) if _is_csv(path) else _parse_lines(path, body)
+    rows = [(number, _checked(path, number, row)) for number, row in parsed]
+    if digest_of(tuple(row for _, row in rows)) != header["digest"] and not edited:
+        raise InputError(f"{path} was edited after it was written; import it with edited only if you know by whom")
+    offsets = dict(_unique(path, rows))
+    return OffsetsFile(header["cluster_id"], str(header.get("store")), str(header.get("exported_at")), offsets)
+
+
+def _row(key: Key, stored: Stored) -> dict[str, Json]:
+    values = (*key, stored.offset, stored.metadata, stored.leader_epoch)
+    return {name: value for name, value in zip(COLUMNS, values) if value is not None}
+
+
+def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _guarded(value) if isinstance(value, str) else value for name, value in row.items()})
+    return text.getvalue()
+
+
+def _guarded(text: str) -> str:
+    """As a cell that no spreadsheet carries out: its writer is whoever named a group."""
+    return _APOSTROPHE + text if text[:1] in (*_FORMULA_BEGINS, _APOSTROPHE) else text
+
+
+def _is_csv(path: Path) -> bool:
+    if path.suffix not in (".csv", ".jsonl"):
+        raise InputError(f"{path}: the name of a file of offsets ends in .jsonl or .csv")
+    return path.suffix == ".csv"
+
+
+def _split(path: Path) -> tuple[str, str]:
+    """The first line and the rest, its line ends as they are: a text in it may hold some."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            first, _, body = file.read().partition("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} can't be read: {error}") from error
+    return first, body
+
+
+def _header(path: Path, first: str) -> Mapping[str, Any]:
+    try:
+        header = parse_json(first.removeprefix(_MARK) if _is_csv(path) else first)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("kind") != KIND or not {"cluster_id", "digest"} <= header.keys():
+        raise InputError(f"{path} is no file of offsets: its first line is no header of an export: {first[:80]!r}")
+    if header.get("format") not in range(1, FORMAT + 1):
+        raise InputError(f"{path} is of format {header.get('format')!r}; this version knows formats 1 to {FORMAT}")
+    return header
+
+
+def _parse_lines(path: Path, body: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(body.removesuffix("\n").split("\n") if body else (), 2):
+        try:
+            row = parse_json(line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: {line[:80]!r} is no row")
+        yield number, row
+
+
+def _parse_csv(path: Path, body: str, is_guarded: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(body, newline=""))
+    try:
+        if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
+            raise InputError(f"{path}, line 2: the columns are {reader.fieldnames}; it needs {', '.join(_REQUIRED)}")
+        for row in reader:
+            yield reader.line_num + 1, _csv_row(path, reader.line_num + 1, row, is_guarded)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num + 1}: {error}") from error
+
+
+def _csv_row(path: Path, number: int, row: Mapping[str, str], is_guarded: bool) -> dict[str, Any]:
+    """An empty field is none, but for the group's name, which may be empty."""
+    if None in row or None in row.values():
+        raise InputError(f"{path}, line {number}: it has another number of fields than the columns")
+    numbers = {name: _number(text) for name, text in row.items() if name in _LARGEST and text}
+    texts = {name: text for name, text in row.items() if name not in _LARGEST and (text or name == "group_id")}
+    if is_guarded:
+        texts = {name: text.removeprefix(_APOSTROPHE) for name, text in texts.items()}
+    return texts | numbers
+
+
+def _number(text: str) -> int | str:
+    return text if offset_in(text.removeprefix("-")) is None else int(text)
+
+
+def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]:
+    where = f"{path}, line {number}"
+    if strangers := sorted(row.keys() - {*COLUMNS}):
+        raise InputError(f"{where}: nobody knows the column {strangers[0]!r}; there are {', '.join(COLUMNS)}")
+    for name in COLUMNS:
+        value = row.get(name)
+        if value is None and name not in _REQUIRED:
+            continue
+        largest = _LARGEST.get(name)
+        is_right = isinstance(value, str) and (value or name == "group_id")
+        if largest is not None:
+            is_right = _is_within(value, largest)
+        if not is_right:
+            kind = "text" if largest is None else f"a whole number from 0 to {largest}"
+            raise InputError(f"{where}: {name} is {value!r}; it has to be {kind}")
+    return {name: row[name] for name in COLUMNS if row.get(name) is not None}
+
+
+def _is_within(value: object, largest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= largest
+
+
+def _unique(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterator[tuple[Key, Stored]]:
+    lines: dict[Key, int] = {}
+    for number, row in rows:
+        key = (row["group_id"], row["topic"], row["partition"])
+        if key in lines:
+            raise InputError(f"{path}: {item_of(key)} stands in line {lines[key]} and in line {number}")
+        lines[key] = number
+        yield key, Stored(row["offset"], row.get("metadata"), row.get("leader_epoch"))

@@ -1,0 +1,271 @@
+"""Offsets of many groups at their coordinators: fetched, committed, deleted – pipelined, retried, told one by one.
+
+A commit is a simple committer's (generation −1, no member id): the coordinator itself refuses it while the group has
+a member. ``OffsetCommit`` and ``OffsetDelete`` take one group each, so several are under way to each coordinator;
+``OffsetFetch`` takes hundreds (KIP-709, brokers ≥ 3.0). kit.read.coordinator starts from who lists a group; here the
+groups are known by name and their coordinators are looked up, so one that just moves isn't taken for gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kafka import errors as kafka_errors
+from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
+
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.requests import (
+    MULTI_GROUP_VERSION,
+    Asked,
+    Codes,
+    commit_codes,
+    commit_of,
+    delete_codes,
+    delete_of,
+    fetch_many,
+    fetch_one,
+    parse_stored,
+)
+from kit.migrate.offsets.selection import Key, Place
+from kit.read.coordinator import GROUPS_PER_REQUEST
+from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+
+_IN_FLIGHT = 4
+"""kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
+_REQUEST_TIMED_OUT = 7
+_MEANINGS = {
+    3: "the topic or partition is not there any more",
+    12: "its metadata is too large",
+    22: "the group has members now: only they can commit",
+    25: "the group has members now: only they can commit",
+    68: "the group has members now",
+    86: "the group is subscribed to this topic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one write. ``error`` None: accepted. ``is_certain``: what failed was certainly not written."""
+
+    error: str | None = None
+    is_certain: bool = True
+
+
+ACCEPTED = Answer()
+_NO_COORDINATOR = Answer("its coordinator could not be found or did not answer")
+_UNANSWERED = Answer("the coordinator left the request unanswered", is_certain=False)
+
+
+class KafkaWriter:
+    """Groups' committed offsets, by group, topic and partition; each call is retried for ``deadline_s`` at most."""
+
+    def __init__(self, link: BrokerLink, deadline_s: float = DEADLINE_S) -> None:
+        self._link, self._deadline_s = link, deadline_s
+        self._coordinators: dict[str, int] = {}
+
+    @property
+    def can_delete(self) -> bool:
+        """Whether the brokers can delete single offsets (OffsetDelete, KIP-496: Kafka ≥ 2.4)."""
+        try:
+            return self._link.supports(OffsetDeleteRequest, 0)
+        except kafka_errors.IncompatibleBrokerVersion:
+            return False
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """What is committed; NOTHING where there is none, an error where that can't be told."""
+        asked = list(keys)
+        groups = sorted({group_id for group_id, _, _ in asked})
+        found = self._link.run(self._fetch, groups, Deadline.after(self._deadline_s))
+        return {key: _of(found[key[0]], key[1:]) for key in asked}
+
+    def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Commit each, with its metadata and leader epoch; delete those that shall be NOTHING.
+
+        The protocol has no condition on the offset of before (``known``), only on the group having no member.
+        """
+        commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
+        deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
+        return self._write(commits, commit_of, commit_codes) | self._write(deletes, delete_of, delete_codes)
+
+    def remove_parents(self, paths: Sequence[str]) -> None:
+        """There are none here."""
+
+    def _write(
+        self, wanted: Mapping[Key, Stored], request: Callable[[str, Asked], Any], codes: Callable[[Asked], Codes]
+    ) -> dict[Key, Answer]:
+        by_group: dict[str, dict[Place, Stored]] = {}
+        for (group_id, topic, partition), stored in wanted.items():
+            by_group.setdefault(group_id, {})[topic, partition] = stored
+        answers: dict[Key, Answer] = {}
+        if by_group:
+            writing = _Writing(request, codes, answers)
+            self._link.run(self._carry_out, by_group, writing, Deadline.after(self._deadline_s))
+        return answers
+
+    async def _carry_out(self, pending: dict[str, dict[Place, Stored]], writing: _Writing, deadline: Deadline) -> None:
+        attempt = 0
+        while True:
+            homes = await self._homes(pending, deadline)
+            for group_id in pending.keys() - {each for groups in homes.values() for each in groups}:
+                writing.take(group_id, pending[group_id], _NO_COORDINATOR)
+            jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
+            await self._link.gather(jobs)
+            pending = writing.left(pending)
+            if not pending or not deadline.allows(attempt):
+                return
+            self._forget(pending)
+            await self._link.pause(attempt)
+            attempt += 1
+
+    async def _write_to(
+        self, broker_id: int, groups: Sequence[str], pending: Mapping[str, Asked], writing: _Writing
+    ) -> None:
+        under_way: deque[tuple[str, Any]] = deque()
+        for group_id in groups:
+            if len(under_way) == _IN_FLIGHT:
+                await writing.receive(*under_way.popleft(), pending)
+            under_way.append((group_id, self._link.send(writing.request(group_id, pending[group_id]), broker_id)))
+        while under_way:
+            await writing.receive(*under_way.popleft(), pending)
+
+    async def _fetch(self, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Asked | str]:
+        found: dict[str, Asked | str] = {}
+        pending, attempt = list(group_ids), 0
+        while True:
+            again: dict[str, str] = {}
+            homes = await self._homes(pending, deadline)
+            again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
+            for group_id in (each for groups in homes.values() for each in groups):
+                del again[group_id]
+            jobs = [partial(self._fetch_from, broker_id, groups, found, again) for broker_id, groups in homes.items()]
+            await self._link.gather(jobs)
+            pending = list(again)
+            if not pending or not deadline.allows(attempt):
+                return found | again
+            self._forget(pending)
+            await self._link.pause(attempt)
+            attempt += 1
+
+    async def _fetch_from(
+        self, broker_id: int, groups: Sequence[str], found: dict[str, Asked | str], again: dict[str, str]
+    ) -> None:
+        is_batched = self._link.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
+        under_way: deque[tuple[Sequence[str], Any]] = deque()
+        for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
+            if len(under_way) == _IN_FLIGHT:
+                await _fetched(*under_way.popleft(), found, again)
+            request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
+            under_way.append((chunk, self._link.send(request, broker_id)))
+        while under_way:
+            await _fetched(*under_way.popleft(), found, again)
+
+    async def _homes(self, groups: Collection[str], deadline: Deadline) -> dict[int, list[str]]:
+        """Groups by the broker that coordinates them; those without one just now are missing."""
+        unknown = [group_id for group_id in groups if group_id not in self._coordinators]
+        try:
+            for chunk in _chunks(unknown, GROUPS_PER_REQUEST):
+                self._coordinators |= await self._link.find_coordinators(list(chunk), deadline)
+        except RETRIABLE_FAILURES:
+            pass  # What is still unknown is asked for again, or told so.
+        homes: dict[int, list[str]] = {}
+        for group_id in groups:
+            if group_id in self._coordinators:
+                homes.setdefault(self._coordinators[group_id], []).append(group_id)
+        return homes
+
+    def _forget(self, groups: Iterable[str]) -> None:
+        for group_id in groups:
+            self._coordinators.pop(group_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """One kind of write, and what was answered so far."""
+
+    request: Callable[[str, Asked], Any]
+    codes: Callable[[Asked], Codes]
+    answers: dict[Key, Answer]
+
+    def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
+        for place in asked:
+            self._put((group_id, *place), answer)
+
+    def _put(self, key: Key, answer: Answer) -> None:
+        """Once a request was left unanswered, a later refusal doesn't tell that nothing was written."""
+        before = self.answers.get(key)
+        if answer.error is not None and before is not None and not before.is_certain:
+            answer = Answer(answer.error, is_certain=False)
+        self.answers[key] = answer
+
+    async def receive(self, group_id: str, future: Any, pending: Mapping[str, Asked]) -> None:
+        asked = pending[group_id]
+        try:
+            response = await future
+        except RETRIABLE_FAILURES:
+            self.take(group_id, asked, _UNANSWERED)
+            return
+        unanswered = set(asked)
+        for place, code in self.codes(asked)(response):
+            unanswered.discard(place)
+            self._put((group_id, *place), _answer(code))
+        self.take(group_id, unanswered, _UNANSWERED)
+
+    def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
+        """What is worth another try."""
+        left = {
+            group_id: {place: it for place, it in asked.items() if _is_passing(self.answers[group_id, *place])}
+            for group_id, asked in pending.items()
+        }
+        return {group_id: asked for group_id, asked in left.items() if asked}
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing(Answer):
+    """A refusal that may pass."""
+
+
+def _is_passing(answer: Answer) -> bool:
+    return isinstance(answer, _Passing) or answer is _NO_COORDINATOR or (not answer.is_certain)
+
+
+def _answer(code: int) -> Answer:
+    if code == 0:
+        return ACCEPTED
+    told = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
+    if code in RETRIABLE_CODES:
+        return _Passing(told, is_certain=code != _REQUEST_TIMED_OUT)
+    return Answer(told)
+
+
+def _of(group: Asked | str, place: Place) -> Stored:
+    return Stored(error=group) if isinstance(group, str) else group.get(place, Stored())
+
+
+async def _fetched(asked: Sequence[str], future: Any, found: dict[str, Asked | str], again: dict[str, str]) -> None:
+    try:
+        response = await future
+    except RETRIABLE_FAILURES as error:
+        again.update(dict.fromkeys(asked, f"its coordinator does not answer: {error}"))
+        return
+    answers = {each.group_id: each for each in response.groups} if response.groups else {asked[0]: response}
+    for group_id in asked:
+        answer = answers.get(group_id)
+        if answer is None:
+            found[group_id] = "the coordinator's answer leaves this group out"
+        elif answer.error_code in RETRIABLE_CODES:
+            again[group_id] = describe_code(answer.error_code)
+        elif answer.error_code:
+            found[group_id] = describe_code(answer.error_code)
+        else:
+            found[group_id] = {
+                (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
+            }
+
+
+def _chunks(groups: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(groups), size):
+        yield groups[start : start + size]

@@ -1,0 +1,134 @@
+"""The observations that a plan for offsets rests on, and the same again when it is carried out.
+
+``<store> group <group>`` is who is there; ``<store> offsets <group>`` are all its offsets in that store, and
+``versions``, ``metadata`` and ``leader epochs`` what is stored beside them; ``log starts`` and ``log ends`` are those
+of the partitions that are written. Plain numbers by partition: a plan for a thousand groups holds 20,000 of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from kit.cluster import Cluster
+from kit.migrate.engine.observation import EXACT, IGNORED, MAY_GROW, Observation
+from kit.migrate.engine.values import Json
+from kit.migrate.offsets.fetch import STORES, GroupInStore, Stores, fetch_kafka, fetch_logs, fetch_zookeeper
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.selection import Place
+from kit.migrate.offsets.steps import (
+    GROUP,
+    LEADER_EPOCHS,
+    METADATA,
+    OFFSET_PARTS,
+    OFFSETS,
+    PARTS_OF_STORE,
+    VERSIONS,
+    observed_name,
+)
+from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
+
+LOG_STARTS, LOG_ENDS = "log starts", "log ends"
+_FIELDS = {OFFSETS: "offset", VERSIONS: "version", METADATA: "metadata", LEADER_EPOCHS: "leader_epoch"}
+
+
+def group_observations(
+    stores: Stores, written: tuple[str, Collection[str]], read: tuple[str, Collection[str]] | None
+) -> dict[str, Observation]:
+    """Of the groups that are ``written`` (store, group ids) and, where it is a copy, of those that are ``read``.
+
+    Offsets where it is written are exact. Where it is read they are exact too, unless somebody is at work there: then
+    they may grow. Elsewhere they are only shown. A group without members has to stay so, in either store.
+    """
+    observed: dict[str, Observation] = {}
+    for store in STORES if stores.zookeeper is not None else (KAFKA,):
+        for group_id in sorted({*written[1], *(read[1] if read else ())}):
+            group = stores.group(store, group_id)
+            is_written = group_id in written[1]
+            is_read = read is not None and read[0] == store and group_id in read[1]
+            tolerance = EXACT if is_written and written[0] == store else IGNORED
+            if is_read and tolerance == IGNORED:
+                tolerance = MAY_GROW if group.members else EXACT
+            is_calm = not group.members and (is_written or is_read)
+            members = EXACT if is_calm or (is_written and written[0] == store) else IGNORED
+            observed[observed_name(store, GROUP, group_id)] = Observation(_group(store, group), members)
+            for part in OFFSET_PARTS:
+                value = _part(part, group.offsets)
+                is_moved = is_written and written[0] == store and part in PARTS_OF_STORE[store]
+                if value or is_moved or (part == OFFSETS and tolerance != IGNORED):
+                    observed[observed_name(store, part, group_id)] = Observation(value, _of_part(part, tolerance))
+    return observed
+
+
+def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -> dict[str, Observation]:
+    """Retention moves the starts and producers move the ends; a topic that was made anew begins again."""
+    asked = sorted(set(places))
+    return {
+        LOG_STARTS: Observation(_log(logs, asked, "log_start_offset"), MAY_GROW),
+        LOG_ENDS: Observation(_log(logs, asked, "log_end_offset"), MAY_GROW),
+    }
+
+
+def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
+    """Those of ``observed`` that this module made, under the same names, as they are now; others are left out.
+
+    Raises:
+        ConnectError, ReadError: they could not be read.
+    """
+    found: dict[str, Json] = {}
+    for store, fetch in ((ZOOKEEPER, fetch_zookeeper), (KAFKA, fetch_kafka)):
+        named = {part: _groups_named(observed, store, part) for part in (GROUP, *OFFSET_PARTS)}
+        asked = frozenset().union(*named.values())
+        groups = fetch(cluster, asked.__contains__) if asked else {}
+        stores = Stores(groups, groups)
+        for part, group_ids in named.items():
+            for group_id in group_ids:
+                group = stores.group(store, group_id)
+                value = _group(store, group) if part == GROUP else _part(part, group.offsets)
+                found[observed_name(store, part, group_id)] = value
+    return found | _observe_logs(cluster, observed)
+
+
+def _groups_named(observed: Iterable[str], store: str, part: str) -> frozenset[str]:
+    prefix = observed_name(store, part, "")
+    return frozenset(name.removeprefix(prefix) for name in observed if name.startswith(prefix))
+
+
+def _of_part(part: str, tolerance: str) -> str:
+    """Texts can't grow; where offsets may, what is stored beside them is only shown."""
+    return IGNORED if tolerance == MAY_GROW and part in (METADATA, LEADER_EPOCHS) else tolerance
+
+
+def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
+    planned = {name: observed[name].value for name in (LOG_STARTS, LOG_ENDS) if name in observed}
+    places = {_parse_place(name) for value in planned.values() if isinstance(value, Mapping) for name in value}
+    if not planned:
+        return {}
+    logs = fetch_logs(cluster, {topic for topic, _ in places})
+    fields = {LOG_STARTS: "log_start_offset", LOG_ENDS: "log_end_offset"}
+    return {name: _log(logs, sorted(places), fields[name]) for name in planned}
+
+
+def _group(store: str, group: GroupInStore) -> Json:
+    """A group of which nothing is known any more must not look like one without members."""
+    told: dict[str, Json] = {"members": group.members} if group.error is None else {"error": group.error}
+    return told | ({"state": group.state} if store == KAFKA else {})
+
+
+def _part(part: str, offsets: Mapping[Place, Stored]) -> dict[str, Json]:
+    """One number or text by partition; of an offset that can't be read the error."""
+    field = _FIELDS[part]
+    values: dict[str, Json] = {}
+    for (topic, partition), stored in sorted(offsets.items()):
+        value = stored.error if part == OFFSETS and stored.error is not None else getattr(stored, field)
+        if value is not None:
+            values[f"{topic}-{partition}"] = value
+    return values
+
+
+def _log(logs: Mapping[Place, LogOffset], places: Iterable[Place], field: str) -> Json:
+    return {f"{topic}-{partition}": getattr(logs.get((topic, partition)), field, None) for topic, partition in places}
+
+
+def _parse_place(text: str) -> Place:
+    topic, _, partition = text.rpartition("-")
+    return topic, int(partition)

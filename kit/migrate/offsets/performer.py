@@ -1,0 +1,268 @@
+"""Carries out steps that write offsets: read, write what is as planned, read back, say of each item what became of it.
+
+:class:`OffsetsActor` does the steps of :data:`STEP_KINDS`; who performs plans of several kinds passes it those.
+:class:`OffsetsPerformer` performs plans that are made of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kit.cluster import Cluster
+from kit.errors import PlanError, RunError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.recipes import refuse_altered
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.offsets.fetch import (
+    NOT_IN_KAFKA,
+    NOT_IN_ZOOKEEPER,
+    fetch_kafka,
+    fetch_logs,
+    fetch_zookeeper,
+    refuse_unless_connected,
+)
+from kit.migrate.offsets.kafka import Answer, KafkaWriter
+from kit.migrate.offsets.moves import Stored, item_of, parse_item, told
+from kit.migrate.offsets.observations import observe_offsets
+from kit.migrate.offsets.rules import why_busy
+from kit.migrate.offsets.selection import Key
+from kit.migrate.offsets.steps import RECIPES, STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
+from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
+from kit.read.brokers import fetch_metadata
+from kit.read.link import DEADLINE_S
+from kit.tables.groups import KAFKA
+
+KEYS_PER_BATCH = 5_000
+"""Written, read back and reported at a time; a stop waits for no more than one batch."""
+_NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
+
+
+class Writer(Protocol):
+    """One store, for who writes to it."""
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]: ...
+
+    def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]: ...
+
+    def remove_parents(self, paths: Sequence[str]) -> None: ...
+
+
+class OffsetsActor:
+    """Checks, carries out, verifies and takes back the steps of :data:`STEP_KINDS` on one cluster.
+
+    ``deadline_s`` is how long one batch goes on retrying what may pass: a coordinator that moves, a lost connection.
+    """
+
+    kinds = STEP_KINDS
+
+    def __init__(self, cluster: Cluster, deadline_s: float = DEADLINE_S) -> None:
+        self._cluster, self._deadline_s = cluster, deadline_s
+        self._kafka = KafkaWriter(cluster.link, deadline_s)  # Remembers who coordinates what.
+
+    def check(self, step: Step) -> Checked:
+        """Whether no group has a member that works with the store, and every offset is still within its log."""
+        groups, fetch = groups_of(step), fetch_kafka if store_of(step) == KAFKA else fetch_zookeeper
+        absent = NOT_IN_KAFKA if store_of(step) == KAFKA else NOT_IN_ZOOKEEPER
+        found = fetch(self._cluster, groups.__contains__)
+        busy = {group_id: why for group_id in sorted(groups) if (why := why_busy(found.get(group_id, absent)))}
+        if busy:
+            named = told(f"group {group_id!r} {why}" for group_id, why in busy.items())
+            return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
+        if deletes(step):
+            return Checked(True, f"{len(groups)} groups have no members")
+        outside = self._outside(step)
+        if outside:
+            return Checked(False, f"{len(outside)} offsets are not within their logs any more: {told(outside)}")
+        return Checked(True, f"{len(groups)} groups have no members; {len(step.changes)} offsets are within their logs")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        """By the offsets of now. One that is neither of before nor of after is PARTLY: somebody else moved it.
+
+        Of ``acted``: PARTLY as long as an offset that this run wrote is there; one that was moved since is not, and
+        what this run deleted and has no topic any more needs no way back.
+        """
+        before, after = before_of(step), after_of(step)
+        asked = list(after) if acted is None else [parse_item(outcome.item) for outcome in acted.written]
+        if acted is not None and deletes(step):
+            gone = self._gone(step)
+            asked = [key for key in asked if key not in gone]
+        found = self._writer(step).read(asked)
+        if any(found[key].is_hidden for key in asked):
+            return StepState.UNKNOWN
+        is_there = [found[key].offset == after[key].offset for key in asked]
+        if all(is_there) and asked:
+            return StepState.DONE
+        if acted is not None:
+            return StepState.PARTLY if any(is_there) else StepState.NOT_DONE
+        is_back = all(found[key].offset == before[key].offset for key in asked)
+        return StepState.NOT_DONE if is_back else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Write each offset that is still the one of before, in batches; each batch is read back and reported."""
+        return self._carry_out(self._writer(step), before_of(step), after_of(step), report)
+
+    def verify(self, step: Step) -> Verified:
+        """Whether each offset, read now, is the step's."""
+        after = after_of(step)
+        found = self._writer(step).read(after)
+        wrong = [
+            _unlike(key, wanted, found[key]) for key, wanted in after.items() if found[key].offset != wanted.offset
+        ]
+        evidence: dict[str, Json] = {"n_offsets": len(after), "n_as_wanted": len(after) - len(wrong)}
+        if wrong:
+            return Verified(False, f"{len(wrong)} of {len(after)} offsets are not as wanted: {told(wrong)}", evidence)
+        return Verified(True, f"All {len(after)} offsets read back as wanted.", evidence)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        """Each offset is looked at by itself: one that was moved since keeps no other from going back."""
+        return Checked(True, f"{len(acted.written)} offsets were written by this run")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Put each offset that is still the one of after back to what it was, with its metadata.
+
+        What this run never wrote is left alone, and so is in Kafka what went with its topic. What was written and has
+        been moved since is left too, and told.
+
+        Raises:
+            RunError: some offsets could not be taken back; how many, and the first of them.
+        """
+        ours = {parse_item(outcome.item) for outcome in acted.written} - self._gone(step)
+        before = {key: stored for key, stored in before_of(step).items() if key in ours}
+        after = {key: stored for key, stored in after_of(step).items() if key in ours}
+        writer = self._writer(step)
+        outcomes = self._carry_out(writer, after, before, report)
+        writer.remove_parents(_parents_made(step, ours))
+        wanted = {change.item: change.after for change in step.changes}
+        moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
+        left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
+        if left:
+            raise RunError(f"{len(left)} of {len(outcomes)} offsets were not taken back: {told(left)}")
+        return outcomes
+
+    def _carry_out(
+        self, writer: Writer, old: Mapping[Key, Stored], new: Mapping[Key, Stored], report: Report
+    ) -> list[ItemOutcome]:
+        outcomes: list[ItemOutcome] = []
+        for keys in _batches(new):
+            batch = _Batch({key: old[key] for key in keys}, {key: new[key] for key in keys})
+            done = batch.carry_out(writer, report)
+            outcomes += done
+            report(done)
+        return outcomes
+
+    def _gone(self, step: Step) -> set[Key]:
+        """Coordinators forget the offsets of a deleted topic by themselves, and take none for it."""
+        if store_of(step) != KAFKA:
+            return set()
+        keys = after_of(step)
+        logs = fetch_logs(self._cluster, {topic for _, topic, _ in keys})
+        return {key for key in keys if key[1:] not in logs}
+
+    def _outside(self, step: Step) -> list[str]:
+        after = after_of(step)
+        logs = fetch_logs(self._cluster, {topic for _, topic, _ in after})
+        wrong = []
+        for key, stored in after.items():
+            log = logs.get(key[1:])
+            if log is None:
+                wrong.append(f"{item_of(key)}: no broker knows this partition")
+            elif log.log_start_offset is None or log.log_end_offset is None:
+                wrong.append(f"{item_of(key)}: {log.error}")
+            elif not log.log_start_offset <= (stored.offset or 0) <= log.log_end_offset:
+                wrong.append(f"{item_of(key)}: {stored.offset} is not in {log.log_start_offset}–{log.log_end_offset}")
+        return wrong
+
+    def _writer(self, step: Step) -> Writer:
+        if step.kind not in self.kinds:
+            raise PlanError(f"step {step.step_id!r} of kind {step.kind!r} does not write offsets")
+        refuse_unless_connected(self._cluster, store_of(step))
+        if store_of(step) == KAFKA:
+            return self._kafka
+        return ZookeeperWriter(self._cluster.zookeeper, self._deadline_s)
+
+
+class OffsetsPerformer(OffsetsActor):
+    """A :class:`kit.migrate.engine.performer.Performer` for plans all of whose steps write offsets."""
+
+    @property
+    def cluster_id(self) -> str:
+        return fetch_metadata(self._cluster.link).cluster_id or "(none)"
+
+    def refuse_altered(self, plan: Plan) -> None:
+        refuse_altered(plan, RECIPES)
+
+    def observe(self, plan: Plan) -> Mapping[str, Json]:
+        return observe_offsets(self._cluster, plan.observed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Offsets that shall go from ``old`` to ``new``, one way or the other."""
+
+    old: Mapping[Key, Stored]
+    new: Mapping[Key, Stored]
+
+    def carry_out(self, writer: Writer, report: Report) -> list[ItemOutcome]:
+        found = writer.read(self.new)
+        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, found[key])) is not None}
+        todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
+        if todo:
+            report.attempt([item_of(key) for key in todo])
+            answers = writer.write(todo, found)
+            back = writer.read(todo)
+            outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}
+        return [outcomes[key] for key in self.new]
+
+    def _unwritten(self, key: Key, found: Stored) -> ItemOutcome | None:
+        """The outcome of what need not, or may not, be written; else None."""
+        if found.error is not None:
+            return self._outcome(key, Outcome.NOT_ATTEMPTED, found, f"what is there can't be told: {found.error}")
+        if found.offset == self.new[key].offset:
+            return self._outcome(key, Outcome.UNCHANGED, found)
+        if found.offset != self.old[key].offset:
+            return self._outcome(
+                key,
+                Outcome.REFUSED,
+                found,
+                f"expected {_said(self.old[key])}, found {_said(found)}: it was moved since",
+            )
+        return None
+
+    def _written(self, key: Key, answer: Answer, back: Stored) -> ItemOutcome:
+        if back.error is None and back.offset == self.new[key].offset:
+            return self._outcome(key, Outcome.CONFIRMED, back)
+        if answer.error is not None and answer.is_certain:
+            return self._outcome(key, Outcome.REFUSED, back, answer.error)
+        reads = f"can't be read back: {back.error}" if back.error else f"reads back as {_said(back)}"
+        return self._outcome(key, Outcome.UNKNOWN, back, f"{answer.error or 'it was accepted'}; it {reads}")
+
+    def _outcome(self, key: Key, outcome: Outcome, found: Stored, error: str | None = None) -> ItemOutcome:
+        after = found.offset if found.error is None else None
+        return ItemOutcome(item_of(key), outcome, self.old[key].offset, after, error)
+
+
+def _parents_made(step: Step, ours: Iterable[Key]) -> list[str]:
+    """The znodes above what this run wrote that weren't there when it was planned."""
+    planned = step.parameters["new_parents"]
+    if not isinstance(planned, tuple) or not planned:
+        return []
+    above = {path for key in ours for path in parents_of(key)}
+    return [str(path) for path in planned if path in above]
+
+
+def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
+    everything = list(keys)
+    for start in range(0, len(everything), KEYS_PER_BATCH):
+        yield everything[start : start + KEYS_PER_BATCH]
+
+
+def _unlike(key: Key, wanted: Stored, found: Stored) -> str:
+    return f"{item_of(key)}: wanted {_said(wanted)}, found {found.error or _said(found)}"
+
+
+def _said(stored: Stored) -> str:
+    return "none" if stored.offset is None else str(stored.offset)

@@ -1,0 +1,266 @@
+"""Plans that move committed offsets: copied between stores and groups, brought back from a file, reset, deleted.
+
+Each plan writes to one store. Planning reads and writes nothing; :mod:`~kit.migrate.execution.run` carries the plan out
+with :class:`kit.migrate.offsets.performer.OffsetsPerformer`::
+
+    selection = select(groups=["orders-app"])
+    plan = plan_copy(cluster, ZOOKEEPER, KAFKA, selection, PlanOptions(made_by="ann", now=datetime.now(UTC)))
+    offset_changes(plan)        # group_id, topic, partition, store, before, wanted, after, reason
+
+What is wanted is clamped to the log: at least its start, at most its end (the high watermark). An offset that would go
+backwards makes the plan unsafe, and the rule names the first of them: ``allow_backwards`` overrides it, and
+``skip_backwards`` leaves those partitions out and lists them. Refusing comes first because a copy that silently omits
+some partitions looks as if it were whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from kit.cluster import Cluster
+from kit.errors import InputError, NotFound
+from kit.migrate.engine.plan import Plan
+from kit.migrate.offsets.changes import offset_changes
+from kit.migrate.offsets.draft import Draft, PlanOptions
+from kit.migrate.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
+from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.moves import Stored, Wish, item_of, told
+from kit.migrate.offsets.refusals import (
+    refuse_if_onto_itself,
+    refuse_merging,
+    refuse_unknown_places,
+    refuse_unread,
+    refuse_unreadable,
+)
+from kit.migrate.offsets.resets import Reset, bounds, parse_reset, wanted_by
+from kit.migrate.offsets.selection import Key, Place, Selection, select
+from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
+from kit.read.brokers import fetch_offsets_at
+from kit.tables.groups import KAFKA, LogOffset
+
+__all__ = [
+    "COPY", "DELETE", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets",
+    "offset_changes", "parse_reset", "plan_copy", "plan_delete", "plan_import", "plan_reset", "save_backup", "select",
+]  # fmt: skip
+
+COPY, RESET, IMPORT, DELETE = "copy", "reset", "import", "delete"
+_KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT, DELETE))
+
+
+def moves_offsets(kind: str) -> bool:
+    """Whether a plan of this kind is one of this module's."""
+    return kind.startswith(_KINDS)
+
+
+def plan_copy(
+    cluster: Cluster,
+    source: str,
+    target: str,
+    selection: Selection,
+    options: PlanOptions,
+    to_groups: Mapping[str, str] | None = None,
+) -> Plan:
+    """Copy offsets from the store ``source`` to the store ``target`` (``kafka``, ``zookeeper``; may be the same).
+
+    ``selection`` is of what is read; ``to_groups`` names the group to write for a group that is read, others are
+    written under their own names. Between two groups of Kafka the metadata and leader epochs go along. A group that is
+    written need not exist yet. An offset whose partition no broker knows any more is left out, and listed.
+
+    Raises:
+        InputError: a store isn't there, two groups would be copied into one, or nothing would be copied elsewhere.
+        NotFound: a group, topic or partition is named that isn't there.
+        NothingToDo: all of it is so already.
+        UnsafePlan: a rule of ``offset_rules`` forbids it.
+        ConnectError, ReadError: the cluster could not be read.
+    """
+    refuse_unless_connected(cluster, source, target)
+    renamed = dict(to_groups or {})
+    refuse_if_onto_itself(source, target, renamed, selection)
+    stores = fetch_stores(cluster, lambda group_id: selection.accepts(group_id) or group_id in renamed.values())
+    picked = _picked(stores, source, selection)
+    groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
+    refuse_merging(source, target, groups)
+    logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
+    draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
+    draft.parameters |= {"source": source, "groups": tuple(groups.items())}
+    draft.unread |= refuse_unread(selection, stores.groups(source), source)
+    draft.copies(source, groups)
+    carries = source == target == KAFKA
+    for key, stored in sorted(picked.items()):
+        draft.add((groups[key[0]], *key[1:]), stored, carries_metadata=carries)
+    return draft.plan()
+
+
+def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
+    """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
+
+    Where the selection names groups and topics, all their partitions are set, committed or not; else those that have an
+    offset. A partition without one can't be shifted: it is left out, and listed.
+
+    Raises:
+        NotFound: a group (unless ``options.new_groups``), topic or partition is named that isn't there.
+        InputError, NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    stores = fetch_stores(cluster, selection.accepts)
+    unread = refuse_unread(selection, stores.groups(store), store)
+    offsets = {each: stores.group(store, each).offsets for each in _groups_to_write(selection, stores, store, options)}
+    logs = fetch_logs(cluster, _topics_to_reset(selection, offsets))
+    partitions = partitions_by_topic(logs)
+    keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
+    if not keys:
+        raise NotFound(
+            f"{store} has no offset of what is selected: name topics of groups to set offsets where there are none"
+        )
+    draft = Draft(cluster, f"{RESET} offsets in {store} to {reset.sentence}", store, stores, logs, options)
+    draft.parameters |= {"reset": reset.sentence}
+    draft.unread |= unread
+    at_time = _offsets_at(cluster, reset, options, logs, keys)
+    for key in keys:
+        _wish_reset(draft, key, reset, at_time)
+    return draft.plan()
+
+
+def plan_import(
+    cluster: Cluster,
+    path: Path,
+    store: str,
+    options: PlanOptions,
+    selection: Selection | None = None,
+    *,
+    other_cluster: bool = False,
+    edited: bool = False,
+) -> Plan:
+    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only those that it takes.
+
+    Raises:
+        InputError, WrongCluster: see ``offset_files.load_offsets``; or the selection takes nothing of the file.
+        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that isn't there.
+        NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    file = load_offsets(path, cluster.cluster_id, other_cluster=other_cluster, edited=edited)
+    offsets = {key: it for key, it in file.offsets.items() if selection is None or selection.takes(*key)}
+    if not offsets:
+        raise InputError(f"{path} has {len(file.offsets)} offsets, and the selection takes none of them")
+    groups = {key[0] for key in offsets}
+    stores = fetch_stores(cluster, groups.__contains__)
+    unknown = sorted(groups - stores.known())
+    if unknown and not options.new_groups:
+        raise NotFound(f"{path} has offsets of {told(map(repr, unknown))}, unknown in both stores: see new_groups")
+    logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
+    strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
+    if strangers:
+        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {told(strangers)}")
+    draft = Draft(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options)
+    draft.parameters |= {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
+    for key, stored in sorted(offsets.items()):
+        draft.add(key, stored, carries_metadata=store == KAFKA)
+    return draft.plan()
+
+
+def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
+    """Delete offsets from one store; the plan keeps them, with what is stored beside them, and its undo writes them.
+
+    An offset that the other store doesn't hold as far is one that ``kept_elsewhere`` blocks: with it goes what was
+    read. Of a topic that was deleted it may go.
+
+    Raises:
+        NotFound: a group, topic or partition is named that has no offset there.
+        InputError: these brokers can't delete single offsets.
+        UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
+    """
+    refuse_unless_connected(cluster, store)
+    if store == KAFKA and not KafkaWriter(cluster.link).can_delete:
+        raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
+    stores = fetch_stores(cluster, selection.accepts)
+    picked = _picked(stores, store, selection)
+    logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
+    draft = Draft(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options)
+    draft.unread |= refuse_unread(selection, stores.groups(store), store)
+    for key in sorted(picked):
+        draft.delete(key)
+    return draft.plan()
+
+
+def save_backup(plan: Plan, path: Path) -> int:
+    """Save what a plan overwrites or deletes to a new file, which ``plan_import`` takes; the number of offsets.
+
+    Raises:
+        InputError: the file is there already, or can't be written.
+    """
+    if path.exists():
+        raise InputError(f"{path} is there already: it is not overwritten; name another file for the backup")
+    before = {key: stored for step in plan.steps for key, stored in before_of(step).items()}
+    before = {key: stored for key, stored in before.items() if stored.offset is not None}
+    save_offsets(path, plan.cluster_id, store_of(plan.steps[0]), before, plan.made_at)
+    return len(before)
+
+
+def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:
+    """Save what is selected to a file (``.jsonl`` or ``.csv``); the number of offsets. A read: nothing is planned.
+
+    Raises:
+        NotFound: a group is named that has no offsets in this store, or nothing is selected.
+        ReadError: an offset can't be read; a backup that lacks it would not show that.
+        InputError, ConnectError: the file can't be written; the cluster doesn't answer.
+    """
+    refuse_unless_connected(cluster, store)
+    stores = fetch_stores(cluster, selection.accepts)
+    offsets = _picked(stores, store, selection)
+    refuse_unreadable(offsets, stores.groups(store))
+    save_offsets(path, cluster.cluster_id, store, offsets, now)
+    return len(offsets)
+
+
+def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
+    """The offsets that a selection takes of a store.
+
+    Raises:
+        NotFound, ReadError: something is named that isn't there, or couldn't be read.
+    """
+    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    refuse_unread(selection, found, source)
+    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
+    refuse_unknown_places(selection, picked, source)
+    return picked
+
+
+def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:
+    """Those that are named for these groups, and those that they have offsets of."""
+    named = {topic for group_id in offsets for topic, _ in selection.named_places(group_id)}
+    return named | {topic for places in offsets.values() for topic, _ in places}
+
+
+def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
+    within, before = draft.within(key), draft.before(key)
+    if within is None:
+        return
+    wanted, note = wanted_by(reset, before, *within, at_time.get(key[1:]))
+    if wanted is None and before.error is None:
+        draft.leave_out(key, "it has no offset that could be shifted")
+    else:
+        draft.wish(Wish(key, before, wanted or 0, note))
+
+
+def _offsets_at(
+    cluster: Cluster, reset: Reset, options: PlanOptions, logs: Mapping[Place, LogOffset], keys: Iterable[Key]
+) -> dict[Place, int | None]:
+    """The offsets of the time that a reset means; none where it means no time."""
+    at = reset.time_at(options.now)
+    places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
+    return {} if at is None or not places else fetch_offsets_at(cluster.link, places, int(at.timestamp() * 1000))
+
+
+def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:
+    """The groups that are named, else all that have offsets in the store."""
+    if selection.groups is None:
+        return sorted(group_id for group_id, group in stores.groups(store).items() if group.offsets)
+    if not options.new_groups:
+        selection.refuse_unknown_groups(stores.known(), "ZooKeeper or Kafka (see new_groups)")
+    return sorted(selection.groups)

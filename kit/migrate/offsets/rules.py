@@ -1,0 +1,94 @@
+"""What makes a plan for offsets unsafe, as rules; those that may be overridden are so by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kit.migrate.engine.checks import WARNS, Finding, Rule
+from kit.migrate.offsets.fetch import GroupInStore
+from kit.migrate.offsets.moves import Move, item_of, told
+from kit.migrate.offsets.selection import Key
+from kit.tables.groups import KAFKA
+
+NO_MEMBERS = Rule(
+    "no_members",
+    "The group has no member that works with the store that is written.",
+    can_be_overridden=False,
+)
+IDLE_ELSEWHERE = Rule(
+    "idle_elsewhere",
+    "The group has no member on the other side either: what that commits may undo the plan or be undone by it.",
+)
+NEVER_BACKWARDS = Rule("never_backwards", "No offset goes backwards: its records would be handed out again.")
+KEPT_ELSEWHERE = Rule(
+    "kept_elsewhere",
+    "The other store holds each deleted offset as far or farther: else what was read is forgotten with it.",
+)
+READABLE_OFFSETS = Rule("readable_offsets", "Every offset concerned can be read.", can_be_overridden=False)
+KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", can_be_overridden=False)
+SOURCE_IDLE = Rule("source_idle", "Nobody commits where it is copied from.", level=WARNS)
+_IDLE_STATES = (None, "Empty", "Dead")
+
+
+def member_findings(
+    targets: Mapping[str, GroupInStore], store: str, elsewhere: Mapping[str, GroupInStore]
+) -> list[Finding]:
+    """Rule by rule, what the groups' members say. A simple commit is refused by a coordinator that has members."""
+    return [
+        _idle(NO_MEMBERS, targets, f"in {store}; stop them, or wait until they have left"),
+        _idle(IDLE_ELSEWHERE, elsewhere, "on the other side; stop them, or override if they don't use this store"),
+    ]
+
+
+def source_finding(sources: Mapping[str, GroupInStore]) -> Finding:
+    return _idle(SOURCE_IDLE, sources, "at work: what they commit after this plan is not copied")
+
+
+def why_busy(group: GroupInStore) -> str | None:
+    """Why no offsets may be written for a group in this store; None when they may."""
+    if group.error is not None:
+        return f"can't be read: {group.error}"
+    if group.members:
+        return f"has {len(group.members)} members, first {group.members[0]}"
+    return None if group.state in _IDLE_STATES else f"is {group.state}"
+
+
+def unreadable_finding(unreadable: Mapping[Key, str]) -> Finding:
+    named = told(f"{item_of(key)}: {error}" for key, error in sorted(unreadable.items()))
+    return READABLE_OFFSETS.found(not unreadable, f"{len(unreadable)} can't be read and are not overwritten: {named}")
+
+
+def log_finding(unknown: Mapping[Key, str]) -> Finding:
+    named = told(f"{item_of(key)}: {error}" for key, error in sorted(unknown.items()))
+    return KNOWN_LOGS.found(not unknown, f"{len(unknown)} logs could not be read: {named}")
+
+
+def backwards_finding(moves: Sequence[Move]) -> Finding:
+    backwards = [move for move in moves if move.is_backwards]
+    named = told(f"{move.item} {move.before} → {move.after}" for move in backwards)
+    return NEVER_BACKWARDS.found(not backwards, f"{len(backwards)} offsets would go backwards: {named}")
+
+
+def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
+    """``lost`` are those that the store ``other`` doesn't hold as far, with what it holds."""
+    named = told(
+        f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
+    )
+    return KEPT_ELSEWHERE.found(not lost, f"{len(lost)} of {len(deleted)} are not held as far by {other}: {named}")
+
+
+def other_store_of(store: str) -> str:
+    return "zookeeper" if store == KAFKA else KAFKA
+
+
+def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding:
+    busy = {group_id: why for group_id, group in sorted(groups.items()) if (why := why_busy(group)) is not None}
+    if not busy:
+        return rule.found(True, f"It is so of {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
+    is_known = not any(groups[group_id].error for group_id in busy)
+    named = _named(busy.items())
+    return rule.found(False if is_known else None, f"{len(busy)} of {len(groups)} groups: {named} {where}")
+
+
+def _named(busy: Iterable[tuple[str, str]]) -> str:
+    return told(f"{group_id!r} {why}" for group_id, why in busy)

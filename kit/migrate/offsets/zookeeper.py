@@ -1,0 +1,294 @@
+"""Offset znodes of many groups: read, written, created and deleted in transactions, each on the version that was read.
+
+A transaction holds up to 500 operations and half a megabyte: servers drop a connection that sends more than one
+(``jute.maxbuffer``). One znode that changed meanwhile fails its whole transaction, which is then tried again without
+it. Missing parents are made with the access list of the nearest parent there is; no consumer deletes those.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+
+from kit.errors import AuthenticationFailed, ConnectError, InputError
+from kit.migrate.offsets.kafka import ACCEPTED, Answer
+from kit.migrate.offsets.moves import Stored
+from kit.migrate.offsets.selection import Key
+from kit.read.access import inherited
+from kit.read.link import DEADLINE_S, Deadline, backoff_s
+from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data
+from kit.read.paths import group_path, partition_path
+from kit.read.values import shown
+from kit.text.numbers import offset_in
+
+OPERATIONS_PER_TRANSACTION = 500
+BYTES_PER_TRANSACTION = 500_000
+_DELETES_IN_FLIGHT = 200
+_BYTES_PER_OPERATION = 100
+"""Of an operation, beside its path: header, version, access list, the digits."""
+_CHANGED = {
+    BadVersionError: "somebody wrote this znode meanwhile",
+    NoNodeError: "somebody deleted this znode meanwhile",
+    NodeExistsError: "somebody created this znode meanwhile",
+}
+
+Result = TypeVar("Result")
+
+
+def offset_path(key: Key) -> str:
+    """Raises:
+    InputError: ZooKeeper can't hold a znode of that group or topic.
+    """
+    group_id, topic, partition = key
+    return partition_path(group_id, "offsets", topic, partition)
+
+
+def parents_of(key: Key) -> tuple[str, ...]:
+    """From the group's znode down to the topic's."""
+    of_topic = offset_path(key).rpartition("/")[0]
+    offsets = of_topic.rpartition("/")[0]
+    return offsets.rpartition("/")[0], offsets, of_topic
+
+
+def missing_of(client: KazooClient, paths: Iterable[str]) -> list[str]:
+    """Those that don't exist, parents first."""
+    asked = sorted(set(paths))
+    return [path for path, znode in zip(asked, fetch_data(client, asked)) if znode is None]
+
+
+class ZookeeperWriter:
+    """Groups' offset znodes, by group, topic and partition; a lost connection is waited out for ``deadline_s``."""
+
+    can_delete = True
+
+    def __init__(
+        self, client: KazooClient, deadline_s: float = DEADLINE_S, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client, self._deadline_s, self._sleep = client, deadline_s, sleep
+
+    def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
+        """What the znodes hold, with versions; NOTHING where there is none, an error where it is no offset.
+
+        Raises:
+            ConnectError: ZooKeeper did not answer before the deadline.
+        """
+        refused = _refused(keys := list(keys))
+        asked = [key for key in keys if key not in refused]
+        znodes = self._patiently(lambda: self._fetch(asked))
+        found = {key: _stored(znode) for key, znode in zip(asked, znodes)}
+        return {key: found[key] if key in found else Stored(error=refused[key]) for key in keys}
+
+    def _fetch(self, keys: Sequence[Key]) -> Iterable[Znode | KazooException | None]:
+        catch_up(self._client)
+        return fetch_data(self._client, [offset_path(key) for key in keys])
+
+    def _patiently(self, fetch: Callable[[], Result]) -> Result:
+        """What ``fetch`` reads, tried again after a lost connection until the deadline."""
+        deadline, attempt = Deadline.after(self._deadline_s), 0
+        while True:
+            try:
+                return fetch()
+            except ConnectError:
+                if not deadline.allows(attempt):
+                    raise
+                self._sleep(backoff_s(attempt))
+                attempt += 1
+
+    def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Set, create or delete each znode, if it still has the version of ``known``.
+
+        Nothing of a group is written while a member is registered under its ``ids``; one that registers later finds
+        its offsets written or not, and none of its own is overwritten, because its commit moves the version.
+        """
+        refused = _refused(wanted)
+        busy = self._registered({group_id for group_id, _, _ in wanted.keys() - refused.keys()})
+        answers = {key: Answer(refused.get(key) or busy[key[0]]) for key in wanted if key in refused or key[0] in busy}
+        todo = {key: stored for key, stored in wanted.items() if key not in answers}
+        created = [key for key, stored in todo.items() if stored.offset is not None and known[key].version is None]
+        try:
+            lists = self._make_parents(created)
+        except (AuthenticationFailed, KazooException, self._client.handler.timeout_exception) as error:
+            answers |= {key: Answer(f"nothing was made for it: {error}") for key in created}
+            todo = {key: stored for key, stored in todo.items() if key not in answers}
+            lists = {}
+        for chunk in _chunks(list(todo)):
+            answers |= self._commit({key: todo[key] for key in chunk}, known, lists)
+        return answers
+
+    def remove_parents(self, paths: Sequence[str]) -> None:
+        """Delete these, children first; one that isn't empty any more stays, and so may one that is refused."""
+        for depth in sorted({path.count("/") for path in paths}, reverse=True):
+            level = [path for path in paths if path.count("/") == depth]
+            for start in range(0, len(level), _DELETES_IN_FLIGHT):
+                under_way = [self._client.delete_async(path) for path in level[start : start + _DELETES_IN_FLIGHT]]
+                for result in under_way:
+                    with suppress(KazooException, self._client.handler.timeout_exception):
+                        result.get(timeout=self._deadline_s)
+
+    def _registered(self, groups: set[str]) -> dict[str, str]:
+        asked = sorted(groups)
+        paths = [f"{group_path(group_id)}/ids" for group_id in asked]
+
+        def fetch() -> list[Names]:
+            catch_up(self._client)
+            return fetch_children(self._client, paths)
+
+        names = self._patiently(fetch)
+        found = {}
+        for group_id, ids in zip(asked, names):
+            if isinstance(ids, KazooException):
+                found[group_id] = f"ZooKeeper doesn't tell who is registered: {type(ids).__name__}"
+            elif ids:
+                found[group_id] = f"the group has {len(ids)} members now, first {min(ids)}"
+        return found
+
+    def _make_parents(self, created: Sequence[Key]) -> dict[str, Any]:
+        """Make what is missing above these znodes; the access list to give them, by their parent."""
+        lists: dict[str, Any] = {}
+        parents = {path for key in created for path in parents_of(key)}
+        missing = self._patiently(lambda: missing_of(self._client, parents))
+        for path in sorted(parents.difference(missing)):
+            lists[path] = self._access_list(path)
+        for path in missing:
+            above = path.rpartition("/")[0]
+            lists[path] = lists[above] if above in lists else lists.setdefault(above, self._access_list(above))
+        for start in range(0, len(missing), OPERATIONS_PER_TRANSACTION):
+            self._make(missing[start : start + OPERATIONS_PER_TRANSACTION], lists)
+        return lists
+
+    def _make(self, paths: Sequence[str], lists: Mapping[str, Any]) -> None:
+        transaction = self._client.transaction()
+        for path in paths:
+            transaction.create(path, b"", acl=lists[path])
+        try:
+            is_made = not _errors(self._results(transaction))
+        except (KazooException, self._client.handler.timeout_exception):
+            is_made = False
+        for path in paths if not is_made else ():
+            with suppress(KazooException):  # It is there by now, or is refused: then the offsets' creation tells.
+                self._client.retry(self._client.create, path, b"", acl=lists[path])
+
+    def _access_list(self, path: str) -> Any:
+        return self._client.retry(inherited, self._client, f"{path}/any", self._deadline_s)
+
+    def _commit(
+        self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored], lists: Mapping[str, Any]
+    ) -> dict[Key, Answer]:
+        """One transaction, again without those that failed it, until it goes through or all have failed."""
+        answers: dict[Key, Answer] = {}
+        pending, deadline, attempt = list(wanted), Deadline.after(self._deadline_s), 0
+        while pending:
+            transaction = self._client.transaction()
+            for key in pending:
+                _add(transaction, key, wanted[key], known[key], lists)
+            try:
+                failed = _errors(self._results(transaction))
+            except (KazooException, self._client.handler.timeout_exception) as error:
+                answers |= self._after_loss(pending, wanted, known, error, deadline.allows(attempt))
+                self._sleep(backoff_s(attempt))
+                attempt += 1
+            else:
+                answers |= {pending[index]: Answer(_told(error)) for index, error in failed.items()}
+                answers |= self._moved(pending, known) if failed else dict.fromkeys(pending, ACCEPTED)
+            pending = [key for key in pending if key not in answers]
+        return answers
+
+    def _results(self, transaction: Any) -> list[Any]:
+        results: list[Any] = transaction.commit_async().get(timeout=self._deadline_s)
+        return results
+
+    def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
+        """Those that are of another version by now: all at once, so that a hundred of them don't take as many tries."""
+        found = self.read(pending)
+        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if found[key] != known[key]}
+
+    def _after_loss(
+        self,
+        pending: Sequence[Key],
+        wanted: Mapping[Key, Stored],
+        known: Mapping[Key, Stored],
+        error: Exception,
+        may_try_again: bool,
+    ) -> dict[Key, Answer]:
+        """The connection was lost with a transaction under way; a znode that is as it was can be tried again."""
+        lost = Answer(f"the connection was lost meanwhile: {type(error).__name__}", is_certain=False)
+        try:
+            found = self.read(pending)
+        except ConnectError:
+            return dict.fromkeys(pending, lost)
+        landed = {key for key in pending if not found[key].error and found[key].offset == wanted[key].offset}
+        answers = {key: ACCEPTED if key in landed else lost for key in pending}
+        return {key: answer for key, answer in answers.items() if found[key] != known[key] or not may_try_again}
+
+
+def _add(transaction: Any, key: Key, wanted: Stored, known: Stored, lists: Mapping[str, Any]) -> None:
+    path = offset_path(key)
+    if wanted.offset is None:
+        transaction.delete(path, known.version)
+    elif known.version is None:
+        transaction.create(path, str(wanted.offset).encode(), acl=lists.get(path.rpartition("/")[0]))
+    else:
+        transaction.set_data(path, str(wanted.offset).encode(), known.version)
+
+
+def _errors(results: Sequence[Any]) -> dict[int, Exception]:
+    """What failed a transaction, by its place; the others' errors only say that they were rolled back."""
+    innocent = (RolledBackError, RuntimeInconsistency)
+    return {
+        index: result
+        for index, result in enumerate(results)
+        if isinstance(result, Exception) and not isinstance(result, innocent)
+    }
+
+
+def _told(error: Exception) -> str:
+    return _CHANGED.get(type(error), f"ZooKeeper refused it: {type(error).__name__}")
+
+
+def _stored(znode: Znode | KazooException | None) -> Stored:
+    if znode is None:
+        return Stored()
+    if isinstance(znode, KazooException):
+        return Stored(error=f"ZooKeeper refused the read: {type(znode).__name__}")
+    text = znode.data.decode("utf-8", "replace")
+    offset = offset_in(text)
+    if offset is not None:
+        return Stored(offset, version=znode.version)
+    return Stored(version=znode.version, error=f"the znode holds {shown(text)}, not an offset")
+
+
+def _refused(keys: Iterable[Key]) -> dict[Key, str]:
+    """Of which there can be no znode, and why: Kafka takes names that ZooKeeper doesn't."""
+    refused = {}
+    for key in keys:
+        try:
+            offset_path(key)
+        except InputError as error:
+            refused[key] = str(error)
+    return refused
+
+
+def _chunks(keys: Sequence[Key]) -> Iterator[list[Key]]:
+    chunk: list[Key] = []
+    size = 0
+    for key in keys:
+        length = len(offset_path(key).encode()) + _BYTES_PER_OPERATION
+        if chunk and (len(chunk) == OPERATIONS_PER_TRANSACTION or size + length > BYTES_PER_TRANSACTION):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(key)
+        size += length
+    if chunk:
+        yield chunk

@@ -1,0 +1,1 @@
+"""Plans and runs as text, pages, frames and evidence."""

@@ -1,0 +1,1 @@
+"""Frames as charts, pictures and tables. Knows frames only."""

@@ -1,0 +1,253 @@
+"""Frozen rows: what one read of a cluster found, one class per table.
+
+A class is the single declaration of its table: ``kit.tables.schema`` derives the Arrow and the Spark schema from the
+annotations. ``| None`` means nullable: unknown is ``None``, never 0 or -1. ``source`` and ``store`` say who said so:
+``"zookeeper"`` or ``"kafka"``. A row that could not be read has its key columns and an ``error`` saying why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+Int32 = Annotated[int, "int32"]
+"""Ids, partitions and znode versions: 32 bits in both protocols. A plain ``int`` is 64 bits wide."""
+
+ZOOKEEPER = "zookeeper"
+KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One broker, by Metadata; ``endpoints`` is its ZooKeeper registration (None without ZooKeeper)."""
+
+    broker_id: Int32
+    host: str | None
+    port: Int32 | None
+    rack: str | None
+    is_controller: bool | None
+    endpoints: tuple[str, ...] | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """One partition, by Metadata. ``leader`` is None when it has none; ``replicas[0]`` is the preferred leader."""
+
+    topic: str
+    partition: Int32
+    is_internal: bool
+    leader: Int32 | None
+    leader_epoch: Int32 | None
+    replicas: tuple[Int32, ...]
+    isr: tuple[Int32, ...]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group as one source knows it; a group that both know has two rows.
+
+    ``state`` and ``protocol`` (the assignor) are Kafka's; a ZooKeeper group has neither.
+    """
+
+    group_id: str
+    source: str
+    state: str | None
+    group_type: str | None
+    protocol_type: str | None
+    protocol: str | None
+    coordinator: Int32 | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member: of ``/consumers/<group>/ids`` (member_id = consumer id) or of the Kafka group.
+
+    ``in_migration_ids`` says that a ZooKeeper member is migration-enabled (KIP-125). ``session_id`` is the
+    ZooKeeper session that holds the registration; ``registered_at`` the znode's creation time.
+    """
+
+    group_id: str
+    source: str
+    member_id: str
+    client_id: str | None
+    client_host: str | None
+    group_instance_id: str | None
+    pattern: str | None
+    in_migration_ids: bool | None
+    registered_at: datetime | None
+    session_id: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One subscribed topic of one member, wildcards resolved against the topics of the same snapshot.
+
+    ``n_threads`` is the number of streams for that topic (1 for a Kafka member).
+    """
+
+    group_id: str
+    source: str
+    member_id: str
+    topic: str
+    n_threads: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who owns a partition: by owner znode (``source`` zookeeper) or by assignment (kafka).
+
+    ``thread_id`` is the owner znode's text, ``member_id`` that text without its last ``-<n>``;
+    a Kafka member is one thread and has no ``thread_id``.
+    """
+
+    group_id: str
+    source: str
+    topic: str
+    partition: Int32
+    member_id: str | None
+    thread_id: str | None
+    session_id: int | None
+    czxid: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset to read, by store. ``version`` and ``mzxid`` are the znode's: conditional writes need them."""
+
+    group_id: str
+    store: str
+    topic: str
+    partition: Int32
+    committed_offset: int | None
+    leader_epoch: Int32 | None
+    metadata: str | None
+    committed_at: datetime | None
+    version: Int32 | None
+    mzxid: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffset:
+    """Where a partition's log starts and ends (high watermark), read after the committed offsets."""
+
+    topic: str
+    partition: Int32
+    log_start_offset: int | None
+    log_end_offset: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationState:
+    """The KIP-125 toggle of one group: what ``migration/mode`` holds (None: no such znode) and its version."""
+
+    group_id: str
+    mode: str | None
+    mode_version: Int32 | None
+    mode_mzxid: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadError:
+    """One thing that could not be read: what it was (``cluster/group/topic-partition``) and why.
+
+    ``group_id`` and ``topic`` are None where it is not about one. A ``topic`` with a slash is a stray znode's: it
+    stands where one of another kind is expected, and nothing else is unknown by it.
+    """
+
+    source: str
+    group_id: str | None
+    topic: str | None
+    subject: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTiming:
+    """One step of a snapshot: how long it took and how many rows it gave."""
+
+    step: str
+    started_at: datetime
+    duration_ms: float
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """One snapshot: of which cluster, from when to when, by which version; written last, so that it is whole."""
+
+    cluster: str
+    cluster_id: str
+    started_at: datetime
+    ended_at: datetime
+    group_pattern: str
+    offramp_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandOut:
+    """One record that one member handed out, by that member's own file; ``at_ms`` is epoch time by its clock."""
+
+    group_id: str
+    topic: str
+    partition: Int32
+    consumer: str
+    at_ms: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """One acknowledged record; ``at_ms`` is epoch time at which its producer was told of it."""
+
+    topic: str
+    partition: Int32
+    producer: str
+    at_ms: int
+    offset: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLine:
+    """One line of a consumption or production file that holds no record; a long text is cut."""
+
+    file: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeLife:
+    """One znode of a group from its creation to its end, as a watcher saw it; times are epoch ms.
+
+    ``kind``: ``owner`` (``value`` is the thread id, ``member_id`` that text without its last ``-<n>``), ``member`` and
+    ``migration_member`` (of ``ids`` and ``migration/ids``), ``mode`` (a life is one value of the toggle), ``watch``: no
+    znode, but the time in which nothing escaped the watcher. ``from_ms`` is the server's creation time unless
+    ``is_seen_late``: then the znode was gone before it could be read, it is the time of the event, and ``member_id``
+    is unknown. ``until_ms`` is an upper bound: when the watcher was told, or the creation time of what stands there
+    instead; None: still there. ``ended_by``: ``deleted``, ``replaced``, ``changed`` (its value), ``missed``
+    (found gone, not told so), ``stopped`` (watch).
+    """
+
+    group_id: str
+    kind: str
+    topic: str | None
+    partition: Int32 | None
+    member_id: str | None
+    value: str | None
+    from_ms: int
+    is_seen_late: bool
+    until_ms: int | None
+    ended_by: str | None
+    czxid: int | None
+    session_id: int | None
+    error: str | None = None

@@ -1,0 +1,299 @@
+"""Frozen rows about rebalances: what logs and the coordinators' topic tell, and what is made of it.
+
+As ``kit.tables.groups``: a class is the single declaration of its table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kit.tables.groups import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """One event about coordination, as a log line tells it; what the line doesn't say is None.
+
+    ``line`` counts from 1 (``record`` within it: pasted logs hold several); ``origin`` is the container, host or file
+    that stands before the line. ``observed_at`` is None where the zone of ``time_text`` is unknown; ``local_at`` is
+    that time in epoch microseconds as if it were UTC, for durations. ``source``: java, zookeeper (the old consumer),
+    librdkafka, kafka-python, broker. ``kind``: see ``kit.logs.wordings``. ``generation`` is the member epoch in the
+    new protocol. Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``,
+    ``owned_after`` the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
+    """
+
+    file: str
+    line: int
+    record: Int32
+    origin: str | None
+    layout: str | None
+    observed_at: datetime | None
+    local_at: int | None
+    time_text: str | None
+    level: str | None
+    logger: str | None
+    source: str
+    kind: str
+    client_id: str | None
+    group_instance_id: str | None
+    group_id: str | None
+    member_id: str | None
+    generation: int | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    coordinator_id: Int32 | None
+    partitions: tuple[str, ...] | None
+    owned_before: tuple[str, ...] | None
+    owned_after: tuple[str, ...] | None
+    offset: int | None
+    reason: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that looks like coordination and whose wording isn't known; a long text is cut."""
+
+    file: str
+    line: int
+    record: Int32
+    layout: str | None
+    logger: str | None
+    wording: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a read: its lines, and what became of them.
+
+    ``n_events``: records that tell an event; ``n_context``: known ones that tell none; ``n_unknown``: see ``LogLine``;
+    the rest is of no interest. ``problem``: ``empty``, ``binary``, ``truncated`` (what is before the damage was read),
+    ``layout`` (no line has the one given), ``no coordination``, ``times go back``, ``zone unknown``.
+    """
+
+    file: str
+    n_lines: int
+    n_events: int
+    n_context: int
+    n_unknown: int
+    layouts: tuple[str, ...]
+    n_times_back: int
+    first_at: datetime | None
+    last_at: datetime | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRebalance:
+    """One consumer's way through one rebalance, from the logs; what they don't say is None.
+
+    ``is_epoch``: it is a member of KIP-848's protocol, and ``generation`` the member's epoch.
+    ``consumer`` tells consumers apart that print the same client id. Times are as the log has them; ``is_utc`` says
+    whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found; ``join_ms``: joining →
+    joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
+    known; ``paused_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
+    committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
+    committed one. ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends before). ``line``,
+    ``last_line``: where its story stands in ``file``.
+    """
+
+    group_id: str | None
+    generation: int | None
+    is_epoch: bool
+    consumer: str
+    member_id: str | None
+    client_id: str | None
+    source: str
+    is_leader: bool | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    coordinator_id: Int32 | None
+    reason: str | None
+    is_utc: bool
+    started_at: datetime | None
+    joined_at: datetime | None
+    ended_at: datetime | None
+    discover_ms: int | None
+    join_ms: int | None
+    sync_ms: int | None
+    assign_ms: int | None
+    offsets_ms: int | None
+    paused_ms: int | None
+    revoked: tuple[str, ...] | None
+    added: tuple[str, ...] | None
+    owned: tuple[str, ...] | None
+    fetched: tuple[str, ...] | None
+    positions: tuple[str, ...]
+    without_offset: tuple[str, ...]
+    outcome: str
+    failure: str | None
+    file: str
+    line: int
+    last_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer.
+
+    ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
+    ``joined`` and ``left``: beside the generation before (None: that isn't in the logs); ``slowest``: who joined last,
+    ``late_ms`` after the first. ``unlogged``: the leader, and members it named, of whom there is no log. ``moved``,
+    ``kept``: partitions whose owner changed, or didn't, of those seen in both; ``unseen``: seen before, and with nobody
+    now, which may be a missing log. ``reasons``: in the logs' words.
+    """
+
+    group_id: str
+    generation: int
+    is_epoch: bool
+    is_utc: bool
+    started_at: datetime | None
+    ended_at: datetime | None
+    duration_ms: int | None
+    leader_id: str | None
+    assignor: str | None
+    coordinator: str | None
+    members: tuple[str, ...]
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
+    unlogged: tuple[str, ...]
+    slowest: str | None
+    late_ms: int | None
+    moved: tuple[str, ...] | None
+    kept: tuple[str, ...] | None
+    unseen: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFinding:
+    """Something in a group's logs that asks for attention, as a sentence to paste. ``is_utc``: whether ``at`` is."""
+
+    group_id: str | None
+    finding: str
+    consumer: str | None
+    is_utc: bool
+    at: datetime | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    """One record of ``__consumer_offsets`` about an offset; ``partition`` and ``offset`` are where it stands there.
+
+    The newest record of a group and ``topic``-``topic_partition`` is where the group resumes. ``is_tombstone``: the
+    offset was deleted or has expired. ``value_version`` is None for a tombstone, ``metadata`` where it is empty.
+    ``expires_at`` is in version 1 only. With an ``error`` the value, or its metadata, can't be decoded.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    topic: str
+    topic_partition: Int32
+    committed_offset: int | None
+    leader_epoch: Int32 | None
+    metadata: str | None
+    commit_at: datetime | None
+    expires_at: datetime | None
+    value_version: Int32 | None
+    is_tombstone: bool
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGeneration:
+    """One member in one record of ``__consumer_offsets`` about a group of the classic protocol.
+
+    A record without members, a tombstone (the group was deleted) and one with an ``error`` have one row, ``member_id``
+    None. ``partition`` and ``offset`` are where the record stands, ``n_members`` counts all its members. ``state_at``:
+    when the group came to the state it was in. ``subscribed`` (topics) and ``assigned`` (``topic-partition``) are None
+    where the protocol type isn't ``consumer``.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    generation: int | None
+    protocol_type: str | None
+    protocol: str | None
+    leader_id: str | None
+    state_at: datetime | None
+    is_tombstone: bool
+    n_members: Int32 | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    rebalance_timeout_ms: Int32 | None
+    session_timeout_ms: Int32 | None
+    subscribed: tuple[str, ...] | None
+    assigned: tuple[str, ...] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpoch:
+    """One record of ``__consumer_offsets`` about a group of the new protocol (KIP-848).
+
+    ``kind``: ``group_epoch`` (the group changed), ``target_epoch`` (what its members shall have was computed),
+    ``member`` (who it is), ``target_assignment`` (what it shall have), ``current_assignment`` (what it may have in its
+    ``epoch``, ``revoking`` being what it must give up first; ``state`` in Kafka's words). ``partition`` and ``offset``
+    are where the record stands. A tombstone, and one with an ``error``, has nothing but its key. Partitions are
+    ``topic-partition``, or ``id-partition`` where the cluster has no topic of that id any more. ``assignor`` is the one
+    the member asks for.
+    """
+
+    partition: Int32
+    offset: int
+    written_at: datetime | None
+    group_id: str
+    kind: str
+    is_tombstone: bool
+    epoch: int | None
+    previous_epoch: int | None
+    state: str | None
+    member_id: str | None
+    group_instance_id: str | None
+    client_id: str | None
+    client_host: str | None
+    assignor: str | None
+    assigned: tuple[str, ...] | None
+    revoking: tuple[str, ...] | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsPartition:
+    """One partition of ``__consumer_offsets``: what was read of it and what became of every record.
+
+    Read from ``start_offset`` until before ``read_until``: ``end_offset`` (high watermark when the read began), or less
+    where a transaction was open. ``n_records`` = ``n_commits`` + ``n_generations`` (records, not members) +
+    ``n_epochs`` + ``n_other`` + ``n_outside`` (of groups or times not asked for) + ``n_unreadable`` (their key can't be
+    decoded: no row). ``n_tombstones`` and ``n_errors`` are of the first three. ``others``, ``problems``: what they
+    were, and how many.
+    Counts are None where there is an ``error``: nothing of that partition is in the other tables.
+    """
+
+    partition: Int32
+    start_offset: int | None
+    end_offset: int | None
+    read_until: int | None
+    n_records: int | None
+    n_commits: int | None
+    n_generations: int | None
+    n_epochs: int | None
+    n_tombstones: int | None
+    n_errors: int | None
+    n_other: int | None
+    n_outside: int | None
+    n_unreadable: int | None
+    others: tuple[str, ...]
+    problems: tuple[str, ...]
+    error: str | None

@@ -1,0 +1,191 @@
+"""A group in memory and a desk that moves it, for the models of the wizards: no server, every write counted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+from kit.errors import ConnectError
+from kit.migrate import recipes
+from kit.migrate.desk import Desk
+from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.migrate.engine.plan import Plan
+from kit.migrate.execution.run import Run
+from kit.migrate.group import plan as group
+from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, MemberStanding, Position, Standing
+from kit.migrate.group.plan import Wish, plan_from
+from kit.profile import ApprovalSettings, DeploySettings
+from widgets.group.model import GroupMigration
+
+GROUP = "shop"
+PARTITIONS = frozenset(("orders", number) for number in range(6))
+
+
+class ToyGroup:
+    """Three members of six partitions; ``gate`` holds every write back while it is cleared."""
+
+    def __init__(self) -> None:
+        self.flavours = [OZKCC, OZKCC, OZKCC]
+        self.mode: str | None = None
+        self.offset = 100
+        self.writes: list[str] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.is_away = False
+        self.fails = False
+
+    def look(self, group_id: str) -> Standing:
+        if self.is_away:
+            raise ConnectError("ZooKeeper does not answer")
+        now = datetime.now(UTC)
+        self.offset += 1
+        members = tuple(self._member(number, flavour, now) for number, flavour in enumerate(self.flavours))
+        positions = {pair: Position(self.offset, 1, None, 0, self.offset + 10) for pair in PARTITIONS}
+        is_kafka = self.mode == "kafka" and OZKCC not in self.flavours
+        return Standing(
+            group_id=group_id,
+            observed_at=now,
+            stage=self._stage(is_kafka),
+            effective_mode="kafka" if is_kafka else "zookeeper",
+            mode=self.mode,
+            mode_version=0 if self.mode else None,
+            members=members,
+            embedded={},
+            owners={},
+            kafka_state="Stable",
+            coordinator=1,
+            positions=positions,
+            threads={member.member_id: {"orders": 1} for member in members},
+            subscribed={"orders": len(PARTITIONS)},
+            blockers={},
+        )
+
+    def write(self, what: str) -> None:
+        self.gate.wait(20)
+        self.writes.append(what)
+
+    def _member(self, number: int, flavour: str, now: datetime) -> MemberStanding:
+        mine = frozenset(pair for pair in PARTITIONS if pair[1] % 3 == number)
+        name = f"{GROUP}_<{number}>-{flavour}"
+        return MemberStanding(name, name, flavour, "host<1>", mine, now - timedelta(hours=1))
+
+    def _stage(self, is_kafka: bool) -> str:
+        match [flavour in self.flavours for flavour in FLAVOURS]:
+            case [True, False, False]:
+                return "OZKCC"
+            case [True, True, False]:
+                return "canary MEZKCC"
+            case [False, True, False]:
+                return "Kafka coordination" if is_kafka else "all MEZKCC"
+            case [False, True, True]:
+                return "canary KC"
+            case _:
+                return "all KC" if KC in self.flavours else "unsafe mix"
+
+
+class ToyPerformer:
+    """Replaces and toggles in memory; a soak is over at once."""
+
+    cluster_id = "toy"
+
+    def __init__(self, toy: ToyGroup, say: Callable[[str], None]) -> None:
+        self.toy, self._say = toy, say
+
+    def observe(self, plan: Plan):
+        found = {name: each.value for name, each in group._observed(self.toy.look(GROUP)).items()}
+        return {name: plan.observed[name].value if "offsets" in name else found[name] for name in plan.observed}
+
+    def check(self, step):
+        return Checked(True, f"found {self._counts()}")
+
+    def refuse_altered(self, plan):
+        recipes.refuse_altered(plan)
+
+    def check_back(self, step, acted):
+        return Checked(True, "nobody was there")
+
+    def state(self, step, acted=None):
+        if not step.changes:
+            return StepState.NOT_DONE
+        wanted = [step.parameters["after"], step.parameters["before"]]
+        now = self.toy.mode if step.kind == "toggle" else self._counts()
+        if now == wanted[0]:
+            return StepState.DONE
+        return StepState.NOT_DONE if now == wanted[1] else StepState.PARTLY
+
+    def act(self, step, report):
+        return [self._change(step, change, change.before, change.after, report) for change in step.changes]
+
+    def verify(self, step):
+        return Verified(not self.toy.fails, "it is so", {"longest_unowned_ms": 7} if step.kind == "toggle" else {})
+
+    def undo(self, step, acted, report):
+        made = {each.item for each in acted.outcomes if each.outcome == Outcome.CONFIRMED}
+        changes = [change for change in step.changes if change.item in made]
+        return [self._change(step, change, change.after, change.before, report) for change in changes]
+
+    def _change(self, step, change, old, new, report) -> ItemOutcome:
+        self._say(f"Now replace one {old} by one {new}.")
+        is_there = step.kind != "toggle" and old not in self.toy.flavours
+        if not is_there:
+            report.attempt([change.item])
+            self.toy.write(f"{old} → {new}")
+            if step.kind == "toggle":
+                self.toy.mode = new
+            else:
+                self.toy.flavours[self.toy.flavours.index(old)] = new
+        outcome = ItemOutcome(change.item, Outcome.UNCHANGED if is_there else Outcome.CONFIRMED, old, new)
+        report([outcome])
+        return outcome
+
+    def _counts(self) -> dict[str, int]:
+        return {each: self.toy.flavours.count(each) for each in FLAVOURS if each in self.toy.flavours}
+
+
+class ToyLock:
+    def acquire(self, targets, run_id) -> None:
+        pass
+
+    def assert_held(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+    def mark(self, targets, run_id) -> None:
+        pass
+
+    def followed_by(self, targets, run_id):
+        return {}
+
+
+class ToyDesk(Desk):
+    """The real desk but for its hands: plans by :func:`plan_from`, runs on the toy."""
+
+    def __init__(self, toy: ToyGroup, runs: Path, say, tell, needs_second: bool = False) -> None:
+        approvals = ApprovalSettings(require_second_person=needs_second)
+        profile = SimpleNamespace(deploy=DeploySettings(), approvals=approvals)
+        super().__init__(SimpleNamespace(profile=profile, cluster_id="toy"), runs, say, tell)  # type: ignore[arg-type]
+        self.toy = toy
+
+    def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        self.toy.gate.wait(20)
+        looks = self.toy.look(wish.group_id), self.toy.look(wish.group_id)
+        return self.keep(plan_from(*looks, "toy", self._deployer, wish, made_by or "ann", overrides))
+
+    def _performer(self, plan: Plan):
+        return ToyPerformer(self.toy, self._say)
+
+    def _run(self, folder: Path, plan: Plan) -> Run:
+        return Run(folder, self._performer(plan), ToyLock(), poll_s=0.01, tell=self._tell, rules=self._rules)
+
+
+def open_toy(toy: ToyGroup, runs: Path, needs_second: bool = False) -> GroupMigration:
+    """A model as another kernel would make it: it knows what is in ``runs``."""
+    return GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell, needs_second), toy.look, GROUP)
+
+
+__all__ = ["GROUP", "KC", "MEZKCC", "OZKCC", "ToyGroup", "open_toy"]

@@ -1,0 +1,143 @@
+"""Two offset stores in memory under the real planners, rules and performer, for the model of moving offsets."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+from kit.errors import ConnectError
+from kit.migrate.desk import Desk
+from kit.migrate.execution.run import Run
+from kit.migrate.offsets import (
+    current as offset_look,
+)
+from kit.migrate.offsets import (
+    draft as offset_draft,
+)
+from kit.migrate.offsets import (
+    observations as offset_observing,
+)
+from kit.migrate.offsets import (
+    performer as offset_performer,
+)
+from kit.migrate.offsets import (
+    plan as offsets,
+)
+from kit.migrate.offsets.fetch import GroupInStore, Stores
+from kit.migrate.offsets.kafka import ACCEPTED
+from kit.migrate.offsets.moves import NOTHING, Stored, item_of
+from kit.profile import ApprovalSettings, DeploySettings
+from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
+from tests.models.desk import ToyLock
+from widgets.offsets.model import OffsetMove
+
+
+class ToyStore:
+    """One store, also as its writer; ``gate`` holds writes back while it is cleared."""
+
+    def __init__(self, toy: ToyOffsets, name: str) -> None:
+        self.toy, self.name = toy, name
+        self.offsets: dict[tuple[str, str, int], int] = {}
+        self.members: dict[str, tuple[str, ...]] = {}
+
+    def groups(self, accepts) -> dict[str, GroupInStore]:
+        if self.toy.is_away:
+            raise ConnectError(f"{self.name} does not answer")
+        found = {}
+        for group_id in sorted({*(key[0] for key in self.offsets), *self.members}):
+            members = self.members.get(group_id, ())
+            held = {key[1:]: Stored(offset) for key, offset in self.offsets.items() if key[0] == group_id}
+            state = ("Stable" if members else "Empty") if self.name == KAFKA else None
+            found[group_id] = GroupInStore(state, members, held)
+        return {group_id: group for group_id, group in found.items() if accepts(group_id)}
+
+    def read(self, keys):
+        return {key: Stored(self.offsets[key]) if key in self.offsets else NOTHING for key in keys}
+
+    def write(self, wanted, known):
+        self.toy.gate.wait(20)
+        for key, stored in wanted.items():
+            self.toy.writes.append(f"{self.name} {item_of(key)} {stored.offset}")
+            if stored.offset is None:
+                del self.offsets[key]
+            else:
+                self.offsets[key] = stored.offset
+        return dict.fromkeys(wanted, ACCEPTED)
+
+    def remove_parents(self, paths) -> None:
+        pass
+
+
+class ToyOffsets:
+    """``install`` puts the stores and logs where the planners would ask a cluster."""
+
+    def __init__(self) -> None:
+        self.stores = {name: ToyStore(self, name) for name in (ZOOKEEPER, KAFKA)}
+        self.zookeeper, self.kafka = self.stores[ZOOKEEPER].offsets, self.stores[KAFKA].offsets
+        self.logs: dict[tuple[str, int], tuple[int, int]] = {}
+        self.writes: list[str] = []
+        self.asked: list[set[str]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.is_away = False
+
+    def install(self, monkeypatch) -> None:
+        fetch = {
+            "fetch_stores": lambda cluster, accepts: self._read(accepts),
+            "fetch_kafka": lambda cluster, accepts: self.stores[KAFKA].groups(accepts),
+            "fetch_zookeeper": lambda cluster, accepts: self.stores[ZOOKEEPER].groups(accepts),
+            "fetch_logs": lambda cluster, topics: self._read_logs(topics),
+            "missing_of": lambda client, paths: [],
+        }
+        for module in (offsets, offset_look, offset_observing, offset_performer, offset_draft):
+            for name, toy in fetch.items():
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, toy)
+
+    def _read(self, accepts) -> Stores:
+        found = Stores(*(self.stores[name].groups(accepts) for name in (KAFKA, ZOOKEEPER)))
+        self.asked.append(found.known())
+        return found
+
+    def _read_logs(self, topics) -> dict[tuple[str, int], LogOffset]:
+        return {place: LogOffset(*place, *ends) for place, ends in self.logs.items() if place[0] in topics}
+
+
+class ToyPerformer(offset_performer.OffsetsPerformer):
+    """The real one but for where it writes."""
+
+    cluster_id = "toy"
+
+    def __init__(self, cluster, toy: ToyOffsets) -> None:
+        super().__init__(cluster)
+        self._toy = toy
+
+    def _writer(self, step):
+        return self._toy.stores[step.parameters["store"]]
+
+
+class ToyDesk(Desk):
+    """The real one but for its performer and its lock."""
+
+    def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:
+        self.toy = toy
+        profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
+        link = SimpleNamespace(supports=lambda request, version: True)
+        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, link=link)
+        super().__init__(cluster, runs, say, tell)  # type: ignore[arg-type]
+
+    def _run(self, folder: Path, plan) -> Run:
+        return Run(folder, ToyPerformer(self.cluster, self.toy), ToyLock(), poll_s=0.01, tell=self._tell)
+
+    def _performer(self, plan):
+        return ToyPerformer(self.cluster, self.toy)
+
+
+def open_toy(toy: ToyOffsets, runs: Path) -> OffsetMove:
+    """A model as another kernel would make it: it knows what is in ``runs``."""
+
+    def look(selection, to_groups):
+        return offset_look.fetch_committed(None, selection, to_groups)  # type: ignore[arg-type]
+
+    return OffsetMove(lambda say, tell: ToyDesk(toy, runs, say, tell), look)

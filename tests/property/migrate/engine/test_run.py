@@ -1,0 +1,126 @@
+"""Whatever hits a run, wherever: resumed or undone it ends verified, and nothing is written twice or unapproved."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kit.errors import OfframpError
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from tests.models.engine import FAULTS, Killed, World, approve_plan
+
+AT_EVENTS = {"kill", "interrupt", "press_stop", "lose_lock"}
+ENDS = {RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
+
+
+@contextmanager
+def world(shape=(2, 2), **changed):
+    memory = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+    try:
+        yield World(root, shape, **changed)
+    finally:
+        shutil.rmtree(root)
+
+
+def attempt(world, verb):
+    """One process: what ends it is either told, or it is dead."""
+    approval = approve_plan(world.plan, now=world.time.clock.now())
+    run = world.process()
+    with suppress(OfframpError, Killed, KeyboardInterrupt, ZeroDivisionError):
+        getattr(run, verb)(approval)
+
+
+def go_on(world, choice):
+    """Until it is over; a cluster that changed in the midst leaves only the way back."""
+    for _ in range(4):
+        state = load_run(world.folder).state
+        if state in ENDS:
+            return state
+        verb = "act" if state == RunState.APPROVED else choice
+        attempt(world, verb)
+        choice = "undo" if world.cluster.members != 3 else choice
+    return load_run(world.folder).state
+
+
+def judge(world, state):
+    assert world.cluster.wrongs == []
+    forward = Counter(item for item, _, new in world.cluster.writes if new == "new")
+    assert all(count == 1 for count in forward.values()), forward
+    if state == RunState.VERIFIED:
+        assert world.is_all_done
+    else:
+        assert state in (RunState.UNDONE, RunState.VOID)
+        assert world.is_all_back
+    if state == RunState.VOID:
+        assert world.cluster.writes == []
+    events = load_run(world.folder).events
+    recorded = Counter(event.item for event in events if (event.event, event.outcome) == ("acted", "CONFIRMED"))
+    assert all(recorded[item] <= 1 for item in recorded)
+
+
+def points_of(shape, fault):
+    """Between two lines of the journal too, for what can happen there."""
+    with world(shape) as one:
+        one.run.act()
+        assert one.is_all_done
+        return [at for at, name in enumerate(one.hazard.points) if fault in AT_EVENTS or not name.startswith("event")]
+
+
+@pytest.mark.parametrize(("fault", "turn"), [("kill", 0), *((fault, 1) for fault in FAULTS)])
+def test_a_fault_at_every_point_of_a_run(fault, turn):
+    """Resumed at every other point and undone at those between; after a kill both at all of them."""
+    ends = Counter()
+    points = points_of((2, 1), fault)
+    for number, point in enumerate(points):
+        choice = ("resume", "undo")[(number + turn) % 2]
+        with world((2, 1)) as one:
+            one.hazard.arm(point, getattr(one, fault))
+            attempt(one, "act")
+            one.hazard.armed = None
+            state = go_on(one, choice)
+            judge(one, state)
+            ends[state] += 1
+    assert ends[RunState.VERIFIED] + ends[RunState.UNDONE] > len(points) / 2, ends
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(any).map(tuple),
+    faults=st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 80)), min_size=1, max_size=4),
+    choice=st.sampled_from(["resume", "undo"]),
+    on_failure=st.sampled_from(["stop", "undo"]),
+)
+def test_faults_on_faults_also_while_resuming_and_undoing(shape, faults, choice, on_failure):
+    with world(shape, on_failure=on_failure) as one:
+        verb = "act"
+        for fault, point in faults:
+            one.hazard.arm(point, getattr(one, fault))
+            attempt(one, verb)
+            state = load_run(one.folder).state
+            if state in ENDS:
+                break
+            verb = "act" if state == RunState.APPROVED else choice
+        one.hazard.armed = None
+        judge(one, go_on(one, "undo" if one.cluster.members != 3 else choice))
+
+
+@settings(max_examples=30, deadline=None)
+@given(point=st.integers(0, 80), fault=st.sampled_from(FAULTS), shape=st.sampled_from([(2, 2), (1, 0, 2)]))
+def test_a_verified_run_is_taken_back_through_any_fault(point, fault, shape):
+    with world(shape) as one:
+        one.run.act()
+        one.hazard.arm(point, getattr(one, fault))
+        attempt(one, "undo")
+        one.hazard.armed = None
+        attempt(one, "undo")
+        assert load_run(one.folder).state == RunState.UNDONE
+        judge(one, RunState.UNDONE)

@@ -1,0 +1,50 @@
+"""Whose assignment is in force: every row of KIP-125's toggle, and what plain Kafka consumers change (R5, R6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.consumer.zookeeper.migration import Mode, decide
+
+ALL, SOME, NONE = ("a", "b"), ("a",), ()
+MEMBERS = ("a", "b")
+PLAIN = ("kc-1",)
+K, Z = Mode.KAFKA, Mode.ZOOKEEPER
+
+
+@pytest.mark.parametrize(
+    ("toggle", "enabled", "plain", "current", "is_fenced", "mode", "is_deferred", "is_fencing", "has_alarm"),
+    [
+        ("kafka", ALL, NONE, Z, False, K, False, False, False),
+        ("kafka", ALL, PLAIN, K, False, K, False, True, False),
+        ("kafka", SOME, NONE, K, False, Z, False, False, False),
+        (None, ALL, NONE, K, False, Z, False, False, False),
+        ("zookeeper", ALL, NONE, K, False, Z, False, False, False),
+        ("kafka\n", ALL, NONE, K, False, Z, False, False, False),
+        ("Kafka", ALL, NONE, None, False, Z, False, False, False),
+        ("zookeeper", ALL, PLAIN, K, False, K, True, True, True),
+        (None, ALL, PLAIN, Z, False, K, True, True, True),
+        ("kafka", SOME, PLAIN, K, False, K, True, True, True),
+        ("zookeeper", SOME, PLAIN, K, False, K, True, True, True),
+        ("kafka", SOME, PLAIN, None, True, K, True, True, True),
+        ("kafka", SOME, PLAIN, None, False, K, True, True, True),
+        ("zookeeper", SOME, PLAIN, None, False, Z, False, False, True),
+        ("zookeeper", SOME, PLAIN, Z, True, K, True, True, True),
+        ("zookeeper", SOME, PLAIN, Z, False, Z, False, False, True),
+    ],
+)
+def test_the_mode_in_force(
+    toggle: str | None,
+    enabled: tuple[str, ...],
+    plain: tuple[str, ...],
+    current: Mode | None,
+    is_fenced: bool,
+    mode: Mode,
+    is_deferred: bool,
+    is_fencing: bool,
+    has_alarm: bool,
+) -> None:
+    decision = decide(toggle, MEMBERS, enabled, plain, current, is_fenced)
+    assert decision.mode is mode
+    assert (decision.is_deferred, decision.is_fencing) == (is_deferred, is_fencing)
+    assert (decision.alarm is not None) is has_alarm

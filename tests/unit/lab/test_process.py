@@ -1,0 +1,69 @@
+"""Waiting, failing and stopping of processes; events of consumers."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kit.errors import LabError
+from kit.lab.members.handles import Event, read_events
+from kit.lab.ports import free_ports, is_free
+from kit.lab.process import Ward, wait_until
+
+
+@pytest.fixture
+def ward():
+    started = Ward()
+    yield started
+    started.close()
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_early_end_is_told_at_once_with_the_log(ward):
+    process = ward.start("broken", python("print('out of luck'); raise SystemExit(7)"))
+    with pytest.raises(LabError, match=r"(?s)exit code 7.*out of luck"):
+        process.wait_until(lambda: False, "ready", 60)
+
+
+def test_command_that_does_not_exist(ward):
+    with pytest.raises(LabError, match="can't be started"):
+        ward.start("absent", ["/no/such/command"])
+
+
+def test_stop_of_a_paused_process(ward):
+    process = ward.start("paused", python("import signal; print('up', flush=True); signal.pause()"))
+    process.wait_until(lambda: "up" in process.last_lines(), "up", 20)
+    process.pause()
+    process.stop(20)
+    assert process.exit_code == -15
+
+
+def test_stubborn_process_is_killed_and_it_is_said(ward, capsys):
+    code = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
+    process = ward.start("stubborn", python(code))
+    process.wait_until(lambda: "up" in process.last_lines(), "up", 20)
+    process.stop(0.2)
+    assert process.exit_code == -9
+    assert "killed" in capsys.readouterr().err
+
+
+def test_wait_names_what_it_waited_for():
+    with pytest.raises(LabError, match="godot"):
+        wait_until(lambda: False, "godot", 0.05)
+
+
+def test_free_ports_differ():
+    ports = free_ports(5)
+    assert len(set(ports)) == 5
+    assert all(is_free(port) for port in ports)
+
+
+def test_events_pass_over_other_lines_and_half_ones(tmp_path):
+    log = tmp_path / "e"
+    log.write_text('log4j:WARN nothing\n17 me BEG {"a": 1}\n18 me STOP\n19 me RE')
+    assert list(read_events(log)) == [Event(17, "me", "BEG", '{"a": 1}'), Event(18, "me", "STOP", "")]
+    assert next(iter(read_events(log))).value() == {"a": 1}

@@ -1,0 +1,57 @@
+"""What is said about files: each problem in its sentence; the ones that make an answer worthless are raised."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from kit.errors import PartialRead
+from kit.logs.file_summary import log_files, verified
+from kit.tables import schema as tables
+
+EVENTS = {"n_events": 3, "n_context": 1, "n_unknown": 2, "layouts": ["kafka"], "n_times_back": 0, "n_unzoned": 0}
+
+
+def files(account: dict[str, object], n_lines: int = 9, given: str | None = None, **kind: set[str]) -> pl.DataFrame:
+    found = {"a.log": EVENTS | account} if account.get("n_events", 1) else {}
+    return log_files(found, {"a.log": n_lines}, kind.get("damaged", set()), kind.get("binary", set()), given)
+
+
+NOTHING = {"n_events": 0}
+
+
+@pytest.mark.parametrize(
+    ("account", "told"),
+    [
+        (
+            files({}),
+            "3 events, 1 known lines without one, 2 lines that look like coordination and were not understood.$",
+        ),
+        (files(NOTHING, n_lines=0), "a.log is empty"),
+        (files(NOTHING), "a.log holds no line about coordination"),
+        (files({"n_times_back": 2}), "a.log has times that go back"),
+        (files({"n_unzoned": 2}), "a.log does not say its time zone"),
+    ],
+    ids=["sound", "empty", "no coordination", "times go back", "zone unknown"],
+)
+def test_what_can_be_lived_with_is_said(account, told):
+    assert pl.Series([verified(account)]).str.contains(told).item()
+
+
+@pytest.mark.parametrize(
+    ("account", "told"),
+    [
+        (files(NOTHING, binary={"a.log"}), r"a\.log is not text"),
+        (files({}, damaged={"a.log"}), r"a\.log is damaged"),
+        (files(NOTHING, given="spring"), r"a\.log has no line of the layout given"),
+    ],
+    ids=["binary", "truncated", "layout"],
+)
+def test_what_spoils_the_answer_is_raised(account, told):
+    with pytest.raises(PartialRead, match=told):
+        verified(account)
+
+
+def test_the_account_is_as_declared():
+    assert files({}).columns == list(tables.LOG_FILES.schema.names)
+    assert files({})["layouts"].to_list() == [["kafka"]]

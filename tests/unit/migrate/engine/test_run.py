@@ -1,0 +1,770 @@
+"""Runs: what may not begin doesn't, what goes wrong is told by step and item, and a killed process loses nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from kit.errors import (
+    ApprovalError,
+    ConnectError,
+    EvidenceError,
+    IllegalMove,
+    ReadError,
+    RunError,
+    StalePlan,
+    StepFailed,
+    Stopped,
+    TargetBusy,
+    WrongCluster,
+)
+from kit.migrate.engine import journal as journals
+from kit.migrate.engine.journal import request_stop
+from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.dry_run import dry_run
+from kit.migrate.execution.run import Run, start_run
+from kit.profile import ApprovalSettings
+from tests.generators.names import SECRET_LIKE
+from tests.models.engine import START, Killed, World, approve_plan, make_plan
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+SECOND = ApprovalSettings(require_second_person=True)
+
+
+def answering(world, name, answer):
+    """The performer, but for one method."""
+    setattr(world.performer, name, answer)
+    return world.run
+
+
+def test_without_an_approval_that_holds_there_is_not_even_a_folder(tmp_path):
+    plan, root = make_plan(), tmp_path / "runs"
+    clock = World(tmp_path / "clock").time.clock
+    for approval in (
+        None,
+        approve_plan(make_plan((1,))),
+        approve_plan(plan, now=START - timedelta(minutes=1), valid_for=timedelta(seconds=1)),
+    ):
+        with pytest.raises(ApprovalError):
+            start_run(plan, approval, root, clock=clock)
+    with pytest.raises(ApprovalError, match="another person"):
+        start_run(
+            plan,
+            approve_plan(plan, approver="ann"),
+            root,
+            clock=clock,
+            rules=SECOND,
+        )
+    assert not root.exists()
+
+
+def test_an_approval_that_ran_out_before_or_on_the_way(world):
+    world.time.ahead = timedelta(hours=2)
+    with pytest.raises(ApprovalError, match="expired"):
+        world.run.act()
+    assert world.run.record.state == RunState.APPROVED
+    run = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late"))
+    ending = run.act(approve_plan(world.plan, now=world.time.clock.now()))
+    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new"), ("i01", "old", "new")])
+    assert "step 's1': the approval expired" in ending.sentence
+    with pytest.raises(ApprovalError, match="expired"):
+        world.process().resume()
+    ending = world.process().resume(approve_plan(world.plan, now=world.time.clock.now(), approver="Dee"))
+    assert ending.state == RunState.VERIFIED
+    record = load_run(world.folder)
+    assert [approval.approved_by for approval in record.approvals] == ["Bob", "Bob", "Dee"]
+
+
+def test_a_clock_set_back_revives_no_approval_of_a_run(world):
+    ending = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late")).act()
+    assert "the approval expired" in ending.sentence
+    world.time.ahead = timedelta(0)
+    with pytest.raises(ApprovalError, match="was the clock set back"):
+        world.process().resume()
+    assert world.run.record.state == RunState.STOPPED
+
+
+def test_a_second_person_is_needed_when_acting_too(world):
+    run = Run(
+        world.folder,
+        world.performer,
+        world.lock,
+        clock=world.time.clock,
+        rules=SECOND,
+    )
+    for approval in (approve_plan(world.plan, approver="Ann"), approve_plan(world.plan)):
+        with pytest.raises(ApprovalError, match="another person"):
+            run.act(approval)
+    assert run.act(approve_plan(world.plan, approved_as="bob")).state == RunState.VERIFIED
+
+
+def test_another_cluster_is_refused(world):
+    world.performer.cluster_id = "other"
+    for begin in (world.run.act, world.run.undo, lambda: dry_run(world.plan, world.performer)):
+        with pytest.raises(WrongCluster, match="for cluster model, but other answers"):
+            begin()
+    assert world.cluster.writes == []
+
+
+def test_what_changed_since_the_plan_is_told_item_by_item_and_voids_it(world):
+    world.cluster.members, world.cluster.end_offset = 4, 99
+    world.cluster.values["i10"] = "else"
+    with pytest.raises(StalePlan) as raised:
+        world.run.act()
+    for said in (
+        "members: expected 3 (exact), found 4",
+        "end: expected 100 (may grow), found 99",
+        'values/i10: expected "old" (exact), found "else"',
+        "nothing was written",
+    ):
+        assert said in str(raised.value)
+    record = load_run(world.folder)
+    assert record.state == RunState.VOID
+    assert record.sentence == str(raised.value)
+    assert json.loads((world.folder / "verdict.json").read_text())["state"] == "VOID"
+    assert next((e.item, e.before, e.after) for e in record.events if e.event == "differs") == ("members", "3", "4")
+    assert world.cluster.writes == []
+    for verb in ("act", "resume", "undo"):
+        with pytest.raises(IllegalMove, match=f"is VOID; {verb} begins from: "):
+            getattr(world.process(), verb)()
+
+
+def test_offsets_that_grow_as_declared_are_no_change(world):
+    world.cluster.end_offset = 5000
+    assert world.run.act().state == RunState.VERIFIED
+
+
+def test_a_change_in_the_midst_of_a_run_leaves_the_way_back(world):
+    world.hazard.arm(25, world.press_stop)
+    assert world.run.act().state == RunState.STOPPED
+    assert world.cluster.writes
+    world.cluster.members = 4
+    ending = world.process().resume()
+    assert ending.state == RunState.FAILED
+    assert "members: expected 3 (exact), found 4" in ending.sentence
+    assert world.process().undo().state == RunState.UNDONE
+    assert world.is_all_back
+
+
+def test_two_runs_on_one_group(world, tmp_path):
+    world.lock.holder = "another run"
+    with pytest.raises(TargetBusy, match=r"shop\.orders is worked on by another run"):
+        world.run.act()
+    assert world.cluster.writes == []
+    world.lock.holder = None
+    assert world.run.act().state == RunState.VERIFIED
+    assert world.lock.holder is None
+
+
+def test_a_run_begins_once(world):
+    world.run.act()
+    with pytest.raises(IllegalMove, match="is VERIFIED; act begins from: APPROVED"):
+        world.run.act()
+    with pytest.raises(IllegalMove, match="is VERIFIED; resume begins from"):
+        world.run.resume()
+    assert len(world.cluster.writes) == 4
+
+
+def test_an_ending_says_whether_it_is_the_wanted_one(world):
+    world.run.request_stop("Cid")
+    stopped = world.run.act()
+    assert stopped.to_undo == ()
+    with pytest.raises(Stopped, match="is STOPPED, not VERIFIED: before any step: Cid asked to stop"):
+        stopped.raise_unless()
+    done = world.process().resume()
+    done.raise_unless()
+    assert done.to_undo == ("Step 1", "Step 0")
+    with pytest.raises(RunError, match="is VERIFIED, not UNDONE"):
+        done.raise_unless(RunState.UNDONE)
+
+
+def test_a_failed_precondition_writes_nothing(world):
+    ending = answering(world, "check", lambda step: Checked(False, "the group rebalances")).act()
+    assert ending.state == RunState.FAILED
+    assert ending.sentence == "step 's0': its precondition does not hold: the group rebalances"
+    assert (ending.to_undo, world.cluster.writes) == ((), [])
+
+
+def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
+    ending = answering(world, "verify", lambda step: Verified(False, "no offsets move")).act()
+    assert ending.state == RunState.FAILED
+    assert ending.sentence == "step 's0': it did not hold within 5 s: no offsets move"
+    assert ending.to_undo == ("Step 0",)
+    assert [new for _, _, new in world.cluster.writes] == ["new", "new"]
+    assert world.time.seconds >= 5
+    assert world.process().undo().state == RunState.UNDONE
+
+
+def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
+    world = World(tmp_path, on_failure="undo")
+    world.hazard.arm(30, world.refuse)
+    ending = world.run.act()
+    assert (ending.state, world.is_all_back) == (RunState.UNDONE, True)
+    assert [e.state for e in world.run.record.events if e.event == "ended"] == ["FAILED", "UNDONE"]
+    stopped = World(tmp_path / "stopped", on_failure="undo")
+    stopped.hazard.arm(30, stopped.press_stop)
+    assert stopped.run.act().state == RunState.STOPPED
+    assert not stopped.is_all_back
+
+
+def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
+    def act(step, report):
+        report([ItemOutcome("i00", Outcome.REFUSED, "old", None, "the group became active")])
+        report.attempt(["i01"])
+        world.cluster.values["i01"] = "new"
+        return [ItemOutcome("i01", Outcome.CONFIRMED, "old", "new")]
+
+    ending = answering(world, "act", act).act()
+    assert ending.state == RunState.FAILED
+    assert ending.sentence == "step 's0': 1 of 2 items were not done: i00 REFUSED: the group became active"
+    acted = world.run.record.acted(world.plan.steps[0])
+    assert {it.item: str(it.outcome) for it in acted.outcomes} == {"i00": "REFUSED", "i01": "CONFIRMED"}
+
+
+def test_an_item_nobody_speaks_of_was_not_attempted(world):
+    ending = answering(world, "act", lambda step, report: []).act()
+    assert "2 of 2 items were not done: i00 NOT_ATTEMPTED" in ending.sentence
+
+
+def test_an_item_outside_of_the_plan_fails_the_step(world):
+    ending = answering(world, "act", lambda step, report: report([ItemOutcome("owner", Outcome.CONFIRMED)])).act()
+    assert ending.state == RunState.FAILED
+    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
+    assert "owner" in [event.item for event in world.run.record.events]
+
+
+def test_an_item_outside_of_the_plan_is_refused_before_it_is_written(world):
+    def act(step, report):
+        report.attempt(["owner"])
+        world.cluster.write("i00", "old", "new")
+        return []
+
+    ending = answering(world, "act", act).act()
+    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
+    assert world.cluster.writes == []
+
+
+def test_what_was_written_without_asking_fails_the_step(world):
+    ending = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
+    assert (ending.state, "i00 was written without being asked for first" in ending.sentence) == (RunState.FAILED, True)
+
+
+@pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
+def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
+    def broken(step, report=None):
+        if report is not None:
+            report.attempt(["i00"])
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(StepFailed, match=f"{world.folder.name}: .*ZeroDivisionError: a bug") as raised:
+        answering(world, method, broken).act()
+    if method != "observe":
+        assert "step 's0'" in str(raised.value)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    record = load_run(world.folder)
+    assert record.state == RunState.FAILED
+    failed = next(event for event in record.events if event.event == "failed")
+    assert "in broken" in failed.error
+    if method == "act":
+        unknown = [(e.item, e.outcome, e.error) for e in record.events if e.event == "acted"]
+        assert unknown == [
+            ("i00", "UNKNOWN", "ZeroDivisionError: a bug"),
+            ("i01", "NOT_ATTEMPTED", "ZeroDivisionError: a bug"),
+        ]
+        assert "step 's0', item 'i00', of which nobody can tell what came of it: ZeroDivisionError" in str(raised.value)
+
+
+def test_an_error_of_the_project_is_told_by_its_sentence(world):
+    def refused(step):
+        raise ReadError("shop.orders: the coordinator moved")
+
+    ending = answering(world, "check", refused).act()
+    assert (ending.state, ending.sentence) == (RunState.FAILED, "step 's0': shop.orders: the coordinator moved")
+    assert "Traceback" not in (world.folder / "events.jsonl").read_text()
+
+
+def test_a_server_that_is_away_while_verifying_is_waited_for(world):
+    answers = [ConnectError("no route"), ConnectError("no route"), Verified(True, "all there")]
+
+    def verify(step):
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, ConnectError):
+            raise answer
+        return answer
+
+    assert answering(world, "verify", verify).act().state == RunState.VERIFIED
+    waiting = [event.sentence for event in world.run.record.events if event.event == "waiting"]
+    assert waiting == ["it can't be asked now: no route"]
+
+
+def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(world):
+    def act(step, report):
+        outcomes = []
+        for change in step.changes:
+            report.attempt([change.item])
+            thread = threading.Thread(target=world.run.request_stop, args=("Cid",))
+            thread.start()
+            thread.join()
+            world.cluster.values[change.item] = "new"
+            outcomes.append(ItemOutcome(change.item, Outcome.CONFIRMED, "old", "new"))
+            report(outcomes[-1:])
+        return outcomes
+
+    ending = answering(world, "act", act).act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "NOT_ATTEMPTED")]
+
+
+def test_a_performer_that_swallows_the_stop_is_stopped_all_the_same(world):
+    def act(step, report):
+        done = []
+        report.attempt([change.item for change in step.changes])
+        world.run.request_stop("Cid")
+        for change in step.changes:
+            try:
+                report([ItemOutcome(change.item, Outcome.CONFIRMED, "old", "new")])
+            except Stopped:
+                done.append(change.item)
+        assert done == ["i00", "i01"]
+        return []
+
+    assert answering(world, "act", act).act().state == RunState.STOPPED
+
+
+def test_a_lost_lock_stops_before_the_next_write(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.lose_lock)
+    ending = world.run.act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': the session expired")
+    assert world.cluster.writes == [("i00", "old", "new")]
+
+
+def test_a_lock_lost_before_the_first_write_means_no_write(world):
+    def tell(event):
+        if event.state == RunState.ACTING:
+            world.lose_lock("")
+
+    ending = Run(world.folder, world.performer, world.lock, clock=world.time.clock, tell=tell).act()
+    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [])
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert {str(it.outcome) for it in outcomes} == {"NOT_ATTEMPTED"}
+
+
+def point(folder, name):
+    """Where in a run that nothing hits the point of that name is."""
+    other = World(folder)
+    other.run.act()
+    return other.hazard.points.index(name)
+
+
+def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_path):
+    steps = make_plan().steps
+    final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
+    world = World(tmp_path, steps=final)
+    ending = world.run.act()
+    assert ending.to_undo == ("Step 1",)
+    with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
+        world.process().undo()
+    assert world.is_all_done
+    assert world.run.record.state == RunState.VERIFIED
+
+
+@pytest.mark.parametrize("ends", ["VERIFIED", "FAILED"])
+def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
+    """However the run ended; the approval itself has long run out by then."""
+    world = World(tmp_path, way_back_s=3 * 3600.0)
+    if ends == "FAILED":
+        answering(world, "verify", lambda step: Verified(False, "no"))
+    assert world.run.act().state == ends
+    world.time.ahead = timedelta(hours=3, minutes=1)
+    with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*, and the approval expired"):
+        world.process().undo()
+    assert world.run.record.state == ends
+    written = len(world.cluster.writes)
+    world.time.ahead = timedelta(hours=2, minutes=58)
+    assert world.process().undo().state == RunState.UNDONE
+    assert len(world.cluster.writes) == 2 * written
+
+
+def test_a_way_back_that_is_over_takes_a_new_approval(world):
+    world.run.act()
+    world.time.ahead = timedelta(days=90)
+    with pytest.raises(ApprovalError, match="was open until"):
+        world.process().undo()
+    assert world.is_all_done
+    assert world.process().undo(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.UNDONE
+
+
+def test_the_way_back_ends_between_two_items(tmp_path):
+    world = World(tmp_path, way_back_s=3600.0)
+    world.run.act()
+    world.time.ahead = timedelta(minutes=50)
+    at = point_back(tmp_path / "other", "s1/i11.written")
+    world.process()
+    world.hazard.arm(at, world.jump_clock)
+    ending = world.run.undo()
+    assert (ending.state, [new for _, _, new in world.cluster.writes].count("old")) == (RunState.UNDO_HALTED, 1)
+    assert "was open until" in ending.sentence
+
+
+def point_back(folder, name):
+    """Where in an undo the point of that name is."""
+    other = World(folder)
+    other.run.act()
+    other.process()
+    other.hazard.points.clear()
+    other.run.undo()
+    return other.hazard.points.index(name)
+
+
+def test_an_approval_that_runs_out_between_two_items_stops_the_run_there(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
+    ending = world.run.act()
+    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new")])
+    assert "step 's0': the approval expired" in ending.sentence
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "NOT_ATTEMPTED")]
+
+
+def test_a_clock_that_is_set_back_revives_no_approval(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
+    world.run.act()
+    world.time.ahead = timedelta(0)
+    with pytest.raises(ApprovalError, match="was the clock set back"):
+        world.process().resume()
+    assert len(world.cluster.writes) == 1
+    assert world.process().resume(approve_plan(world.plan, now=world.time.clock.now())).state == RunState.VERIFIED
+
+
+@pytest.mark.parametrize("verb", ["resume", "undo"])
+def test_a_run_that_another_one_followed_touches_nothing_any_more(world, verb):
+    answering(world, "verify", lambda step: Verified(False, "no")).act()
+    world.lock.last = "20991231T000000Z-later"
+    state, written = world.run.record.state, list(world.cluster.writes)
+    with pytest.raises(RunError, match=r"run 20991231T000000Z-later changed group shop\.orders after run"):
+        getattr(world.process(), verb)()
+    assert (world.run.record.state, world.cluster.writes) == (state, written)
+
+
+def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(world):
+    world.run.act()
+    world.process()
+    answering(world, "check_back", lambda step, acted: Checked(False, "somebody else set it"))
+    with pytest.raises(RunError, match="'s1' can't be undone now: somebody else set it; nothing was taken back"):
+        world.run.undo()
+    assert (world.run.record.state, world.is_all_done) == (RunState.VERIFIED, True)
+
+
+def test_an_unknown_write_is_taken_back_by_its_actor_even_where_nothing_is_seen_of_it(world):
+    """It may still come: only the actor can call it off."""
+
+    def act(step, report):
+        report.attempt(["i00"], {"stops": "a"})
+        raise RunError("no new member was seen")
+
+    answering(world, "act", act).act()
+    asked = []
+    world.process()
+    answering(world, "undo", lambda step, acted, report: asked.append(acted) or [])
+    assert world.run.undo().state == RunState.UNDONE
+    (acted,) = asked
+    assert [(it.item, it.is_open, it.details) for it in acted.attempts] == [("i00", True, {"stops": "a"})]
+
+
+def test_what_a_run_found_done_already_is_not_its_own_to_take_back(world):
+    world.cluster.values["i00"] = "new"
+
+    def observe(plan):
+        return {name: it.value for name, it in plan.observed.items()}
+
+    answering(world, "observe", observe).act()
+    world.process()
+    assert answering(world, "observe", observe).undo().state == RunState.UNDONE
+    assert world.cluster.values == {"i00": "new", "i01": "old", "i10": "old", "i11": "old"}
+
+
+def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(world):
+    world.run.act()
+    answering(world, "undo", lambda step, acted, report: [])
+    ending = world.run.undo()
+    assert ending.state == RunState.UNDO_HALTED
+    assert ending.sentence == "step 's1': it did not hold within 5 s: The cluster says: DONE."
+    assert world.process().resume().state == RunState.UNDONE
+    assert world.is_all_back
+
+
+def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.run.act()
+    world.process()
+    for verb in ("resume", "undo"):
+        ending = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
+        assert "nobody can tell how far it came" in ending.sentence
+    assert world.cluster.writes == [("i00", "old", "new")]
+
+
+@pytest.mark.parametrize("name", SECRET_LIKE)
+def test_a_group_named_like_a_secret_runs_and_is_taken_back(tmp_path, name):
+    world = World(tmp_path, targets=(name,))
+    verified = Verified(True, f"{name} follows", {"groups": {name: "kafka"}, name: name})
+    assert answering(world, "verify", lambda step: verified).act().state == RunState.VERIFIED
+    assert world.run.undo(approve_plan(world.plan)).state == RunState.UNDONE
+    events = world.run.record.events
+    assert {event.withheld for event in events} == {None}
+    assert any(name in (event.details or "") for event in events if event.event == "verified")
+
+
+@pytest.mark.parametrize("name", SECRET_LIKE)
+def test_a_failure_about_such_a_group_names_it(tmp_path, name):
+    world = World(tmp_path, targets=(name,))
+
+    def broken(*_):
+        raise ReadError(f"{name}: it can't be read: ran x --password=hunter2")
+
+    ending = answering(world, "check", broken).act()
+    assert f"{name}: it can't be read: ran x --password=***" in ending.sentence
+
+
+@pytest.mark.parametrize("error", [ReadError, ZeroDivisionError])
+@pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
+def test_a_secret_in_an_error_is_withheld_everywhere(world, method, error):
+    def broken(*_):
+        raise error("kubectl --password=hunter2 failed")
+
+    with suppress(StepFailed):
+        answering(world, method, broken).act()
+    assert world.run.record.state == RunState.FAILED
+    assert "kubectl --password=*** failed" in world.run.record.sentence
+    assert not any("hunter2" in path.read_text() for path in world.folder.iterdir())
+
+
+def test_an_item_that_was_stopped_before_and_cut_off_later_may_be_written(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.press_stop)
+    assert world.run.act().state == RunState.STOPPED
+    world.process()
+
+    def act(step, report):
+        report.attempt(["i01"])
+        world.cluster.write("i01", "old", "new")
+        world.kill("")
+
+    world.performer.act = act
+    with pytest.raises(Killed):
+        world.run.resume()
+    world.process()
+    acted = []
+    world.performer.undo = lambda step, known, report: acted.append(known) or []
+    world.run.undo()
+    assert [(it.item, str(it.outcome)) for it in acted[0].outcomes] == [("i00", "CONFIRMED"), ("i01", "UNKNOWN")]
+
+
+def test_what_was_written_once_stays_so_when_a_later_act_finds_it_unchanged(world, tmp_path):
+    world.hazard.arm(point(tmp_path / "other", "s0/i01.before"), world.kill)
+    with pytest.raises(Killed):
+        world.run.act()
+    assert world.process().resume().state == RunState.VERIFIED
+    told = [(e.item, e.outcome) for e in world.run.record.events if e.event == "acted" and e.step_id == "s0"]
+    assert told == [("i00", "CONFIRMED"), ("i00", "UNCHANGED"), ("i01", "CONFIRMED")]
+    outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
+    assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "CONFIRMED")]
+
+
+def test_stop_is_heard_while_a_verification_waits(world):
+    def verify(step):
+        if world.time.seconds > 2:
+            world.run.request_stop("Cid")
+        return Verified(False, "not yet")
+
+    ending = answering(world, "verify", verify).act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
+    assert world.time.seconds < 4
+    assert world.process().resume().state == RunState.VERIFIED
+    assert len(world.cluster.writes) == 4
+
+
+def test_a_stop_between_two_steps_begins_nothing(world):
+    verify = world.performer.verify
+    ending = answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act()
+    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's1': Cid asked to stop")
+    assert world.run.record.begun == {"s0"}
+
+
+def test_a_stop_that_came_too_late_does_not_stop_the_way_back(tmp_path):
+    world = World(tmp_path, (1,))
+    verify = world.performer.verify
+    assert (
+        answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act().state == RunState.VERIFIED
+    )
+    assert world.run.undo().state == RunState.UNDONE
+
+
+def test_evidence_that_cannot_be_written_ends_the_run_at_once(world, monkeypatch):
+    def full(file):
+        if world.cluster.writes:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(journals.os, "fsync", full)
+    with pytest.raises(EvidenceError, match="No space left"):
+        world.run.act()
+    monkeypatch.undo()
+    assert world.cluster.writes == [("i00", "old", "new")]
+    assert world.process().resume().state == RunState.VERIFIED
+    assert len(world.cluster.writes) == 4
+
+
+def test_a_display_that_breaks_does_not_break_the_run(world):
+    def tell(event):
+        raise RuntimeError("no widget")
+
+    run = Run(world.folder, world.performer, world.lock, clock=world.time.clock, tell=tell)
+    assert run.act().state == RunState.VERIFIED
+    assert [e.error for e in run.record.events if e.event == "display_failed"] == ["RuntimeError: no widget"]
+
+
+def test_a_dry_run_walks_the_same_steps_and_writes_nothing(world):
+    before = sorted((path.name, path.read_bytes()) for path in world.folder.iterdir())
+    world.cluster.members = 4
+    world.hazard.points.clear()
+    told = dry_run(world.plan, world.performer)
+    assert [it.sentence for it in told.differences] == ["members: expected 3 (exact), found 4"]
+    assert [(it.step, it.can_begin, it.sentence) for it in told.steps] == [(s, True, "ready") for s in world.plan.steps]
+    assert world.hazard.points == ["observe", "s0.check", "s1.check"]
+    assert world.cluster.writes == []
+    assert before == sorted((path.name, path.read_bytes()) for path in world.folder.iterdir())
+    world.performer.check = lambda step: world.fail("")
+    assert {it.sentence for it in dry_run(world.plan, world.performer).steps} == {"it could not be checked: told"}
+
+
+_PROCESS = """
+import json, os, sys
+from pathlib import Path
+from kit.migrate.execution.run import Run
+from tests.generators.names import SECRET_LIKE
+from tests.models.engine import Cluster, Hazard, ModelLock, ModelPerformer, START, Time
+from kit.migrate.engine.record import load_run
+
+folder, verb, dies_at = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+store = folder.parent.parent / "cluster.json"
+
+class Stored(Cluster):
+    def write(self, item, expected, new):
+        super().write(item, expected, new)
+        with store.with_name("writes.txt").open("a") as file:
+            file.write(f"{item} {new}\\n")
+        store.write_text(json.dumps(self.values))
+        if item == dies_at:
+            os._exit(9)
+
+hazard = Hazard()
+lock = ModelLock(hazard)
+plan = load_run(folder).plan
+performer = ModelPerformer(Stored(json.loads(store.read_text())), lock, hazard, plan)
+ending = getattr(Run(folder, performer, lock, clock=Time().clock), verb)()
+assert performer.cluster.wrongs == []
+print(ending.state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "written"),
+    [
+        ("resume", "VERIFIED", ["i00 new", "i01 new", "i10 new", "i11 new"]),
+        ("undo", "UNDONE", ["i00 new", "i01 new", "i01 old", "i00 old"]),
+    ],
+)
+def test_a_process_that_is_killed_in_the_midst_of_an_act(world, tmp_path, verb, state, written):
+    (tmp_path / "runs").mkdir()
+    folder = world.folder.rename(tmp_path / "runs" / world.folder.name)
+    (tmp_path / "cluster.json").write_text(json.dumps(world.cluster.values))
+
+    def process(*arguments):
+        command = [sys.executable, "-c", _PROCESS, str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    killed = process("act", "i01")
+    assert killed.returncode == 9, killed.stderr
+    assert load_run(folder).state == RunState.ACTING
+    ended = process(verb, "nowhere")
+    assert ended.stdout.strip() == state, ended.stderr
+    assert (tmp_path / "writes.txt").read_text().splitlines() == written
+    outcomes = {it.item: str(it.outcome) for it in load_run(folder).acted(world.plan.steps[0]).outcomes}
+    assert outcomes == {"i00": "CONFIRMED", "i01": "UNKNOWN"}
+
+
+def test_what_is_refused_on_the_way_back_is_told_at_once(world):
+    """And not waited for until the step's deadline."""
+    world.run.act()
+    world.process()
+
+    def undo(step, acted, report):
+        return [ItemOutcome(it.item, Outcome.REFUSED, "new", "new", "it has KCs") for it in acted.written]
+
+    before = world.time.seconds
+    ending = answering(world, "undo", undo).undo()
+    assert (ending.state, world.time.seconds - before < 1) == (RunState.UNDO_HALTED, True)
+    assert ending.sentence == "step 's1': 2 of 2 items were not taken back: i10: it has KCs; i11: it has KCs"
+
+
+def test_what_others_changed_since_is_left_alone_and_told(world):
+    world.run.act()
+    world.process()
+    real = world.performer.undo
+
+    def undo(step, acted, report):
+        if step.step_id != "s1":
+            return real(step, acted, report)
+        world.cluster.values |= {"i10": "theirs", "i11": "old"}
+        return [ItemOutcome("i10", Outcome.REFUSED, "theirs", "theirs", "somebody else set it")]
+
+    ending = answering(world, "undo", undo).undo()
+    assert ending.state == RunState.UNDONE
+    assert (
+        ending.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
+    )
+
+
+@pytest.mark.parametrize("asked", ["whole", b"garbage", b"{}"])
+def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
+    """Whatever it wrote: a request that can't be read must not bar the way for ever."""
+
+    def verify(step):
+        if asked == "whole":
+            request_stop(world.folder, "Cid", START)
+        else:
+            (world.folder / "stop.json").write_bytes(asked)
+        return Verified(False, "not yet")
+
+    ending = answering(world, "verify", verify).act()
+    assert ending.state == RunState.STOPPED
+    assert ("Cid" if asked == "whole" else "somebody") in ending.sentence
+    assert not (world.folder / "stop.json").exists()
+    assert world.process().resume().state == RunState.VERIFIED
+
+
+def test_a_stop_that_nobody_heard_is_not_meant_for_who_comes_later(world):
+    world.run.act()
+    request_stop(world.folder, "Cid", START)
+    assert world.process().undo().state == RunState.UNDONE
+
+
+def test_a_run_that_wrote_nothing_says_so(world):
+    world.press_stop("")
+    assert world.run.act().state == RunState.STOPPED
+    assert not world.run.record.has_written
+    world.process().resume()
+    assert world.run.record.has_written

@@ -1,0 +1,235 @@
+"""Approvals at the desk: signed by keys that the profile names, added and never replaced, verified offline."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli import desk as operate_desk
+from kit.cli import operate
+from kit.cli.main import app
+from kit.errors import ApprovalError, EvidenceError, ProfileError
+from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval, told_signature
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.record import load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.run import Run
+from kit.migrate.group.plan import Wish
+from kit.profile import ApprovalSettings, load_profile
+from tests.models.desk import GROUP, ToyDesk, ToyGroup
+from tests.models.engine import START, World, approve_plan, make_plan
+from tests.unit.identity.test_ssh_signature import key_in
+
+PLAN = make_plan()
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Private key file and public line of each person."""
+    return {name: key_in(tmp_path / "keys" / name) for name in ("bob", "eve")}
+
+
+@pytest.fixture
+def rules(keys):
+    return ApprovalSettings(require_signature=True, signers={"Bob": [f"{keys['bob'][1]} bob@laptop"]})
+
+
+def signed(keys, rules, by="Bob", key="bob", **changed):
+    return approve_plan(PLAN, approver=by, rules=rules, sign_with=keys[key][0], **changed)
+
+
+def test_a_signed_approval_holds_and_says_by_whom(keys, rules, tmp_path):
+    approval = signed(keys, rules)
+    save_approval(approval, tmp_path / "approval.json")
+    assert load_approval(tmp_path / "approval.json") == approval
+    refuse_unless_valid(approval, PLAN, START, rules=rules)
+    assert re.match(
+        r"signed by Bob with the key SHA256:\S+, which the profile names", told_signature(approval, rules.signers)
+    )
+    assert "no profile here" in told_signature(approval, None)
+    assert "does NOT name for Bob" in told_signature(approval, {"Bob": (keys["eve"][1],)})
+    assert told_signature(approve_plan(PLAN), rules.signers) == "not signed"
+
+
+def test_what_is_not_signed_as_the_profile_wants_is_refused(keys, rules):
+    with pytest.raises(ApprovalError, match="wants approvals signed"):
+        approve_plan(PLAN, rules=rules)
+    with pytest.raises(ApprovalError, match=r"key SHA256:\S+ is none that the profile names for Bob; it names SHA256:"):
+        signed(keys, rules, key="eve")
+    with pytest.raises(ApprovalError, match="names no key of Eve"):
+        signed(keys, rules, by="Eve", key="eve")
+    with pytest.raises(ApprovalError, match="names no key of Bob"):
+        signed(keys, ApprovalSettings())
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"approved_by": "BOB"},
+        {"approved_as": "somebody"},
+        {"expires_at": START + 2 * HOUR},
+        {"approved_at": START - HOUR},
+    ],
+)
+def test_no_word_of_a_signed_approval_can_be_altered(keys, rules, altered):
+    approval = replace(signed(keys, rules), **altered)
+    for each in (rules, ApprovalSettings(signers=rules.signers)):
+        with pytest.raises(ApprovalError, match="the signature is not over this approval"):
+            refuse_unless_valid(approval, PLAN, START, rules=each)
+    assert told_signature(approval, rules.signers).startswith("BAD SIGNATURE")
+
+
+def test_a_signature_is_of_one_plan(keys, rules):
+    other = make_plan((1,))
+    with pytest.raises(ApprovalError, match="not over this approval"):
+        refuse_unless_valid(replace(signed(keys, rules), digest=other.digest), other, START, rules=rules)
+
+
+def test_signers_in_a_profile(tmp_path, keys):
+    def load(lines: str) -> ApprovalSettings:
+        text = f'[clusters.p]\nbootstrap_servers = "b:1"\n[clusters.p.approvals]\n{lines}\n'
+        (tmp_path / "offramp.toml").write_text(text, encoding="utf-8")
+        return load_profile(file=tmp_path / "offramp.toml").approvals
+
+    line = keys["bob"][1]
+    found = load(f'longest_hours = 2\nrequire_signature = true\nsigners = {{ ann = ["{line} x"] }}')
+    assert found.signers == {"ann": (line,)}
+    assert load("").longest_hours == 24
+    for lines, wrong in (
+        ("require_signature = true", "needs .*signers"),
+        ('signers = { ann = ["ssh-ed25519 x"] }', "signers: it is no public SSH key"),
+        (f'signers = {{ ann = ["{line}"], bob = ["{line} b"] }}', "one key stands twice"),
+        ("longest_hours = 0", "longest_hours"),
+        ("longest_hours = inf", "longest_hours"),
+    ):
+        with pytest.raises(ProfileError, match=wrong):
+            load(lines)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return ToyDesk(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
+
+
+def test_approving_twice_adds(desk):
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    first = desk.approve(plan, GROUP, plan.digest[:8], "Bob", 3 * HOUR)
+    second = desk.approve(plan, GROUP, plan.digest[:8], "Cid", HOUR)
+    assert desk.approvals(plan) == (first, second)
+    assert desk.approval(plan) == first  # It holds longer; a second one takes nothing away.
+    assert [path.name for path in desk.plan_files()] == [f"{plan.digest[:12]}.json"]
+    assert desk.plan(plan.digest[:8]) == plan
+
+
+def test_an_approval_once_seen_expired_stays_so(desk):
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    approval = desk.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    desk._clock = Clock(now=lambda: approval.approved_at + 2 * HOUR)
+    with pytest.raises(ApprovalError, match="expired"):
+        desk.begin(plan)
+    desk._clock = Clock(now=lambda: approval.approved_at + HOUR / 2)
+    with pytest.raises(ApprovalError, match="was the clock set back"):
+        desk.begin(plan)
+    desk._clock = Clock()
+    assert not [path for path in desk.runs.iterdir() if path.name != "plans"]
+
+
+def test_plans_and_runs_are_nobody_elses_to_read(desk):
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    desk.approve(plan, GROUP, plan.digest[:8], "Bob")
+    run = desk.begin(plan)
+    run.act()
+    found = [desk.runs, *desk.runs.rglob("*")]
+    assert {path.name for path in found} >= {
+        "plan.json",
+        "events.jsonl",
+        "report.html",
+        "verdict.json",
+        "approval.json",
+    }
+    for path in found:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+        assert not path.name.startswith(".")
+
+
+@pytest.fixture
+def terminal(desk, monkeypatch, tmp_path):
+    @contextmanager
+    def opened(*_):
+        with operate_desk.refusals():
+            yield desk
+
+    monkeypatch.setattr(operate, "open_desk", opened)
+    text = '[clusters.p]\nbootstrap_servers = "b:1"\n'
+    (tmp_path / "offramp.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
+    return CliRunner()
+
+
+def test_approve_shows_the_plan_before_it_asks(desk, terminal):
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    result = terminal.invoke(app, ["approve", plan.digest[:8]], input=f"{GROUP}\n{plan.digest[:8]}\n")
+    assert result.exit_code == 0, result.output
+    assert 0 <= result.output.index(f"digest: {plan.digest}") < result.output.index("Type the group's name")
+    again = terminal.invoke(
+        app, ["approve", plan.digest[:8], "--by", "Cid", "--subject", GROUP, "--digest", plan.digest]
+    )
+    assert re.search(r"approved it already, until .*; this one is added", again.output)
+    assert len(desk.approvals(plan)) == 2
+    assert (
+        terminal.invoke(app, ["approve", plan.digest[:8], "--hours", "25"], input=f"{GROUP}\n{plan.digest}\n").exit_code
+        == 16
+    )
+
+
+def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    desk._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
+    arguments = ["approve", plan.digest[:8], "--by", "Bob", "--subject", GROUP, "--digest", plan.digest]
+    refused = terminal.invoke(app, arguments)
+    assert refused.exit_code == 16
+    assert "--sign-with" in refused.output
+    locked, _ = key_in(tmp_path / "locked", passphrase="open sesame")
+    wrong = terminal.invoke(app, [*arguments, "--sign-with", str(locked)], input="sesame\n")
+    assert (wrong.exit_code, "not its passphrase" in wrong.output) == (2, True)
+    assert terminal.invoke(app, [*arguments, "--sign-with", str(keys["bob"][0])]).exit_code == 0
+    run = desk.begin(plan)
+    run.act()
+    assert run.record.state == RunState.VERIFIED
+    verify = ["verify", run.run_id, "--runs", str(desk.runs)]
+    unnamed = terminal.invoke(app, verify)
+    assert (unnamed.exit_code, "does NOT name for Bob" in unnamed.output) == (0, True)
+    with (tmp_path / "offramp.toml").open("a", encoding="utf-8") as file:
+        file.write(f'[clusters.p.approvals.signers]\nBob = ["{keys["bob"][1]}"]\n')
+    named = terminal.invoke(app, verify)
+    assert (named.exit_code, "signed by Bob with the key SHA256:" in named.output) == (0, True)
+
+
+def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(desk, terminal, keys, monkeypatch):
+    """Who can write the folder can make a new chain, but not Bob's signature."""
+    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    desk._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
+    approval = desk.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
+    forged = replace(approval, approved_by="Ann")
+    monkeypatch.setattr("kit.migrate.execution.run.refuse_unless_valid", lambda *_, **__: None)
+    monkeypatch.setattr(desk, "approval", lambda plan: forged)
+    run = desk.begin(plan)
+    result = terminal.invoke(app, ["verify", run.run_id, "--runs", str(desk.runs)])
+    assert load_run(run.folder).approvals == (forged,)
+    assert (result.exit_code, "BAD SIGNATURE" in result.output) == (EvidenceError.exit_code, True)
+
+
+def test_the_way_back_of_a_forged_run_is_not_open(rules, tmp_path):
+    """Who can write the folder can make a chain of events, but no signature."""
+    world = World(tmp_path)
+    world.run.act()
+    run = Run(world.folder, world.performer, world.lock, clock=world.time.clock, rules=rules)
+    with pytest.raises(ApprovalError, match="the profile wants approvals signed"):
+        run.undo()
+    assert world.is_all_done

@@ -1,0 +1,230 @@
+"""Deploy commands, real ones: what they are given, what of their output is kept, and how they are ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kit.errors import ProfileError, RunError
+from kit.lab.process import wait_until
+from kit.migrate.group import deploy
+from kit.migrate.group.deploy import OUTPUT_LINES, VARIABLE, Command, Swap, deployer_of
+from kit.profile import DeploySettings, Profile
+from tests.generators.names import SECRET_LIKE
+
+SWAP = Swap("orders", "orders_host-1", "c-1", "host-1", "OZKCC", "MEZKCC", 1)
+HOSTILE = (
+    "a b",
+    "x member=y",
+    "{{ lookup('pipe','id') }}",
+    "$(id)",
+    "ä",
+    "a\nb",
+    "a,b",
+    "@file",
+    "a/b",
+    "--extra-vars",
+    "-x",
+)
+
+
+def python(code: str, *arguments: str, timeout_s: float = 30, allow_any: bool = False) -> Command:
+    return Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *arguments], timeout_s, allow_any)
+
+
+def said(command: Command, swap: Swap = SWAP) -> str:
+    return command.replace(swap, lambda sentence: None)
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def test_each_placeholder_is_an_argument_and_all_is_in_the_environment():
+    code = f"import json,os,sys; print(json.dumps([sys.argv[1:], json.loads(os.environ[{VARIABLE!r}])]))"
+    arguments, swap = json.loads(said(python(code, "{group}", "--to={to_flavour}")))
+    assert arguments == ["orders", "--to=MEZKCC"]
+    assert swap == {name: str(getattr(SWAP, name)) for name in Swap.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_value_that_could_be_taken_for_something_else_is_refused(tmp_path, value):
+    ran = tmp_path / "ran"
+    code = f"open({str(ran)!r}, 'w')"
+    swap = replace(SWAP, member=value)
+    with pytest.raises(RunError, match=r"was not run: member is .*allow_any_characters = true") as raised:
+        said(python(code, "{group}", "{member}"), swap)
+    assert repr(value) in str(raised.value)
+    assert not ran.exists()
+    shown = "import json,os,sys; print(json.dumps(sys.argv[1:] + [json.loads(os.environ['OFFRAMP_SWAP'])['member']]))"
+    assert json.loads(said(python(shown, "{member}", allow_any=True), swap)) == [value, value]
+    assert json.loads(said(python(shown, "{group}"), swap)) == ["orders", value]
+
+
+def test_a_value_after_an_options_name_may_begin_with_a_dash():
+    assert (
+        said(python("import sys; print(sys.argv[1])", "--member={member}"), replace(SWAP, member="-x")) == "--member=-x"
+    )
+
+
+def test_a_value_that_cannot_be_an_argument_is_told():
+    for value in ("a\0b", "\ud800"):
+        with pytest.raises(RunError, match="a value can't be an argument"):
+            said(python("", "{member}", allow_any=True), replace(SWAP, member=value))
+
+
+@pytest.mark.parametrize("name", SECRET_LIKE[:4])
+def test_a_name_like_a_secret_is_handed_over(name):
+    assert said(python("import sys; print(sys.argv[1])", "{group}"), replace(SWAP, group=name)) == name
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [
+        ([], "command is empty"),
+        (["swap", "group={group} member={member}"], "several placeholders in one argument.*OFFRAMP_SWAP"),
+        (["swap", "{group}{member}"], "several placeholders"),
+        (["swap", "{nobody}"], "unknown placeholders: nobody; known are client_id"),
+        (["swap", "{group.__class__}"], "unknown placeholders"),
+        (["swap", "{group:{member}}"], "unknown placeholders"),
+        (["swap", "{group!r}"], "unknown placeholders"),
+        (["swap", "{"], "a brace itself is written twice"),
+    ],
+)
+def test_a_command_that_is_refused_with_the_profile(command, wrong):
+    settings = DeploySettings(kind="command", command=command)
+    with pytest.raises(ProfileError, match=wrong):
+        deployer_of(Profile(name="p", file="/x/offramp.toml", bootstrap_servers="b:1", deploy=settings))
+
+
+def test_the_instruction_shows_no_secret():
+    told = Command(["swap", "--token", "hunter2", "{group}"], 1).instruction("g", "OZKCC", "MEZKCC")
+    assert told == "Run for each: swap --token *** {group}"
+
+
+def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
+    code = (
+        "import sys\n"
+        "for number in range(200_000): print('line', number)\n"
+        "print('KAFKA_PASSWORD=hunter2 done', flush=True)\n"
+        "sys.stderr.buffer.write(b'\\xff\\xfe end\\n')"
+    )
+    lines = said(python(code)).splitlines()
+    assert lines[-3:] == ["line 199999", "KAFKA_PASSWORD=*** done", "�� end"]
+    assert len(lines) == OUTPUT_LINES
+
+
+def test_a_failure_tells_what_was_said_without_secrets():
+    with pytest.raises(RunError, match=r"ended with exit code 3: no route for https://u:\*\*\*@h"):
+        said(python("import sys; print('no route for https://u:hunter2@h'); sys.exit(3)"))
+    with pytest.raises(RunError, match="can't be run: No such file"):
+        said(Command(["/nowhere/swap"], 1))
+
+
+def test_nothing_is_read_from_the_terminal():
+    desk = (
+        "import sys; from kit.migrate.group.deploy import Command, Swap\n"
+        "command = Command([sys.executable, '-c', 'import sys; print(repr(sys.stdin.read()))'], 30)\n"
+        "print(command.replace(Swap('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1), print))"
+    )
+    done = subprocess.run([sys.executable, "-c", desk], input="typed", capture_output=True, text=True, check=True)
+    assert done.stdout == "''\n"
+
+
+def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
+    """A command may start the new consumer itself, which then has its output too."""
+    child = "import signal; print('up', flush=True); signal.pause()"
+    code = f"import subprocess,sys; print(subprocess.Popen([sys.executable, '-c', {child!r}]).pid)"
+    pid = int(next(line for line in said(python(code)).splitlines() if line.isdigit()))
+    try:
+        assert is_alive(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ignores", [False, True])
+def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_path, ignores):
+    """Grandchildren too, also those that don't listen; what was said so far is told."""
+    monkeypatch.setattr(deploy, "GRACE_S", 0.5)
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
+    ready = tmp_path / "ready"
+    child = f"import signal; {deaf}open({str(ready)!r}, 'w').close(); signal.pause()"
+    code = (
+        "import os,signal,subprocess,sys,time\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        f"while not os.path.exists({str(ready)!r}): time.sleep(0.01)\n"
+        "print('pid', os.getpid(), child.pid, flush=True)\n"
+        "signal.pause()"
+    )
+    with pytest.raises(RunError, match="did not end within 3 s and was ended") as raised:
+        said(python(code, timeout_s=3))
+    words = str(raised.value).split()
+    pids = [int(word) for word in words[words.index("pid") + 1 :]]
+    assert len(pids) == 2
+    wait_until(lambda: not any(map(is_alive, pids)), "both are ended", 10)
+
+
+def test_ctrl_c_does_not_reach_it(tmp_path):
+    """The terminal sends SIGINT to its whole foreground process group; the command goes on to its end."""
+    began, done = tmp_path / "began", tmp_path / "done"
+    code = (
+        "import os,time\n"
+        f"open({str(began)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)\n"
+        f"print('swapped'); open({str(done)!r}, 'w').close()"
+    )
+    desk = (
+        "import signal, sys\n"
+        "from kit.migrate.group.deploy import Command, Swap\n"
+        "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # As `offramp act` does.
+        "swap = Swap('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
+        f"print(Command([sys.executable, '-c', {code!r}], 60).replace(swap, print))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", desk], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_until(began.exists, "it began", 30)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "stopping\n"
+        (tmp_path / "go").touch()
+        assert process.communicate(timeout=30)[0] == "swapped\n"
+    finally:
+        process.kill()
+    assert done.exists()
+
+
+def test_a_second_ctrl_c_leaves_it_to_itself_and_says_so(tmp_path):
+    told: list[str] = []
+    began, go, done = (tmp_path / name for name in ("began", "go", "done"))
+    code = (
+        "import os,time\n"
+        f"open({str(began)!r}, 'w').close()\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        f"print('x' * 100_000, flush=True); open({str(done)!r}, 'w').close()"
+    )
+
+    def interrupt() -> None:
+        wait_until(began.exists, "it began", 20)
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        python(code).replace(SWAP, told.append)
+    thread.join()
+    go.touch()
+    assert "goes on by itself, as process" in told[0]
+    wait_until(done.exists, "it came to its end", 10)

@@ -1,0 +1,267 @@
+"""The wizard shows what the model knows, escaped and in words, and its buttons do no more than call the model."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import ipywidgets as ipw
+import pytest
+from bs4 import BeautifulSoup
+
+import widgets
+from kit.migrate.engine.checks import Rule
+from kit.migrate.engine.progress import step_progress
+from kit.migrate.engine.states import RunState
+from tests.models.desk import GROUP, ToyGroup, open_toy
+from widgets import rollback_wizard, toggle_wizard, wizard
+from widgets.run import html as fragments
+
+
+@pytest.fixture
+def toy():
+    found = ToyGroup()
+    yield found
+    found.gate.set()
+
+
+@pytest.fixture
+def model(toy, tmp_path):
+    found = open_toy(toy, tmp_path / "runs")
+    found.soak_s = 0.0
+    yield found
+    toy.gate.set()
+    found.close()
+
+
+@pytest.fixture
+def view(model):
+    model.start_watching(60)
+    return wizard(model)
+
+
+def below(widget):
+    for child in getattr(widget, "children", ()):
+        yield child
+        yield from below(child)
+
+
+def button(view, label):
+    return next(each for each in below(view) if isinstance(each, ipw.Button) and each.description == label)
+
+
+def field(view, label):
+    return next(each for each in below(view) if getattr(each, "description", None) == label)
+
+
+def text(view):
+    told = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
+    return " ".join(" ".join(told).split())
+
+
+def planned(view, model):
+    button(view, "Make the plan").click()
+    model.wait(20)
+    return model.plan
+
+
+def test_importing_is_light():
+    told = (
+        "import sys, widgets; print(sorted({'ipywidgets', 'polars', 'pyspark', 'kazoo', 'altair'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_every_input_and_button_has_a_name(view):
+    inputs = [each for each in below(view) if isinstance(each, ipw.Text | ipw.IntText | ipw.FloatText | ipw.Dropdown)]
+    assert len(inputs) == 11
+    names = [each.description for each in [*inputs, *(it for it in below(view) if isinstance(it, ipw.Button))]]
+    assert all(names)
+    assert len(set(names)) == len(names)
+
+
+def test_nothing_is_loaded_and_nothing_runs_in_the_page(view, model):
+    for each in below(view):
+        if isinstance(each, ipw.HTML):
+            assert not re.search(r"https?://|<script|@import|url\(|\son\w+=", each.value), each.value[:200]
+
+
+def test_names_are_escaped(view):
+    assert "shop_<0>-OZKCC" in text(view)
+    assert not any("<0>" in each.value or "host<1>" in each.value for each in below(view) if isinstance(each, ipw.HTML))
+
+
+def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
+    found = BeautifulSoup(fragments.stages("canary MEZKCC", "all MEZKCC", model.advice), "html.parser")
+    (here,) = found.select('[aria-current="step"]')
+    assert here.get_text() == "2. canary MEZKCCthe group is here"
+    assert [each.small.get_text() for each in found.select("li")] == [
+        "✓ passed",
+        "the group is here",
+        "chosen next",
+        "ahead",
+        "ahead",
+        "ahead",
+    ]
+    off = BeautifulSoup(fragments.stages("unsafe mix", "all KC", "Stop <them>."), "html.parser")
+    assert "not on this path: its stage is unsafe mix" in off.get_text()
+    assert off.select("[aria-current]") == []
+
+
+@pytest.mark.parametrize(
+    ("is_met", "level", "word"),
+    [
+        (True, "blocks", "✓ holds"),
+        (False, "blocks", "✗ blocks"),
+        (None, "blocks", "? unknown"),
+        (False, "warns", "! warns"),
+    ],
+)
+def test_checks_are_sentences_with_a_word(is_met, level, word):
+    shown = BeautifulSoup(
+        fragments.checks([Rule("lag", "the lag <b> grows", level).found(is_met, "By 3 & 4.")]), "html.parser"
+    )
+    assert shown.get_text() == f"{word}The lag <b> grows. By 3 & 4. (rule lag)"
+
+
+def test_an_unknown_lag_is_no_zero(model):
+    assert "not known" in fragments.lag_chart([(model.lags[0][0], None)])
+    assert "Lag now 60 records" in fragments.lag_chart(model.lags)
+    unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.positions.items()}
+    rows = BeautifulSoup(fragments.members(replace(model.standing, positions=unknown)), "html.parser").select(
+        "tbody tr"
+    )
+    assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
+
+
+def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
+    plan = planned(view, model)
+    assert plan.digest in text(view)
+    assert "✓ It could begin now" in text(view)
+    field(view, "Type the group's name").value = GROUP
+    field(view, "Type the digest's first 8").value = plan.digest[:8]
+    button(view, "Approve this plan").click()
+    assert "✓ Approved by" in text(view)
+    button(view, "Carry out the plan").click()
+    model.wait(20)
+    assert "✓ VERIFIED Every step was carried out and verified." in text(view)
+    assert f"{model.record.run_id}/report.html" in text(view)
+    assert toy.writes == ["OZKCC → MEZKCC"]
+
+
+def test_a_disabled_button_that_is_pressed_all_the_same_does_nothing(view, model, toy):
+    for label in ("Carry out the plan", "Approve this plan", "Go on with this run", "Stop", "Undo this run"):
+        assert button(view, label).disabled
+        button(view, label).click()
+        assert model.error in text(view)
+        assert model.error
+    planned(view, model)
+    button(view, "Carry out the plan").click()
+    assert "was not approved: nothing was done" in text(view)
+    assert toy.writes == []
+
+
+def test_a_changed_field_voids_the_plan(view, model):
+    planned(view, model)
+    field(view, "Canary members").value = 2
+    assert model.plan is None
+    assert "void" in text(view)
+    assert button(view, "Approve this plan").disabled
+
+
+def test_numbers_that_are_not_refreshed_any_more_say_so(view, model):
+    assert "Not refreshed any more" not in text(view)
+    model.stop_watching()
+    assert "Not refreshed any more: the last look was at " in text(view)
+
+
+def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, toy):
+    plan = planned(view, model)
+    model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
+    model.approve()
+    toy.gate.clear()
+    model.act()
+    while not model.instruction:
+        time.sleep(0.01)
+    assert "By hand, now: Now replace one OZKCC by one MEZKCC." in text(view)
+    assert "It is being carried out from here." in text(view)
+    assert not button(view, "Stop").disabled
+    assert not button(view, "Undo this run").disabled
+    toy.gate.set()
+    model.wait(20)
+    assert "By hand, now" not in text(view)
+
+
+def test_progress_tells_every_step_also_of_the_way_back(model, toy):
+    model.to_stage = "Kafka coordination"
+    model.make_plan()
+    model.wait(20)
+    model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]
+    model.approve()
+    model.act()
+    model.wait(20)
+    assert [(it.phase, it.n_done, it.n_items) for it in step_progress(model.record)] == [
+        ("done", 1, 1),
+        ("done", 2, 2),
+        ("done", 1, 1),
+    ]
+    assert "Longest time in which a partition had no owner: 7 ms" in fragments.verdict(model.record)
+    model.undo(GROUP)
+    model.wait(20)
+    assert model.record.state == RunState.UNDONE
+    assert [(it.phase, it.n_done) for it in step_progress(model.record)] == [("undone", 0)] * 3
+
+
+def test_the_toggle_alone_in_both_directions(model, toy):
+    toy.flavours = ["MEZKCC"] * 3
+    model.refresh()
+    view = toggle_wizard(model)
+    assert model.to_stage == "Kafka coordination"
+    assert "The toggle is not there, which means ZooKeeper" in text(view)
+    for mode in ("kafka", "zookeeper"):
+        plan = planned(view, model)
+        assert [step.kind for step in plan.steps] == ["toggle"]
+        model.typed_subject, model.typed_digest = GROUP, plan.digest[:8]
+        button(view, "Approve this plan").click()
+        button(view, "Carry out the plan").click()
+        model.wait(20)
+        assert (model.error, toy.mode) == ("", mode)
+        field(view, "Coordination").value = "all MEZKCC"
+    assert "The toggle says ZooKeeper" in text(view)
+
+
+def test_the_ways_back_alone(model, toy):
+    toy.flavours = ["MEZKCC"] * 3
+    model.refresh()
+    for number in (1, 2):
+        model.wish_for(["Kafka coordination", "all MEZKCC"][number - 1])
+        model.make_plan()
+        model.wait(20)
+        model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]
+        model.approve()
+        model.act()
+        model.wait(20)
+    newest = model.record.run_id
+    view = rollback_wizard(model)
+    assert [name for name, _ in field(view, "To stage").options] == ["OZKCC", "canary MEZKCC"]
+    assert model.to_stage == "canary MEZKCC"
+    earlier = field(view, "Run to undo").options[2]
+    assert earlier[0].endswith("· VERIFIED")
+    field(view, "Run to undo").value = earlier[1]
+    assert model.record.run_id == earlier[1] != newest
+    field(view, "To undo, type the group's name").value = GROUP
+    button(view, "Undo this run").click()
+    model.wait(20)
+    assert (model.error, model.record.run_id, model.record.state) == ("", earlier[1], RunState.UNDONE)
+    assert toy.mode is None
+
+
+def test_no_module_takes_the_place_of_a_function():
+    """Python puts a module that is imported into its package, under the module's name."""
+    modules = {path.stem for path in Path(widgets.__file__).parent.glob("*.py")}
+    assert modules.isdisjoint(widgets.__all__)
+    assert all(callable(getattr(widgets, name)) for name in widgets.__all__)

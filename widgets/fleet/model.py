@@ -1,0 +1,192 @@
+"""Toggling a fleet of groups, as a model: where each of them stands, which are to be toggled, and the procedure."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import traitlets as t
+
+from kit.errors import InputError
+from kit.migrate.engine.plan import STOP, UNDO, Plan
+from kit.migrate.fleet.plan import KIND, FleetWish, fleet
+from kit.migrate.frames import matching
+from kit.migrate.group.toggle import SETTLE_S
+from kit.snapshot import EVERY_GROUP, Snapshot
+from kit.tables.groups import KAFKA, ZOOKEEPER
+from widgets.run.procedure import OpenDesk, Procedure
+from widgets.run.run_model import showing
+
+PACE = 5
+"""Between two scans at least so many times as long as one takes: a large cluster is not read all the time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """One look at all groups: ``rows`` as of ``kit.migrate.fleet.plan``; ``n_unread`` things could not be read."""
+
+    rows: pl.DataFrame
+    observed_at: datetime
+    n_unread: int
+
+
+class FleetToggle(Procedure):
+    """``scan`` reads all groups by a connection of its own; ``close_all`` ends what the model was given.
+
+    Raises:
+        ConnectError: the cluster can't be read.
+    """
+
+    WISH = (
+        "to", "pattern", "groups", "wave", "pause_s", "stable_s", "lag_tolerance", "each_s", "on_failure", "overrides"
+    )  # fmt: skip
+    about = "the fleet"
+
+    seen = t.Any(None, help="The last scan: a Scan.")
+    to = t.Unicode(KAFKA, help="Whose assignment the groups are to follow: kafka or zookeeper.")
+    pattern = t.Unicode(EVERY_GROUP, help="Regular expression that a group's whole id must match.")
+    groups = t.Unicode(help="Groups by name, with a blank or comma between; empty: all that are ready.")
+    wave = t.Int(10, help="Groups at a time; 0: all at once.")
+    pause_s = t.Float(60.0, help="Seconds between two waves, in which the toggled groups are watched.")
+    stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
+    lag_tolerance = t.Int(10_000, help="Records by which the lag of the toggled groups may grow in a pause.")
+    each_s = t.Float(SETTLE_S, help="Seconds until all groups of a wave must follow.")
+    on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
+    overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
+
+    def __init__(
+        self,
+        open_desk: OpenDesk,
+        scan: Callable[[], Snapshot[pl.DataFrame]],
+        close_all: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._scan = scan
+        self._judging = threading.Lock()
+        self._snapshot: Snapshot[pl.DataFrame] | None = None
+        self._scan_s = 0.0
+        super().__init__(open_desk, close_all)
+        self._see()
+
+    # Where the groups stand
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        """Every group by the last scan."""
+        rows: pl.DataFrame = self.seen.rows
+        return rows
+
+    def wanted(self) -> pl.DataFrame:
+        """The rows of the groups that the wish names, ready or not.
+
+        Raises:
+            InputError: the pattern is no regular expression.
+        """
+        rows = matching(self.rows, self.pattern)
+        names = _words(self.groups)
+        return rows.filter(pl.col("group_id").is_in(names)) if names else rows
+
+    def concerns(self, kind: str, subject: str) -> bool:
+        return kind == KIND
+
+    @property
+    def to_undo(self) -> tuple[str, ...]:
+        """As of any run; many waves in one phrase."""
+        titles = super().to_undo
+        return titles if len(titles) < 2 else (f"the toggles of {len(titles)} waves",)
+
+    # Plans
+
+    def wish_for(self, to: str = "", **values: Any) -> None:
+        """Set what is wished at once; an empty ``to`` stays as it is: to Kafka, at first."""
+        super().wish_for(to=to or self.to, **values)
+
+    def wish(self) -> FleetWish:
+        """Raises:
+        InputError: it can't be wished so.
+        """
+        return FleetWish(
+            self.to,
+            self.pattern,
+            _words(self.groups),
+            self.wave,
+            self.pause_s,
+            self.stable_s,
+            self.lag_tolerance,
+            each_s=self.each_s,
+            on_failure=self.on_failure,
+        )
+
+    def prepare(self, approval_digest: str = "", to: str = "") -> None:
+        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+
+        Raises:
+            InputError: that plan does not lead ``to`` there (empty: wherever it leads).
+            OfframpError: see ``load_plan`` and ``make_plan``.
+        """
+        super().prepare(approval_digest)
+        leads = self._wanted_plan().parameters["to"]
+        if to and leads != to:
+            self._void()
+            raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to!r}")
+
+    @showing
+    def plan_all_back(self) -> None:
+        """Plan ZooKeeper's assignment for every group in Kafka coordination, at once, however young its members are.
+
+        Raises:
+            IllegalMove: something is being done.
+        """
+        self._refuse_busy()
+        # A group that fails on the way back must not send the others into Kafka's coordination again.
+        whatever = {"pattern": EVERY_GROUP, "groups": "", "stable_s": 0.0, "overrides": ""}
+        self.wish_for(ZOOKEEPER, wave=0, on_failure=STOP, **whatever)
+        self.make_plan()
+
+    def _planning(self) -> tuple[str, Callable[[], Plan]]:
+        wish, overrides = self.wish(), _words(self.overrides)
+        return f"planning the toggle to {wish.to}", lambda: self.desk.plan_fleet(wish, overrides)
+
+    @t.validate("to")
+    def _known_direction(self, proposal: Any) -> str:
+        FleetWish(proposal["value"])
+        return str(proposal["value"])
+
+    def _wish_changed(self, change: Any) -> None:
+        super()._wish_changed(change)
+        if change["name"] in ("to", "stable_s"):
+            self._judge()
+
+    # Looking
+
+    def _reached(self) -> None:
+        self.refresh()
+
+    def _pace_s(self, every_s: float) -> float:
+        return max(every_s, PACE * self._scan_s)
+
+    def _see(self) -> None:
+        began = time.monotonic()
+        try:
+            self._snapshot = self._scan()
+            self._judge()
+        finally:
+            self._scan_s = time.monotonic() - began
+
+    def _judge(self) -> None:
+        with self._judging:
+            now = self._snapshot
+            if now is not None:
+                rows = fleet(now, self.to, self.stable_s)
+                self.seen = Scan(rows, now.read_timings["observed_at"][0], len(now.read_errors))
+
+    def _can(self) -> dict[str, bool]:
+        return {**super()._can(), "all_back": not self.busy}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())

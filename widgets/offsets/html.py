@@ -1,0 +1,171 @@
+"""Committed offsets as fragments of HTML: totals first, then a bounded table in which each log is a small picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from kit.migrate.engine.plan import Plan
+from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
+from kit.migrate.offsets.current import Committed
+from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.visible import html_text
+from widgets.run.html import number, table
+
+SHOWN = 30
+"""Rows of a table here; a notebook's cell and the evidence have them all."""
+WIDTH, HEIGHT = 150, 14
+_NUMBERS = {
+    "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
+}  # fmt: skip
+_NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
+_MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←", DELETED: "×"}
+_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
+
+
+def committed(seen: Committed) -> str:
+    """Both stores beside each other: who is a member, totals, and each partition within its log."""
+    if seen.observed_at is None:
+        return '<p class="soft">Nothing is selected: name groups or topics, and their offsets are shown here.</p>'
+    offsets = seen.offsets
+    if offsets.is_empty():
+        return "<p>None of what is selected has an offset in either store.</p>" + _groups(seen)
+    differ = pl.col("zookeeper").ne_missing(pl.col("kafka"))
+    first = offsets.sort(~differ, maintain_order=True).head(SHOWN)
+    told = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
+    return (
+        f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {told}"
+        f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
+        + _filled(
+            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "not known"),
+            [_offset(row) for row in first.iter_rows(named=True)],
+        )
+    )
+
+
+def changes(plan: Plan) -> str:
+    """How many go where, as a bar and in words, and the first of them: backwards, then clamped, then the rest."""
+    moved = offset_directions(plan)
+    first = moved.head(SHOWN)
+    heads = ("group", "partition", "before", "after", "direction", "within the log", "why not as wanted")
+    left_out = plan.parameters.get("left_out") or {}
+    told = f"Offsets that change in {_NAMES[str(moved['store'][0])]}: {len(moved):,}"
+    return (
+        f"<p>{told}{_first(first, moved, 'what goes backwards or is not as wanted first')}</p>"
+        + _directions(moved)
+        + (f"<p>Left out: {len(left_out):,}; see the risks.</p>" if left_out else "")
+        + _legend("before", "after")
+        + _filled(heads, [_change(row) for row in first.iter_rows(named=True)])
+        + _ways_back(plan)
+    )
+
+
+def log_picture(start: int | None, end: int | None, hollow: int | None, filled: int | None) -> str:
+    """A log as a bar with two offsets on it: a hollow and a filled mark; empty where its ends are not known."""
+    if start is None or end is None:
+        return ""
+    known = [start, end, *(each for each in (hollow, filled) if each is not None)]
+    low, high = min(known), max(known)
+
+    def at(offset: int) -> float:
+        return round(7 + (WIDTH - 14) * (offset - low) / max(1, high - low), 1)
+
+    marks = f'<rect x="{at(start)}" y="5" width="{max(1.0, at(end) - at(start)):.1f}" height="4"/>'
+    if hollow is not None:
+        marks += f'<circle class="hollow" cx="{at(hollow)}" cy="7" r="5"/>'
+    if filled is not None:
+        marks += f'<circle class="filled" cx="{at(filled)}" cy="7" r="3.2"/>'
+    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    return f'<svg class="within" aria-hidden="true" {size}>{marks}</svg>'
+
+
+def _groups(seen: Committed) -> str:
+    """Members first: a group that has any is not written to."""
+    busy = pl.col("zookeeper_members").fill_null(1) + pl.col("kafka_members").fill_null(1) > 0
+    groups = seen.groups.sort(~busy, maintain_order=True)
+    n_busy = groups.filter(busy).height
+    told = f"{n_busy:,} of them with members, or not known" if n_busy else "none has members"
+    who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {told}"
+    rows = [
+        (
+            html_text(each["group_id"]),
+            number(each["zookeeper_members"]),
+            number(each["kafka_members"]),
+            html_text(each["kafka_state"] or "–"),
+            html_text(each["error"] or ""),
+        )
+        for each in groups.head(SHOWN // 3).iter_rows(named=True)
+    ]
+    heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", "not known")
+    return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_filled(heads, rows)}"
+
+
+def _store(offsets: pl.DataFrame, store: str) -> str:
+    known, lag = offsets[store].count(), offsets[f"{store}_lag"]
+    behind = f", {lag.sum():,} records behind" if lag.count() else ""
+    n_unknown = known - lag.count()
+    return f"{_NAMES[store]} has {known:,} offsets{behind}{f' ({n_unknown:,} unknown)' if n_unknown else ''}."
+
+
+def _offset(row: dict[str, Any]) -> tuple[str, ...]:
+    start, end = row["log_start"], row["log_end"]
+    return (
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
+        *(number(row[name]) for name in ("zookeeper", "kafka", "log_start", "log_end")),
+        log_picture(start, end, row["zookeeper"], row["kafka"]),
+        html_text(row["error"] or ""),
+    )
+
+
+def _change(row: dict[str, Any]) -> tuple[str, ...]:
+    mood = ' class="bad"' if row["direction"] == BACKWARDS else ""
+    return (
+        html_text(row["group_id"]),
+        html_text(f"{row['topic']}-{row['partition']}"),
+        number(row["before"]),
+        number(row["after"]),
+        f"<span{mood}>{_MARKS[row['direction']]} {row['direction']}</span>",
+        log_picture(row["log_start"], row["log_end"], row["before"], row["after"]),
+        html_text(row["reason"] or ""),
+    )
+
+
+def _directions(moved: pl.DataFrame) -> str:
+    """A bar of three parts and what it says."""
+    counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS, DELETED)}
+    by = (moved["after"] - moved["before"]).abs()
+    parts, lines = "", []
+    for name, count in counts.items():
+        if count:
+            records = by.filter(moved["direction"] == name).sum()
+            how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
+            parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
+            lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_TOLD[name]}: {count:,}{how_far}</li>')
+    n_noted = moved["reason"].count()
+    if n_noted:
+        lines.append(f"<li>! not as wanted: {n_noted:,}</li>")
+    return f'<div class="directions" aria-hidden="true">{parts}</div><ul class="directions">{"".join(lines)}</ul>'
+
+
+def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns that have nothing to say; what is counted stands to the right."""
+    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    numbers = [number for number, at in enumerate(kept) if heads[at] in _NUMBERS]
+    return table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows], numbers)
+
+
+def _ways_back(plan: Plan) -> str:
+    """Once each: steps of one store are taken back alike."""
+    told = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
+    return "".join(f"<p><strong>Way back</strong>: {html_text(each)}</p>" for each in told)
+
+
+def _legend(hollow: str, filled: str) -> str:
+    return f'<p class="soft">Within the log, from its start to its end: ○ {hollow}, ● {filled}.</p>'
+
+
+def _first(shown: Sequence[object] | pl.DataFrame, of: pl.DataFrame, order: str) -> str:
+    return "." if len(shown) == len(of) else f"; the first {len(shown)} of {len(of):,} are shown, {order}."

@@ -1,0 +1,73 @@
+"""Two connections to one cluster: one for who works, one for who watches, so that neither waits for the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from kit.cluster import Cluster, connect
+from kit.errors import WrongCluster
+from kit.migrate.desk import Desk, runs_beside
+from kit.migrate.engine.event import Event
+from kit.migrate.group.group_state import Standing, look
+from kit.migrate.offsets.current import Committed, fetch_committed
+from kit.migrate.offsets.selection import Selection
+from kit.profile import Profile, load_profile
+from kit.snapshot import Snapshot, observe
+
+
+class Connection:
+    """``runs`` is the folder of plans and evidence: by default ``runs`` beside the profile's file.
+
+    Raises:
+        WrongCluster: another one answers than ``cluster_id`` names (empty: any that the profile accepts).
+        ConnectError, ProfileError: as ``kit.cluster.connect``.
+    """
+
+    def __init__(self, profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> None:
+        self.profile = profile if isinstance(profile, Profile) else load_profile(profile or None)
+        self.runs = Path(runs) if runs else runs_beside(self.profile)
+        self._works = connect(self.profile)
+        try:
+            _refuse_other(self._works, cluster_id)
+            self._watches = connect(self.profile)
+        except BaseException:
+            self._works.close()
+            raise
+        self._one_look = threading.Lock()
+
+    @property
+    def cluster_id(self) -> str:
+        return self._works.cluster_id
+
+    def desk(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Desk:
+        return Desk(self._works, self.runs, say, tell)
+
+    def look(self, group_id: str) -> Standing:
+        """Raises as ``kit.migrate.group.group_state.look``."""
+        with self._one_look:
+            return look(self._watches, group_id)
+
+    def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
+        """Raises as ``kit.migrate.offsets.current.fetch_committed``."""
+        with self._one_look:
+            return fetch_committed(self._watches, selection, to_groups)
+
+    def scan(self) -> Snapshot[pl.DataFrame]:
+        """All groups. Raises as ``kit.snapshot.observe``."""
+        with self._one_look:
+            return observe(self._watches)
+
+    def close(self) -> None:
+        self._works.close()
+        self._watches.close()
+
+
+def _refuse_other(cluster: Cluster, cluster_id: str) -> None:
+    if cluster_id and cluster.cluster_id != cluster_id:
+        raise WrongCluster(
+            f"cluster {cluster.name!r}: expected cluster id {cluster_id}, but {cluster.cluster_id} answers"
+        )

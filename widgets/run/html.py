@@ -1,0 +1,290 @@
+"""What a model knows as fragments of HTML: pure, escaped, and told in words beside every colour and mark."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from kit.migrate.engine.checks import Finding
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.progress import longest_unowned_ms, step_progress
+from kit.migrate.engine.record import REPORT, RunRecord
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.dry_run import DryRun
+from kit.migrate.frames import member_lag
+from kit.migrate.group.group_state import Standing
+from kit.migrate.group.plan import PATH
+from kit.migrate.group.toggle import NAMES
+from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
+from kit.text.visible import html_source, html_text
+
+Cell = str | int | float | None
+LAST_EVENTS = 60
+LARGEST_PAGE = 1_000_000
+"""Bytes of evidence that are sent to the browser, twice; a larger page is opened where it lies."""
+WIDTH, HEIGHT = 300, 90
+_MOODS = {
+    RunState.VERIFIED: ("good", "✓"),
+    RunState.UNDONE: ("good", "✓"),
+    RunState.FAILED: ("bad", "✗"),
+    RunState.UNDO_HALTED: ("bad", "✗"),
+    RunState.VOID: ("bad", "✗"),
+}
+PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·"}
+
+
+def stages(stage: str, wanted: str, advice: str) -> str:
+    """The path as a row of boxes, the one where the group stands marked, and what comes next."""
+    here = PATH.index(stage) if stage in PATH else -1
+    items = "".join(_stage(number, name, here, wanted) for number, name in enumerate(PATH))
+    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path: its stage is {html_text(stage)}.</p>'
+    return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
+
+
+def members(standing: Standing) -> str:
+    """Who is a member: flavour, partitions as a bar and in words, lag."""
+    n_all = len(standing.partitions)
+    rows = [
+        (
+            html_text(member.member_id),
+            html_text(member.flavour),
+            html_text(member.host or "–"),
+            bar(len(member.partitions), n_all),
+            number(member_lag(standing, member)),
+        )
+        for member in standing.members
+    ]
+    told = f"{len(rows)} members, {n_all} partitions, {len(standing.unconsumed)} without a member."
+    mode = NAMES.get(standing.effective_mode or "", "not known")
+    toggle = f"the toggle holds {standing.mode!r}" if standing.mode is not None else "there is no toggle znode"
+    heads = ("member", "flavour", "host", "partitions", "lag")
+    in_force = f"<p>{told} Assignment in force: <strong>{html_text(mode)}</strong>; {html_text(toggle)}.</p>"
+    return in_force + table(heads, rows, numbers={4})
+
+
+def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
+    """The group's lag over the last minutes, as a line, and in words."""
+    known = [(at, lag) for at, lag in lags if lag is not None]
+    if not known:
+        return "<p>The lag is not known.</p>"
+    first, last = known[0][0], known[-1][0]
+    seconds = max((last - first).total_seconds(), 1.0)
+    most = max(1, max(lag for _, lag in known))
+    points = " ".join(
+        f"{40 + (WIDTH - 44) * (at - first).total_seconds() / seconds:.1f},{_y(lag, most):.1f}" for at, lag in known
+    )
+    told = f"Lag now {known[-1][1]:,} records; at most {most:,} in the last {seconds:.0f} s."
+    return (
+        f"<p>{told}</p>"
+        f'<svg role="img" aria-label="{told}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">'
+        f'<line x1="40" y1="{_y(0, most)}" x2="{WIDTH}" y2="{_y(0, most)}"/>'
+        f'<line x1="40" y1="{_y(most, most)}" x2="40" y2="{_y(0, most)}"/>'
+        f'<text x="36" y="{_y(most, most) + 8}" text-anchor="end">{_short(most)}</text>'
+        f'<text x="36" y="{_y(0, most)}" text-anchor="end">0</text>'
+        f'<text x="40" y="{HEIGHT - 4}">{first:%H:%M:%S}</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT - 4}" text-anchor="end">{last:%H:%M:%S} UTC</text>'
+        f'<polyline points="{points}"/></svg>'
+    )
+
+
+def checks(found: Iterable[Finding]) -> str:
+    """Each rule as a sentence, whether it holds, and what was found."""
+    lines = []
+    for each in found:
+        mood, word = _check_word(each)
+        lines.append(
+            f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.rule.sentence.removesuffix(".")))}. '
+            f'<span class="soft">{html_text(each.sentence)} (rule <code>{html_text(each.rule.name)}</code>)</span>'
+            "</div></li>"
+        )
+    return f'<ul class="checks" aria-label="Checks">{"".join(lines)}</ul>'
+
+
+def steps(plan: Plan) -> str:
+    """Every change of every step, before and after, with the step's way back."""
+    return table(("step", "what", "item", "before", "after", "way back"), _plan_rows(plan))
+
+
+def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
+    """Who planned what, the ``changes``, risks and the digest."""
+    if plan is None:
+        return '<p class="soft">There is no plan yet. Making one reads the cluster and writes nothing to it.</p>'
+    parts = [
+        f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
+        f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
+        f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}. Way back: without a new approval "
+        f"until {hours(plan.way_back_s)} after the run began.</p>",
+        changes(plan),
+        _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
+        _list("Risks", plan.risks),
+        _list("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
+        f"<p>Digest <code>{plan.digest}</code></p>",
+    ]
+    return "".join(parts)
+
+
+def rehearsal(dry: DryRun | None) -> str:
+    """Whether the plan could begin now, and what is not as planned any more."""
+    if dry is None:
+        return ""
+    if dry.differences:
+        told = [each.sentence for each in dry.differences[:LAST_EVENTS]]
+        more = len(dry.differences) - len(told)
+        return _list("✗ The plan does not hold any more", [*told, *([f"and {more:,} more"] if more else [])])
+    first = dry.steps[0]
+    mood, word = ("good", "✓ It could begin now") if first.can_begin else ("bad", "✗ It could not begin now")
+    return f'<p><strong class="{mood}">{word}</strong>: {html_text(first.sentence)}.</p>'
+
+
+def progress(record: RunRecord | None) -> str:
+    """How far each step of a run is, in words."""
+    if record is None:
+        return '<p class="soft">Nothing was carried out yet.</p>'
+    rows = [
+        (
+            str(it.number),
+            html_text(it.title),
+            f"{PHASE_MARKS.get(it.phase, '…')} {it.phase}",
+            f"{it.n_done} of {it.n_items}" if it.n_items else "–",
+            "–" if it.seconds is None else f"{it.seconds:.1f} s",
+            html_text(it.sentence),
+        )
+        for it in step_progress(record)
+    ]
+    return table(("step", "what", "how far", "items", "took", "last word"), rows)
+
+
+def verdict(record: RunRecord | None, is_here: bool = False) -> str:
+    """How the run shown stands or ended; ``is_here``: this process is carrying it out."""
+    if record is None:
+        return ""
+    mood, mark = _MOODS.get(record.state, ("open", "…"))
+    pause = longest_unowned_ms(record)
+    told = "It is being carried out from here." if is_here else record.sentence
+    parts = [
+        f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(told)}</p>',
+        f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
+        f"approved by {html_text(', '.join(it.approved_by for it in record.approvals))}.</p>",
+        *(f'<p class="open">{html_text(note)}</p>' for note in record.notes),
+        "" if pause is None else f"<p>Longest time in which a partition had no owner: {pause:,} ms.</p>",
+    ]
+    return "".join(parts)
+
+
+def proof(record: RunRecord | None) -> str:
+    """The evidence's page, once there is one: to read here and to take away."""
+    path = None if record is None else record.folder / REPORT
+    if record is None or path is None or record.is_at_work or not path.exists():
+        return ""
+    size = path.stat().st_size
+    if size > LARGEST_PAGE:
+        return f"<p>Evidence: <code>{html_text(str(path))}</code> ({size / 1e6:.0f} MB: open it there)</p>"
+    page = path.read_text(encoding="utf-8")
+    data = base64.b64encode(page.encode()).decode()
+    return (
+        f"<p>Evidence: <code>{html_text(str(path))}</code> · "
+        f'<a download="{html_text(record.run_id)}.html" href="data:text/html;base64,{data}">download it</a></p>'
+        f"<details><summary>Read it here</summary>"
+        f'<iframe sandbox title="Evidence of run {html_text(record.run_id)}" srcdoc="{html_source(page)}"></iframe>'
+        "</details>"
+    )
+
+
+def log(record: RunRecord | None) -> str:
+    """The last events, the newest first."""
+    if record is None:
+        return ""
+    lines = "".join(
+        f"<div><code>{html_text(event_text(event))}</code></div>" for event in record.events[:-LAST_EVENTS:-1]
+    )
+    return f'<p>The last of {len(record.events)} events, the newest first.</p><div class="log">{lines}</div>'
+
+
+def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
+    """What the undo of the run shown would take back, and what to type for it."""
+    if record is None or not titles:
+        return '<p class="soft">No run has anything to take back.</p>'
+    name = f"<code>{html_text(record.plan.subject)}</code>"
+    return f'<p class="soft">To take back: {html_text("; ".join(titles))}. Its name is {name}.</p>'
+
+
+def stage_before(stage: str) -> str:
+    told = f"One stage back is {stage}." if stage else "There is no stage before this one."
+    return f'<p class="soft">{html_text(told)}</p>'
+
+
+def alert(text: str) -> str:
+    return f'<div class="alert"><strong class="bad">✗ </strong>{html_text(text)}</div>' if text else ""
+
+
+def todo(text: str) -> str:
+    return f'<div class="todo">By hand, now: {html_text(text)}</div>' if text else ""
+
+
+def _stage(number: int, name: str, here: int, wanted: str) -> str:
+    if number == here:
+        kind, word, current = "here", "the group is here", ' aria-current="step"'
+    elif name == wanted:
+        kind, word, current = "wanted", "chosen next", ""
+    else:
+        kind, word, current = ("past", "✓ passed", "") if 0 <= number < here else ("ahead", "ahead", "")
+    return f'<li class="{kind}"{current}>{number + 1}. {html_text(name)}<small>{word}</small></li>'
+
+
+def _check_word(found: Finding) -> tuple[str, str]:
+    if found.is_met is True:
+        return "good", "✓ holds"
+    word = "? unknown" if found.is_met is None else "✗ blocks" if found.is_blocking else "! warns"
+    return ("bad" if found.is_blocking and found.is_met is False else "open"), word
+
+
+def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:
+    rows, last = [], None
+    for row in plan_rows(plan):
+        is_new = row["step_id"] != last
+        back = row["undo"] or f"Cannot be undone: {row['cannot_be_undone']}"
+        first = (str(row["number"]), shown(row["title"])) if is_new else ("", "")
+        cells = (*first, *(shown(row[name]) for name in ("item", "before", "after")), shown(back) if is_new else "")
+        rows.append(tuple(html_text(cell) for cell in cells))
+        last = row["step_id"]
+    return rows
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
+    """Of cells that are escaped already."""
+    right = set(numbers)
+    kinds = [' class="number"' if number in right else "" for number in range(len(heads))]
+    head = "".join(f'<th scope="col"{kind}>{html_text(name)}</th>' for kind, name in zip(kinds, heads))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row)) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _list(title: str, items: Iterable[str]) -> str:
+    lines = "".join(f"<li>{html_text(item)}</li>" for item in items)
+    return f"<p><strong>{html_text(title)}</strong></p><ul>{lines}</ul>" if lines else ""
+
+
+def bar(count: int, total: int) -> str:
+    percent = 100 * count / total if total else 0
+    return f'<span class="bar" aria-hidden="true"><i style="width:{percent:.0f}%"></i></span>{count} of {total}'
+
+
+def number(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _short(value: int) -> str:
+    return (
+        f"{value / 1_000_000:.1f}M" if value >= 1_000_000 else f"{value / 1000:.1f}k" if value >= 10_000 else str(value)
+    )
+
+
+def _y(lag: int, most: int) -> float:
+    return round(4 + (HEIGHT - 24) * (1 - lag / most), 1)

@@ -1,0 +1,192 @@
+"""What every wizard shows of a procedure: what is going on, the plan, its approval, the run, and the ways back.
+
+A view: it shows a model's traits and calls its methods, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import ipywidgets as ipw
+import traitlets as t
+
+from kit.errors import OfframpError
+from kit.migrate.engine.plan import STOP, UNDO, Plan
+from kit.migrate.engine.record import RunRecord
+from kit.text.visible import html_text
+from widgets.run import html as fragments
+from widgets.run.procedure import Procedure
+from widgets.run.style import STYLE
+
+LABELS = {"description_width": "11rem"}
+
+
+class Wizard(ipw.VBox):
+    """Shows the model and starts its watch; ``model.close()`` ends both."""
+
+    title = ""
+    subject = "what it is of"
+
+    def __init__(self, model: Procedure) -> None:
+        self.model: Any = model
+        self._buttons: dict[str, ipw.Button] = {}
+        super().__init__(self._sections())
+        self.add_class("offramp")
+        self._show_each()
+        model.start_watching()
+
+    def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
+        """What comes before the plan: titles and what is below them."""
+        raise NotImplementedError
+
+    def own_ways_back(self) -> list[ipw.Widget]:
+        """Beside the undo of the run shown, in the bar that is always in view."""
+        return []
+
+    def changes(self, plan: Plan) -> str:
+        """What a plan changes, as a fragment."""
+        return fragments.steps(plan)
+
+    def progress(self, record: RunRecord | None) -> str:
+        """How far a run has come, as a fragment."""
+        return fragments.progress(record)
+
+    def _sections(self) -> list[ipw.Widget]:
+        titled = [
+            *self.own_sections(),
+            ("The plan", self._plan()),
+            ("Approval", self._approval()),
+            ("The run", self._run()),
+        ]
+        parts = [ipw.HTML(STYLE), ipw.HTML(self._head()), self._safety()]
+        for number, (title, below) in enumerate(titled, 1):
+            parts += [ipw.HTML(f"<h3>{number}. {title}</h3>"), *below]
+        return parts
+
+    def _head(self) -> str:
+        about = f"Cluster {self.model.cluster_id} · plans and evidence in {self.model.runs}"
+        return f'<h2>{self.title} {html_text(self.model.about)}</h2><p class="soft">{html_text(about)}</p>'
+
+    def _safety(self) -> ipw.Box:
+        """What is going on, Stop and the ways back: in view whatever is shown below."""
+        name = self.text("typed_undo", f"To undo, type {self.subject}", {"description_width": "initial"})
+        undo = self.button("undo", "Undo this run", self.model.undo, "danger")
+        told = [
+            self.html(_status, "sentence", "busy"),
+            self.html(lambda m: fragments.alert(m.error), "error"),
+            self.html(lambda m: fragments.todo(m.instruction), "instruction"),
+        ]
+        stop = self.button("stop", "Stop", self.model.stop, "danger")
+        to_undo = self.html(lambda m: fragments.to_undo(m.record, m.to_undo), "record")
+        bar = ipw.Box([*told, stop, name, undo, to_undo, *self.own_ways_back()])
+        bar.add_class("offramp-safety")
+        return bar
+
+    def _plan(self) -> list[ipw.Widget]:
+        return [
+            self.html(lambda m: fragments.plan(m.plan, self.changes), "plan"),
+            self.html(lambda m: fragments.rehearsal(m.dry), "dry"),
+        ]
+
+    def _approval(self) -> list[ipw.Widget]:
+        fields = [
+            self.text("approver", "Approved by"),
+            self.text("typed_subject", f"Type {self.subject}"),
+            self.text("typed_digest", "Type the digest's first 8"),
+        ]
+        approve = self.button("approve", "Approve this plan", self.model.approve, "primary")
+        box = ipw.Box([*fields, approve])
+        box.layout = ipw.Layout(flex_flow="row wrap")
+        return [box, self.html(_approved, "approval", "plan")]
+
+    def _run(self) -> list[ipw.Widget]:
+        buttons = [
+            self.button("act", "Carry out the plan", self.model.act, "primary"),
+            self.button("resume", "Go on with this run", self.model.resume, ""),
+        ]
+        log = ipw.Accordion([self._of_run(fragments.log)], titles=("Log",), selected_index=None)
+        verdict = self.html(lambda m: fragments.verdict(m.record, bool(m.direction)), "record", "direction")
+        untrusted = self.html(lambda m: fragments.alert(m.untrusted), "untrusted")
+        return [
+            ipw.HBox(buttons),
+            untrusted,
+            verdict,
+            self._of_run(self.progress),
+            self._of_run(fragments.proof),
+            log,
+        ]
+
+    # How a widget is tied to the model
+
+    def failing(self) -> ipw.Widget:
+        """The choice of what a step that fails leads to."""
+        options = [("stop there", STOP), ("undo what was done", UNDO)]
+        return self.linked(ipw.Dropdown(options=options, description="If a step fails", style=LABELS), "on_failure")
+
+    def _of_run(self, render: Callable[[Any], str]) -> ipw.HTML:
+        return self.html(lambda model: render(model.record), "record")
+
+    def html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
+        """Rendered again when one of the traits changes; sent only when the text does."""
+        widget = ipw.HTML()
+
+        def show(change: Any = None) -> None:
+            widget.value = render(self.model)
+
+        show()
+        self.model.observe(show, list(names))
+        return widget
+
+    def linked(self, widget: Any, name: str, width: str = "21.5rem") -> Any:
+        widget.layout = ipw.Layout(width=width)
+        t.link((self.model, name), (widget, "value"))
+        return widget
+
+    def text(self, name: str, label: str, style: dict[str, str] = LABELS) -> ipw.Text:
+        # One message when the field is left: of one per key the last may come after the click on a button.
+        text: ipw.Text = self.linked(ipw.Text(description=label, style=style, continuous_update=False), name, "30rem")
+        return text
+
+    def button(self, name: str, label: str, method: Callable[[], Any], kind: str) -> ipw.Button:
+        button = ipw.Button(
+            description=label, button_style=kind, layout=ipw.Layout(width="auto", align_self="flex-start")
+        )
+
+        def press(_: ipw.Button) -> None:
+            with suppress(OfframpError):  # The model shows what it refuses.
+                method()
+
+        button.on_click(press)
+        self._buttons[name] = button
+        return button
+
+    def _show_each(self) -> None:
+        def show(change: Any = None) -> None:
+            for name, button in self._buttons.items():
+                button.disabled = name not in self.model.possible
+
+        show()
+        self.model.observe(show, ["possible"])
+
+
+def _status(model: Procedure) -> str:
+    told = f"… {model.busy}" if model.busy else model.sentence or "Nothing is going on."
+    return f'<p role="status"><strong>{html_text(told)}</strong></p>'
+
+
+def _approved(model: Procedure) -> str:
+    if model.plan is None:
+        return '<p class="soft">An approval is of one plan: make one first.</p>'
+    if model.approval is None:
+        command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
+        return (
+            '<p class="open">… Not approved yet. Somebody else can do it in a terminal: '
+            f"<code>{html_text(command)}</code></p>"
+        )
+    approval = model.approval
+    return (
+        f'<p class="good">✓ Approved by {html_text(approval.approved_by)} until '
+        f"{approval.expires_at:%Y-%m-%d %H:%M} UTC.</p>"
+    )
