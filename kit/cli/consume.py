@@ -13,10 +13,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
+import typer
 from prometheus_client import CollectorRegistry, start_http_server
 
+from kit.cli.terminal import ProfileFile, ProfileName, refusals
 from kit.cluster import Cluster, connect, librdkafka_settings, zookeeper_settings
 from kit.consumer.console import Child, KafkaMember, ZookeeperMember
 from kit.consumer.hand_over import Events, HandOver, as_json, as_text, opened
@@ -25,10 +27,12 @@ from kit.consumer.metrics import PrometheusCollector
 from kit.consumer.zookeeper.config import MIGRATION_PREFIX
 from kit.consumer.zookeeper.connector import ZookeeperConsumer
 from kit.errors import InputError, NotFound, OfframpError, OutputClosed, ProfileError
-from kit.profile import Profile
+from kit.profile import Profile, load_profile
 from kit.read.brokers import fetch_metadata
 
 LOOK_SECONDS = 0.2
+
+app = typer.Typer(rich_markup_mode=None)
 
 
 class Flavour(StrEnum):
@@ -63,7 +67,83 @@ class Wish:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # Passwords may be among them.
 
 
-def consume(profile: Profile, wish: Wish) -> None:
+@app.command()
+def consume(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="After `--`: a program to hand the records to on its standard input; by default standard output."
+        ),
+    ] = None,
+    flavour: Annotated[
+        Flavour,
+        typer.Option(
+            help="What to be: an old ZooKeeper consumer (ozkcc), a migration-enabled one that follows migration/mode "
+            "(mezkcc), or a plain Kafka consumer (kc)."
+        ),
+    ] = Flavour.OZKCC,
+    group: Annotated[str, typer.Option("--group", "-g", help="The group to join.")] = "",
+    topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")] = None,
+    allow: Annotated[str | None, typer.Option(help="Instead: topics whose whole name matches this pattern.")] = None,
+    deny: Annotated[str | None, typer.Option(help="Instead: all topics but those that match.")] = None,
+    threads: Annotated[int, typer.Option(help="Streams per topic; of a kc members, each on a thread.")] = 1,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Where the group has no offset, begin with the oldest record.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object per record instead of its value alone.")
+    ] = False,
+    max_messages: Annotated[int, typer.Option(help="Leave after so many records; 0: never.")] = 0,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-X", help="key=value of the consumer's own configuration; can be given again."),
+    ] = None,
+    properties: Annotated[Path | None, typer.Option(help="A properties file of such lines.")] = None,
+    consumption_file: Annotated[
+        Path | None,
+        typer.Option(help="Append a JSON line per record handed over: at_ms, consumer, topic, partition, offset."),
+    ] = None,
+    events_file: Annotated[
+        Path | None, typer.Option(help="Append rebalances here; by default they go to standard error.")
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
+    wait_for_topics: Annotated[
+        float, typer.Option(help="Seconds to wait for a topic that isn't there; 0: refuse at once.", min=0)
+    ] = 0.0,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Consume as a member of a group, in any of KIP-125's flavours: a canary by hand.
+
+    Records go to standard output, or to a program of any language. A record is committed only after it was handed
+    over: written whole, and read by who reads the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. What is
+    guaranteed is in docs/consumers.md.
+
+    \b
+    offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
+    """
+    with refusals():
+        wish = Wish(
+            flavour,
+            group,
+            topic or (),
+            allow,
+            deny,
+            threads,
+            from_beginning,
+            as_json,
+            command or (),
+            max_messages,
+            wait_for_topics,
+            consumption_file,
+            events_file,
+            metrics,
+            properties_of(property_ or (), properties),
+        )
+        run_consumers(load_profile(profile, profile_file), wish)
+
+
+def run_consumers(profile: Profile, wish: Wish) -> None:
     """Consume until SIGTERM, SIGINT, the limit, the time-out, or the end of the output; then leave in order.
 
     Raises:

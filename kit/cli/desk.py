@@ -16,10 +16,6 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.rendering.text import event_text, plan_text
 from kit.profile import load_profile
 
-RunsFolder = Annotated[
-    Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 Overrides = Annotated[
     list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
 ]

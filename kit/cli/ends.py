@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from typer import rich_utils
 from typer.exceptions import Abort, TyperException
 
 from kit.cli.terminal import say
@@ -54,10 +53,12 @@ def _code(run: Callable[[], object]) -> int:
 
 
 def _wrong_call(error: TyperException) -> int:
-    """In Typer's frame; what was typed may have come from anywhere."""
-    error.message = visible(error.message)
-    with suppress(SystemExit):  # Of Rich, where nobody reads it.
-        rich_utils.rich_format_error(error)  # type: ignore[arg-type]  # all of them are Click's
+    """What was typed may have come from anywhere; a verb that was called without anything shows its help instead."""
+    context = getattr(error, "ctx", None)
+    if context is None or error.message != context.get_help():
+        error.message = visible(error.message)
+    with suppress(BrokenPipeError):
+        error.show()  # type: ignore[attr-defined]  # all of them are Click's
     return int(error.exit_code)
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
-from kit.cli.terminal import ProfileFile, ProfileName, print_rows, say
+from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, print_rows, say
 from kit.errors import InputError
 from kit.migrate.desk import operator
 from kit.migrate.engine.plan import STOP, UNDO, Plan
@@ -27,7 +27,7 @@ from kit.migrate.offsets.plan import (
     select,
 )
 
-offsets_app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")]
 Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")]
@@ -40,7 +40,7 @@ Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out what wou
 New = Annotated[bool, typer.Option("--new-groups", help="Groups that neither store knows may be written.")]
 
 
-@offsets_app.command("copy")
+@app.command("copy")
 def copy(
     source: Annotated[str, typer.Option("--from", help="kafka or zookeeper.")],
     target: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
@@ -67,7 +67,7 @@ def copy(
         _show(desk.keep(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
 
 
-@offsets_app.command("reset")
+@app.command("reset")
 def reset(
     store: Store,
     to: Annotated[str, typer.Option("--to", help="earliest, latest, an offset, +n, -n, or a time (ISO 8601).")],
@@ -91,7 +91,7 @@ def reset(
         _show(desk.keep(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
 
 
-@offsets_app.command("import")
+@app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="A file of `offramp plan offsets export`.")],
     store: Store,
@@ -117,7 +117,7 @@ def import_(
         _show(desk.keep(made), as_json)
 
 
-@offsets_app.command("delete")
+@app.command("delete")
 def delete(
     store: Store,
     groups: Groups = None,
@@ -143,7 +143,7 @@ def delete(
         say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
 
 
-@offsets_app.command("export")
+@app.command("export")
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write: .jsonl or .csv.")],
     store: Store,

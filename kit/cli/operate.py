@@ -1,42 +1,33 @@
-"""``offramp plan | approve | act | resume | undo | verify | runs``: the operator's desk in a terminal."""
+"""``offramp plan group | fleet | show`` and ``offramp approve | act | resume | undo``: what writes to a cluster."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import polars as pl
 import typer
 
-from kit.cli.desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
-from kit.cli.offsets import offsets_app
-from kit.cli.terminal import ProfileFile, ProfileName, print_rows, refusals, say, tell
-from kit.errors import EvidenceError, IllegalMove, InputError, OfframpError, ProfileError, RunError
-from kit.migrate.desk import operator, runs_beside
-from kit.migrate.engine.approval import is_badly_signed, told_signature
-from kit.migrate.engine.journal import request_stop
+from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
+from kit.errors import InputError, OfframpError
+from kit.migrate.desk import operator
 from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S
-from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Ending, Run
 from kit.migrate.fleet.plan import FleetWish
 from kit.migrate.group.plan import PATH, Wish
 from kit.migrate.group.toggle import SETTLE_S
-from kit.migrate.kept import PlanRow, list_plans, run_folder
-from kit.migrate.rendering.text import plan_text, record_text
-from kit.profile import load_profile
+from kit.migrate.rendering.text import plan_text
 
-plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
-plan_app.add_typer(offsets_app, name="offsets", help="Copy, reset, import, delete or export committed offsets.")
+app = typer.Typer(rich_markup_mode=None)
+plan_app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
 WayBack = Annotated[float, typer.Option(help="Hours for which the run may be taken back without a new approval.")]
-RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
 
 
 @plan_app.command("group")
@@ -116,16 +107,7 @@ def show(
         say(f"it {'could' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
 
 
-@plan_app.command("list")
-def list_plans_(
-    runs: RunsFolder = None, as_json: AsJson = False, profile: ProfileName = None, profile_file: ProfileFile = None
-) -> None:
-    """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
-    with refusals():
-        rows = list_plans(_folder(runs, profile, profile_file))
-        _print(rows, [field.name for field in fields(PlanRow)], as_json)
-
-
+@app.command()
 def approve(
     plan: Named,
     typed_subject: Annotated[
@@ -160,12 +142,14 @@ def approve(
         say(f"carry it out: offramp act {found.digest[:8]}")
 
 
+@app.command()
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
     with open_desk(profile, profile_file, runs) as desk:
         _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
 
 
+@app.command()
 def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
     with open_desk(profile, profile_file, runs) as desk:
@@ -177,6 +161,7 @@ def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, pro
         _carry_out(found, lambda going: going.resume(newer), wanted)
 
 
+@app.command()
 def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Take back what a run did, the newest step first.
 
@@ -188,61 +173,6 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
         if not found.record.has_written and not found.record.is_at_work:
             say(f"run {run} wrote nothing to the cluster: there is nothing to take back")
         _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
-
-
-def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Ask a run that goes on elsewhere to stop after what is being written; then resume it or undo it."""
-    with refusals():
-        folder = run_folder(_folder(runs, profile, profile_file), run)
-        record = load_run(folder)
-        if not record.is_at_work:
-            raise IllegalMove(f"run {run} is {record.state}: it is not going on, so there is nothing to stop")
-        request_stop(folder, operator(), datetime.now(UTC))
-        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off does not hear it")
-
-
-def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
-    with refusals():
-        record = load_run(run_folder(_folder(runs, profile, profile_file), run))
-        tell(*record_text(record).split("\n"))
-        for approval in record.approvals:
-            tell(f"approval by {approval.approved_by}: {told_signature(approval, _signers(profile, profile_file))}")
-        if any(is_badly_signed(approval) for approval in record.approvals):
-            raise EvidenceError(f"run {run}: an approval was altered after it was signed")
-        if record.state not in (RunState.VERIFIED, RunState.UNDONE):
-            raise RunError(f"run {run} is {record.state}: {record.sentence}")
-
-
-def list_(
-    run: Annotated[str | None, typer.Argument(help="One run, shown whole.")] = None,
-    runs: RunsFolder = None,
-    as_json: AsJson = False,
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-) -> None:
-    """List all runs, or show one. Reads the folder, no cluster."""
-    with refusals():
-        folder = _folder(runs, profile, profile_file)
-        if run is not None:
-            tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
-            return
-        _print(list_runs(folder), _COLUMNS, as_json)
-
-
-def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> None:
-    found = [{name: getattr(row, name) for name in columns} for row in rows]
-    print_rows(pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String)), as_json)
-
-
-def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
-    """Whose keys count, by the profile; None where there is none: evidence may be verified anywhere."""
-    try:
-        return load_profile(profile, profile_file).approvals.signers
-    except ProfileError:
-        if profile or profile_file:
-            raise
-        return None
 
 
 def _duration(hours: float) -> timedelta:
@@ -258,27 +188,8 @@ def _passphrase() -> str:
     return str(typer.prompt("Passphrase of the key", hide_input=True, err=True))
 
 
-def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
-    return runs or runs_beside(load_profile(profile, profile_file))
-
-
-_COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")
 LONGEST_HOURS = 1e6
 _GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
-
-
-def register(app: typer.Typer) -> None:
-    """Put the verbs that belong to no noun on the command line."""
-    for verb, name in (
-        (approve, None),
-        (act, None),
-        (resume, None),
-        (undo, None),
-        (stop, None),
-        (verify, None),
-        (list_, "runs"),
-    ):
-        app.command(name)(verb)
 
 
 def _carry_out(run: Run, verb: Callable[[Run], Ending], wanted: RunState) -> None:

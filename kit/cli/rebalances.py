@@ -15,10 +15,13 @@ from kit.profile import load_profile
 if TYPE_CHECKING:
     from kit.rebalances import Rebalances
 
+app = typer.Typer(rich_markup_mode=None)
+
 Moment = Annotated[str | None, typer.Option(help="A time (ISO 8601; without a zone UTC), or so long ago: 90m, 6h, 2d.")]
 _SHOWN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "duration_ms", "leader_id", "assignor")
 
 
+@app.command()
 def rebalances(
     logs: Annotated[list[str] | None, typer.Argument(help="Log files, folders or patterns; gz too.")] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")] = None,
@@ -37,6 +40,7 @@ def rebalances(
     __consumer_offsets; from both, what one says and the other doesn't is told.
 
 
+    \b
     offramp rebalances app-*.log.gz --zone Europe/Paris
     offramp rebalances --profile production --group orders --since 6h
     """

@@ -1,7 +1,7 @@
 """How the command line speaks: options that verbs share, tables, and errors as one line with an exit code.
 
-Whatever is told goes through here as :class:`rich.text.Text`, made visible: no name is markup, none moves the cursor,
-none begins a line. JSON is exact, in ASCII.
+Whatever is told goes through here, made visible: no name is markup, none moves the cursor, none begins a line. JSON is
+exact, in ASCII. Polars and Rich are loaded by who prints a frame or a table.
 """
 
 from __future__ import annotations
@@ -9,38 +9,35 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import polars as pl
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from kit.analyze.time_format import with_worded_times
 from kit.errors import OfframpError, PartialRead
 from kit.text.visible import cell, visible
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ProfileName = Annotated[
     str | None, typer.Option("--profile", "-p", help="Cluster of offramp.toml; by default its only one.")
 ]
 ProfileFile = Annotated[Path | None, typer.Option("--profile-file", help="offramp.toml to read.")]
 
-# A pipe has no width of its own; a file of 80 columns would fold every table.
-_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+RunsFolder = Annotated[
+    Path | None, typer.Option("--runs", help="Folder of plans and runs; by default `runs` beside offramp.toml.")
+]
+RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
+Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
-
-class _Screen(Console):
-    def on_broken_pipe(self) -> None:
-        """Nobody reads on: ``kit.cli.main.main`` ends quietly."""
-        raise
-
-
-_out, _err = _Screen(width=_WIDTH), _Screen(stderr=True)
+_PROSE = {"sentence", "example", "error", "next_step"}
+_PIPE_WIDTH = 200
+"""A pipe has no width of its own; 80 columns would fold every table."""
 
 
 @contextmanager
@@ -50,7 +47,9 @@ def refusals() -> Iterator[None]:
         yield
     except OfframpError as error:
         lines = str(error).split("\n") if isinstance(error, PartialRead) else [str(error)]
-        _err.print(_text("offramp: ", *lines, style="bold red"), soft_wrap=True)
+        message = "offramp: " + "\n".join(map(visible, lines))
+        is_red = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+        sys.stderr.write(f"\x1b[1;31m{message}\x1b[0m\n" if is_red else f"{message}\n")
         raise typer.Exit(error.exit_code) from None
 
 
@@ -62,24 +61,40 @@ def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
     if as_json:
         print_json(rows.fill_nan(None).to_dicts())
         return
+    from kit.analyze.time_format import with_worded_times
+
     rows = with_worded_times(rows)
+    print_table({name: kind.is_numeric() for name, kind in rows.schema.items()}, rows.iter_rows())
+
+
+def print_table(columns: Mapping[str, bool], rows: Iterable[Sequence[Any]]) -> None:
+    """Rows for people, under the names of their columns; these say whether they hold numbers."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            """Nobody reads on: ``kit.cli.main.main`` ends quietly."""
+            raise
+
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, kind in rows.schema.items():
-        is_prose = name in {"sentence", "example", "error", "next_step"}
-        justify: Any = "right" if kind.is_numeric() else "left"
+    for name, is_number in columns.items():
+        justify: Any = "right" if is_number else "left"
+        is_prose = name in _PROSE
         # What doesn't fit ends in a mark: half a number must not look like one.
         table.add_column(
             Text(visible(name)), justify=justify, overflow="fold" if is_prose else "ellipsis", no_wrap=not is_prose
         )
-    for row in rows.iter_rows():
+    for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
-    _out.print(table)
+    Screen(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH).print(table)
 
 
 def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
     """The ``sentence`` of each row; what is left out is counted."""
     for sentence in rows["sentence"].head(at_most):
-        _out.print(_text("• ", sentence))
+        tell(f"• {sentence}")
     if len(rows) > at_most:
         tell(f"… and {len(rows) - at_most} more")
 
@@ -92,12 +107,12 @@ def print_json(value: Any) -> None:
 
 def tell(*lines: str) -> None:
     """Lines on standard output."""
-    _out.print(_text("", *lines), soft_wrap=True)
+    _write(sys.stdout, lines)
 
 
 def say(*lines: str) -> None:
     """Lines on standard error: how it goes, what to do."""
-    _err.print(_text("", *lines), soft_wrap=True)
+    _write(sys.stderr, lines)
 
 
 def _plain(value: Any) -> Any:
@@ -106,8 +121,9 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _text(begin: str, *lines: str, style: str = "") -> Text:
-    return Text(begin + "\n".join(map(visible, lines)), style=style)
+def _write(stream: TextIO, lines: Sequence[str]) -> None:
+    stream.write("\n".join(map(visible, lines)) + "\n")
+    stream.flush()
 
 
 def _cell(value: Any) -> str:

@@ -29,12 +29,11 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import Wish, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.kept import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, there_is
+from kit.migrate.kept import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, runs_beside, there_is
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
-from kit.profile import Profile
 
 VALID_FOR = timedelta(hours=4)
 
@@ -230,11 +229,6 @@ class Desk:
 
     def _file(self, digest: str) -> Path:
         return self.runs / PLANS / f"{digest[:PREFIX]}.json"
-
-
-def runs_beside(profile: Profile) -> Path:
-    """The folder of plans and runs beside the profile's ``offramp.toml``."""
-    return profile.file.resolve().parent / "runs"
 
 
 def operator() -> str:

@@ -12,6 +12,7 @@ from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import RunRow, list_runs
 from kit.migrate.engine.states import RunState
+from kit.profile import Profile
 
 PLANS, PREFIX = "plans", 12
 _AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
@@ -33,6 +34,11 @@ class PlanRow:
     state: str | None = None
     run_id: str | None = None
     error: str | None = None
+
+
+def runs_beside(profile: Profile) -> Path:
+    """The folder of plans and runs beside the profile's ``offramp.toml``."""
+    return profile.file.resolve().parent / "runs"
 
 
 def plan_files(root: Path) -> list[Path]:

@@ -10,9 +10,10 @@ import polars as pl
 
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
-from kit.migrate.desk import Desk, runs_beside
+from kit.migrate.desk import Desk
 from kit.migrate.engine.event import Event
 from kit.migrate.group.group_state import Standing, look
+from kit.migrate.kept import runs_beside
 from kit.migrate.offsets.current import Committed, fetch_committed
 from kit.migrate.offsets.selection import Selection
 from kit.profile import Profile, load_profile

@@ -1,0 +1,33 @@
+"""``offramp report``: the report notebook over all groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kit.cli.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
+from kit.errors import PartialRead
+from kit.profile import load_profile
+from kit.report import run_report
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
+        "runs"
+    ),
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    pattern: Pattern = ".*",
+    history: Annotated[str, typer.Option("--history", help="Folder of the history [<output>/history].")] = "",
+) -> None:
+    """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network."""
+    with refusals():
+        made = run_report(load_profile(profile, profile_file), output, pattern, history, say)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}")
+        if made.outcome["read_errors"]:
+            raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")

@@ -1,0 +1,113 @@
+"""``offramp runs | verify | stop`` and ``offramp plan list``: what a folder of plans and runs holds; no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kit.cli.terminal import (
+    AsJson,
+    ProfileFile,
+    ProfileName,
+    RunId,
+    RunsFolder,
+    print_json,
+    print_table,
+    refusals,
+    say,
+    tell,
+)
+from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
+from kit.identity.login import system_user
+from kit.migrate.engine.approval import is_badly_signed, told_signature
+from kit.migrate.engine.journal import request_stop
+from kit.migrate.engine.record import list_runs, load_run
+from kit.migrate.engine.states import RunState
+from kit.migrate.kept import PlanRow, list_plans, run_folder, runs_beside
+from kit.migrate.rendering.text import record_text
+from kit.profile import load_profile
+
+app = typer.Typer(rich_markup_mode=None)
+plan_app = typer.Typer(rich_markup_mode=None)
+
+_COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "last_event_at", "sentence", "error")
+
+
+@plan_app.command("list")
+def list_plans_(
+    runs: RunsFolder = None, as_json: AsJson = False, profile: ProfileName = None, profile_file: ProfileFile = None
+) -> None:
+    """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
+    with refusals():
+        rows = list_plans(_folder(runs, profile, profile_file))
+        _print(rows, [field.name for field in fields(PlanRow)], as_json)
+
+
+@app.command("runs")
+def list_(
+    run: Annotated[str | None, typer.Argument(help="One run, shown whole.")] = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """List all runs, or show one. Reads the folder, no cluster."""
+    with refusals():
+        folder = _folder(runs, profile, profile_file)
+        if run is not None:
+            tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
+            return
+        _print(list_runs(folder), _COLUMNS, as_json)
+
+
+@app.command()
+def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
+    with refusals():
+        record = load_run(run_folder(_folder(runs, profile, profile_file), run))
+        tell(*record_text(record).split("\n"))
+        for approval in record.approvals:
+            tell(f"approval by {approval.approved_by}: {told_signature(approval, _signers(profile, profile_file))}")
+        if any(is_badly_signed(approval) for approval in record.approvals):
+            raise EvidenceError(f"run {run}: an approval was altered after it was signed")
+        if record.state not in (RunState.VERIFIED, RunState.UNDONE):
+            raise RunError(f"run {run} is {record.state}: {record.sentence}")
+
+
+@app.command()
+def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Ask a run that goes on elsewhere to stop after what is being written; then resume it or undo it."""
+    with refusals():
+        folder = run_folder(_folder(runs, profile, profile_file), run)
+        record = load_run(folder)
+        if not record.is_at_work:
+            raise IllegalMove(f"run {run} is {record.state}: it is not going on, so there is nothing to stop")
+        request_stop(folder, system_user(), datetime.now(UTC))
+        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off does not hear it")
+
+
+def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> None:
+    values = [{name: getattr(row, name) for name in columns} for row in rows]
+    if as_json:
+        print_json(values)
+    else:
+        print_table(dict.fromkeys(columns, False), [list(each.values()) for each in values])
+
+
+def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
+    """Whose keys count, by the profile; None where there is none: evidence may be verified anywhere."""
+    try:
+        return load_profile(profile, profile_file).approvals.signers
+    except ProfileError:
+        if profile or profile_file:
+            raise
+        return None
+
+
+def _folder(runs: Path | None, profile: str | None, profile_file: Path | None) -> Path:
+    return runs or runs_beside(load_profile(profile, profile_file))
