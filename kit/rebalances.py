@@ -19,6 +19,7 @@ from kit.analyze.rebalances.stored import topic_rebalances
 from kit.analyze.rebalances.story import sentences
 from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
+from kit.logs.local import files_here, read_logs_here
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
 from kit.tables import schema as tables
@@ -49,7 +50,7 @@ class Rebalances:
     events: pl.DataFrame
     records: pl.DataFrame
     epochs: pl.DataFrame
-    logs: ClientLogs | None
+    logs: ClientLogs[Any] | None
     topic: OffsetsTopic | None
 
     def told(self) -> list[str]:
@@ -68,7 +69,7 @@ class Rebalances:
         """Lines that look like coordination and are not understood: wording, n_lines, an example; most first."""
         if self.logs is None:
             return pl.DataFrame(schema={"wording": pl.String, "n_lines": pl.Int64, "example": pl.String})
-        lines = pl.DataFrame(self.logs.unknown_lines.limit(10_000).toArrow())
+        lines = _in_polars(self.logs.unknown_lines.limit(10_000))
         counted = lines.group_by("wording").agg(n_lines=pl.len().cast(pl.Int64), example=pl.col("text").first())
         return counted.sort("n_lines", "wording", descending=[True, False])
 
@@ -96,7 +97,7 @@ class Rebalances:
 
 
 def read_rebalances(
-    spark: SparkSession,
+    spark: SparkSession | None,
     logs: str | Iterable[str] = (),
     profile: Profile | None = None,
     group_id: str | None = None,
@@ -108,6 +109,7 @@ def read_rebalances(
     """Read logs, the topic of ``profile``'s cluster, or both, and tell what happened.
 
     Args:
+        spark: None: the logs are read in this process, where :func:`reads_here` says so.
         logs: files, folders or patterns, gz too; none: the topic alone.
         profile: whose ``__consumer_offsets`` to read; None: the logs alone.
         group_id: this group alone.
@@ -124,11 +126,11 @@ def read_rebalances(
     paths = [logs] if isinstance(logs, str) else list(logs)
     if not paths and profile is None:
         raise InputError("say what to read: log files, or a cluster of offramp.toml for its __consumer_offsets")
-    read_logs = read_client_logs(spark, paths, zone, layout) if paths else None
+    read_logs = _read_logs(spark, paths, zone, layout) if paths else None
     pattern = None if group_id is None else re.escape(group_id)
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
     end = None if paths else until
-    topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
+    topic = None if profile is None else read_offsets_topic(_needed(spark), profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     if read_logs is not None and len(events) != (n_told := read_logs.files["n_events"].sum()):
         came = f"the logs tell {n_told} events, but {len(events)} came out of Spark"
@@ -150,6 +152,16 @@ def read_rebalances(
     spans = member_spans(members, generations, until or last) if paths else by_topic
     told = chosen.at(pl.concat(findings))
     return Rebalances(members, generations, stored, told, spans, events, records, epochs, read_logs, topic)
+
+
+def reads_here(logs: str | Iterable[str], profile: Profile | None = None) -> bool:
+    """Whether :func:`read_rebalances` needs no Spark: small logs of this machine, and no topic.
+
+    Raises:
+        NotFound: no such file.
+    """
+    paths = [logs] if isinstance(logs, str) else list(logs)
+    return bool(paths) and profile is None and files_here(paths) is not None
 
 
 def moment(text: str | None) -> datetime | None:
@@ -199,7 +211,24 @@ class _Chosen:
 
 
 def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
-    return pl.DataFrame(table.from_rows(()) if frame is None else frame.toArrow())
+    return pl.DataFrame(table.from_rows(())) if frame is None else _in_polars(frame)
+
+
+def _in_polars(frame: Any) -> pl.DataFrame:
+    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
+
+
+def _read_logs(spark: SparkSession | None, paths: list[str], zone: str | None, layout: str | None) -> ClientLogs[Any]:
+    sizes = files_here(paths) if spark is None else None
+    return (
+        read_client_logs(_needed(spark), paths, zone, layout) if sizes is None else read_logs_here(sizes, zone, layout)
+    )
+
+
+def _needed(spark: SparkSession | None) -> SparkSession:
+    if spark is None:
+        raise InputError("only small logs of this machine can be read without Spark: give a session")
+    return spark
 
 
 def _known(events: pl.DataFrame, topic: OffsetsTopic | None) -> str:

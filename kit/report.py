@@ -21,11 +21,11 @@ from traitlets import CaselessStrEnum, default
 from kit import errors
 from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
+from kit.notebook_files import notebooks
 from kit.profile import Profile
 from kit.show import charts
 from kit.text.visible import file_name, html_text
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 OUTCOME = "application/vnd.offramp.outcome+json"
 """The MIME type under which a notebook's last cell says what came of it."""
 
@@ -70,7 +70,7 @@ class Report:
 def run_report(
     profile: Profile, output: Path, groups: str, history: str = "", say: Callable[[str], None] = lambda text: None
 ) -> Report:
-    """Run ``notebooks/report/groups.ipynb`` for one cluster into a new folder under ``output``.
+    """Run the notebook ``report/groups.ipynb`` of this release for one cluster into a new folder under ``output``.
 
     ``history`` is a folder or URL that Spark can write to; by default ``<output>/history``.
 
@@ -89,7 +89,7 @@ def run_report(
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
     parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}
     say("running the notebook: starting Spark, reading, analysing …")
-    _execute(NOTEBOOKS / "report" / "groups.ipynb", notebook, parameters)
+    _execute(notebooks() / "report" / "groups.ipynb", notebook, parameters)
     executed = nbformat.read(notebook, as_version=4)
     # JupyterLab shows charts and table styles of a notebook it trusts only.
     NotebookNotary().sign(executed)

@@ -21,13 +21,9 @@ VERBS = {
     "ownership": Verb(
         "kit.cli.groups:app", "Who owns each partition of one group; without a group, what is wrong with any."
     ),
-    "readiness": Verb(
-        "kit.cli.groups:app", "Where each group stands on the way to Kafka coordination, and what blocks it."
-    ),
+    "readiness": Verb("kit.cli.groups:app", "Where each group stands on the way to Kafka coordination (KIP-125)."),
     "rebalances": Verb("kit.cli.rebalances:app", "What happened to groups: each generation, who was late, what moved."),
-    "report": Verb(
-        "kit.cli.report:app", "Run the report notebook over all groups: one HTML that opens without a network."
-    ),
+    "report": Verb("kit.cli.report:app", "Run the report notebook over all groups."),
     "snapshot": Verb(
         "kit.cli.groups:app", "Read the cluster once and append what was seen to a history of Parquet files."
     ),
@@ -43,7 +39,7 @@ VERBS = {
     "consume": Verb(
         "kit.cli.consume:app", "Consume as a member of a group, in any of KIP-125's flavours: a canary by hand."
     ),
-    "lab": Verb("kit.lab.command:app", "Real ZooKeeper, Kafka and consumers on this machine, to try things on."),
+    "lab": Verb("kit.lab.command:app", "Real ZooKeeper, Kafka and consumers on this machine."),
 }
 """As people need them: what reads, then what plans, writes and takes back; the lab last."""
 

@@ -27,7 +27,8 @@ from kit.migrate.offsets.plan import (
     select,
 )
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+_HELP = "Copy, reset, import, delete or export committed offsets."
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")]
 Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")]

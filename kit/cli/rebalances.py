@@ -13,6 +13,9 @@ from kit.errors import InputError
 from kit.profile import load_profile
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kit.profile import Profile
     from kit.rebalances import Rebalances
 
 app = typer.Typer(rich_markup_mode=None)
@@ -44,8 +47,7 @@ def rebalances(
     offramp rebalances app-*.log.gz --zone Europe/Paris
     offramp rebalances --profile production --group orders --since 6h
     """
-    from kit.rebalances import moment, read_rebalances
-    from kit.spark.session import spark_session
+    from kit.rebalances import moment, read_rebalances, reads_here
 
     with refusals():
         wants_topic = not logs or profile is not None
@@ -53,8 +55,8 @@ def rebalances(
         began, ended = moment(since), moment(until)
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
-        say("starting Spark …")
-        found = read_rebalances(spark_session(chosen), logs or (), chosen, group, began, ended, zone, layout)
+        spark = None if reads_here(logs or (), chosen) else _started(chosen)
+        found = read_rebalances(spark, logs or (), chosen, group, began, ended, zone, layout)
         if timeline is not None:
             draw(found, timeline)
         if as_json:
@@ -62,6 +64,13 @@ def rebalances(
         else:
             print_story(found)
         say(*found.verify().split("\n"))
+
+
+def _started(profile: Profile | None) -> SparkSession:
+    from kit.spark.session import spark_session
+
+    say("starting Spark …")
+    return spark_session(profile)
 
 
 def draw(found: Rebalances, path: Path) -> None:

@@ -67,7 +67,7 @@ def list_(
 
 @app.command()
 def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Hold a run's evidence against itself; fails unless it is unedited and the run ended verified or undone."""
+    """Check a run's evidence: unedited, and the run ended verified or undone. Else the exit code is not 0."""
     with refusals():
         record = load_run(run_folder(_folder(runs, profile, profile_file), run))
         tell(*record_text(record).split("\n"))

@@ -16,7 +16,8 @@ from kit.lab import daemon, scenario, state
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
 
-app = typer.Typer(help="Real ZooKeeper, Kafka and consumers on this machine.", no_args_is_help=True, rich_markup_mode=None)
+_HELP = "Real ZooKeeper, Kafka and consumers on this machine."
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()

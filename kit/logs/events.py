@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 import pyarrow as pa
@@ -22,6 +22,7 @@ from kit.tables.spark import in_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Frame = TypeVar("Frame")
 _FOR_ONE_TASK = 25_000
 """So many lines are told in less than a second."""
 _EVENTS, _UNKNOWN = (
@@ -31,18 +32,19 @@ _EVENTS, _UNKNOWN = (
 
 
 @dataclass(frozen=True)
-class ClientLogs:
-    """``events`` (``tables.LOG_EVENTS``) and ``unknown_lines`` (``tables.LOG_LINES``) are Spark's and lazy: computed
-    at each use, from what was kept on Spark's disks. ``files`` (``tables.LOG_FILES``) accounts for every line."""
+class ClientLogs(Generic[Frame]):
+    """``events`` (``tables.LOG_EVENTS``) and ``unknown_lines`` (``tables.LOG_LINES``); ``files``
+    (``tables.LOG_FILES``) accounts for every line. Spark's frames are lazy: computed at each use, from what was kept
+    on Spark's disks. ``local.read_logs_here`` gives polars frames."""
 
-    events: DataFrame
-    unknown_lines: DataFrame
+    events: Frame
+    unknown_lines: Frame
     files: pl.DataFrame
 
 
 def read_client_logs(
     spark: SparkSession, paths: str | Iterable[str], zone: str | None = None, layout: str | None = None
-) -> ClientLogs:
+) -> ClientLogs[DataFrame]:
     """Read logs of consumers or brokers: files, folders or patterns, gz too, layouts mixed.
 
     The files are read once, now.
@@ -56,21 +58,21 @@ def read_client_logs(
         NotFound: no such file.
         ReadError: a file can't be read at all.
     """
-    if layout is not None and layout not in layouts.NAMES:
-        raise InputError(f"there is no layout {layout!r}; there are {', '.join(layouts.NAMES)}")
-    if zone is not None:
-        layouts.check_zone(zone)
+    check_arguments(zone, layout)
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
     tell = telling.Tell(read.before, layout, zone)
-    of_few = None if read.few is None else _told_here(spark, read.few, tell)
-    found, events, unknown = of_few or _told_in_tasks(sifted, read, tell)
+    if read.few is None:
+        found, events, unknown = _told_in_tasks(sifted, read, tell)
+    else:
+        found, *told = told_here(read.few, tell)
+        events, unknown = (in_spark(spark, rows) for rows in told)
     files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
     return ClientLogs(events, unknown, files)
 
 
-def verify_logs(logs: ClientLogs) -> str:
+def verify_logs(logs: ClientLogs[Any]) -> str:
     """What was read, in sentences; each file with a problem has one.
 
     Raises:
@@ -79,10 +81,16 @@ def verify_logs(logs: ClientLogs) -> str:
     return accounts.verified(logs.files)
 
 
-def _told_here(
-    spark: SparkSession, few: pl.DataFrame, tell: telling.Tell
-) -> tuple[accounts.Told, DataFrame, DataFrame]:
-    """What each file told, the events, and the lines that were not understood."""
+def check_arguments(zone: str | None, layout: str | None) -> None:
+    """Raises InputError: no such layout or zone."""
+    if layout is not None and layout not in layouts.NAMES:
+        raise InputError(f"there is no layout {layout!r}; there are {', '.join(layouts.NAMES)}")
+    if zone is not None:
+        layouts.check_zone(zone)
+
+
+def told_here(few: pl.DataFrame, tell: telling.Tell) -> tuple[accounts.Told, pa.Table, pa.Table]:
+    """What each file told, the events, and the lines that were not understood, of lines that are in this process."""
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
     table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
     found, events = accounts.of(table), pl.DataFrame(table.filter(pc.field("kind").is_valid()))
@@ -90,15 +98,11 @@ def _told_here(
     shifted = pl.from_epoch(pl.col("local_at") - shift_us, time_unit="us").dt.replace_time_zone("UTC")
     known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
     unknown = table.filter(pc.field("wording").is_valid())
-    spark_events, spark_unknown = (
-        in_spark(spark, rows.select(schema.names).cast(schema))
-        for rows, schema in ((known, _EVENTS), (unknown, _UNKNOWN))
-    )
-    return found, spark_events, spark_unknown
+    return found, known.select(_EVENTS.names).cast(_EVENTS), unknown.select(_UNKNOWN.names).cast(_UNKNOWN)
 
 
 def _told_in_tasks(sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame, DataFrame]:
-    """As :func:`_told_here`, of many lines: one task for a file, in order."""
+    """As :func:`told_here`, of many lines: one task for a file, in order."""
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
     gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import polars as pl
-from pyspark import StorageLevel
-from pyspark.errors import PySparkException
 
 from kit.errors import NotFound, ReadError
 from kit.logs.scan import SCHEMA, Sift, blocks_of
@@ -48,6 +46,8 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
     Raises:
         NotFound: no such file.
     """
+    from pyspark.errors import PySparkException
+
     try:
         sizes = _sizes(spark, paths)
     except PySparkException as error:
@@ -58,12 +58,16 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
 
 
 def read_lines(sifted: DataFrame) -> Lines:
-    """Read all of it, now.
+    """Read all of it, now; raises as :func:`lines_of`."""
+    return lines_of(pl.DataFrame(sifted.where("n_lines IS NOT NULL OR is_few").toArrow()))
+
+
+def lines_of(rows: pl.DataFrame) -> Lines:
+    """What rows of ``scan.SCHEMA`` say.
 
     Raises:
         ReadError: a file can't be read at all.
     """
-    rows = pl.DataFrame(sifted.where("n_lines IS NOT NULL OR is_few").toArrow())
     account = rows.filter(pl.col("n_lines").is_not_null())
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")
@@ -77,6 +81,8 @@ def read_lines(sifted: DataFrame) -> Lines:
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:
     """Computed at its first use and never again; gone when nobody holds it."""
+    from pyspark import StorageLevel
+
     return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.DISK_ONLY)
 
 

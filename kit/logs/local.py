@@ -1,0 +1,69 @@
+"""Small logs of this machine → the same tables, in this process: by the functions of Spark's tasks, without a JVM."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from kit.errors import NotFound
+from kit.logs import extract as telling
+from kit.logs import file_summary as accounts
+from kit.logs import lines, scan
+from kit.logs.events import ClientLogs, check_arguments, told_here
+
+SMALL = 100 << 20
+"""Bytes from which Spark is the quicker one, by ``tests.bench.startup``: starting it takes some seconds."""
+_GROWS = {".gz": 10, ".bz2": 10}
+"""How many bytes a compressed one may be."""
+_FOR_SPARK = re.compile(r"[\[\]{}\\]|^\w+:")
+"""Patterns and addresses that only Spark's file systems know."""
+
+
+def files_here(paths: Iterable[str], most: float = SMALL) -> dict[str, int] | None:
+    """File → bytes, of files, folders and patterns with ``*`` and ``?``; None where Spark must read them: they are too
+    many bytes, elsewhere, hidden, or in folders of folders.
+
+    Raises:
+        NotFound: no such file.
+    """
+    sizes: dict[str, int] = {}
+    for path in paths:
+        if _FOR_SPARK.search(path):
+            return None
+        matching = sorted(glob.glob(path)) if set(path) & set("*?") else [path]
+        if not matching or not os.path.exists(matching[0]):
+            raise NotFound(f"no log at {path}: name a file, a folder or a pattern that matches one")
+        for each in map(Path, map(os.path.abspath, matching)):
+            inside = [each] if each.is_file() else sorted(each.iterdir())
+            if any(not file.is_file() or file.name.startswith((".", "_")) for file in inside):
+                return None
+            sizes |= {str(file): file.stat().st_size for file in inside}
+    weight = sum(size * _GROWS.get(Path(file).suffix, 1) for file, size in sizes.items())
+    return sizes if weight <= most else None
+
+
+def read_logs_here(
+    sizes: dict[str, int], zone: str | None = None, layout: str | None = None
+) -> ClientLogs[pl.DataFrame]:
+    """The files of :func:`files_here`, as ``kit.logs.read_client_logs`` reads them, in polars frames.
+
+    Raises:
+        InputError: no such layout or zone.
+        ReadError: a file can't be read at all.
+    """
+    check_arguments(zone, layout)
+    blocks = tuple(block for file, size in sorted(sizes.items()) for block in scan.blocks_of(file, size))
+    numbers = pa.record_batch([pa.array(range(len(blocks)), pa.int64())], names=["id"])
+    rows = pl.DataFrame(pa.Table.from_batches(scan.Sift(blocks, 0)([numbers])))
+    # There is no driver to spare here: all candidates are in this process.
+    read = lines.lines_of(rows.with_columns(is_few=pl.col("value").is_not_null()))
+    assert read.few is not None
+    found, events, unknown = told_here(read.few, telling.Tell(read.before, layout, zone))
+    files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
+    return ClientLogs(pl.DataFrame(events), pl.DataFrame(unknown), files)
