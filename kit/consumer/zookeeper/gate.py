@@ -21,18 +21,18 @@ FINISH_SECONDS = 0.3
 Clock = Callable[[], float]
 
 
-class Handing(Protocol):
+class GatedStream(Protocol):
     """What the gate asks of a stream: to begin and to end with partitions, and to say how far each came."""
 
-    def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None: ...
+    def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None: ...
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]: ...
 
     def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]: ...
 
-    def licence(self, pair: TopicAndPartition) -> int | None: ...
+    def assignment_epoch(self, pair: TopicAndPartition) -> int | None: ...
 
-    def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None: ...
+    def set_assignment_epoch(self, pair: TopicAndPartition, assignment_epoch: int | None) -> None: ...
 
     def position(self, pair: TopicAndPartition) -> int: ...
 
@@ -50,17 +50,17 @@ class Gate:
         self._kafka_until = float("inf")
         self._lock = threading.Lock()
         self._session: int | None = None
-        self._licence: int | None = None
-        self._streams: Mapping[tuple[str, str], Handing] = {}
-        self._places: dict[TopicAndPartition, Handing] = {}
+        self._assignment_epoch: int | None = None
+        self._streams: Mapping[tuple[str, str], GatedStream] = {}
+        self._places: dict[TopicAndPartition, GatedStream] = {}
         # Stopped, and not in Kafka yet, whichever thread is on its way there with it.
         self._unsaved: dict[TopicAndPartition, int] = {}
         # Where what is still owned was stopped: its commit may be under way, so what is fetched may be less.
         self._last: dict[TopicAndPartition, int] = {}
-        self._was_licensed: dict[TopicAndPartition, bool] = {}
+        self._was_kafka_assigned: dict[TopicAndPartition, bool] = {}
         self._is_round_refused = False
 
-    def open(self, streams: Mapping[tuple[str, str], Handing]) -> None:
+    def open(self, streams: Mapping[tuple[str, str], GatedStream]) -> None:
         """``streams`` by (topic, thread id); a wildcard's by ("", thread id)."""
         self._streams = streams
 
@@ -89,22 +89,24 @@ class Gate:
         with self._lock:
             self._set(kafka_until=until)
 
-    def begin_licence(self, licence: int) -> None:
+    def begin_assignment_epoch(self, assignment_epoch: int) -> None:
         """A generation of the Kafka group began, with this member in it."""
         with self._lock:
-            self._licence = licence
+            self._assignment_epoch = assignment_epoch
 
-    def end_licence(self) -> Offsets:
-        """The generation ended: stop every partition it licensed; next offsets of all that Kafka may not have yet."""
+    def end_assignment_epoch(self) -> Offsets:
+        """The generation ended: stop every partition started in it; next offsets of all that Kafka may not have yet."""
         with self._lock:
-            self._licence = None
-            stopped = self._remove([pair for pair, stream in self._places.items() if stream.licence(pair) is not None])
+            self._assignment_epoch = None
+            stopped = self._remove(
+                [pair for pair, stream in self._places.items() if stream.assignment_epoch(pair) is not None]
+            )
         self._await_finished(stopped)
         with self._lock:
             return dict(self._unsaved)
 
     def stop_all(self) -> Offsets:
-        """As :meth:`end_licence`, for everything; until :meth:`begin_round` nothing is started or kept."""
+        """As :meth:`end_assignment_epoch`, for everything; until :meth:`begin_round` nothing is started or kept."""
         with self._lock:
             self._is_round_refused = True
             stopped = self._remove(list(self._places))
@@ -117,42 +119,42 @@ class Gate:
         with self._lock:
             self._is_round_refused = False
 
-    def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
+    def start(self, threads: Assignment, offsets: Offsets, assignment_epoch: int | None) -> Pairs:
         """Start partitions at ``offsets``, not below where they were stopped; none when there is no session, the round
-        is over, or ``licence`` isn't the current one."""
+        is over, or ``assignment_epoch`` isn't the current one."""
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             for pair, thread in threads.items():
-                self._place(pair, thread, max(offsets[pair], self._last.pop(pair, 0)), licence)
+                self._place(pair, thread, max(offsets[pair], self._last.pop(pair, 0)), assignment_epoch)
             return frozenset(threads)
 
-    def keep(self, threads: Assignment, licence: int | None) -> Pairs:
-        """Those being consumed that may go on under ``licence``, by the thread given; the others stay as they are."""
+    def keep(self, threads: Assignment, assignment_epoch: int | None) -> Pairs:
+        """Go on, in ``assignment_epoch``, with those that are being consumed, on the thread given; → these."""
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             kept = {pair: thread for pair, thread in threads.items() if pair in self._places}
             moved = [pair for pair, thread in kept.items() if self._places[pair] is not self._stream(pair, thread)]
             stopped = self._remove(moved)
         self._await_finished(stopped)
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             for pair in moved:
                 if pair in self._last:
                     self._unsaved.pop(pair, None)
-                    self._place(pair, kept[pair], self._last.pop(pair), licence)
+                    self._place(pair, kept[pair], self._last.pop(pair), assignment_epoch)
             still = frozenset(pair for pair in kept if pair in self._places)
             for pair in still:
-                self._places[pair].set_licence(pair, licence)
+                self._places[pair].set_assignment_epoch(pair, assignment_epoch)
             return still
 
     def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
         """Nothing of ``partitions`` is handed out after this; their next offsets, without a record that the application
         still has in hand after ``FINISH_SECONDS``.
 
-        Those of partitions stopped before are told again, until :meth:`released`.
+        Those of partitions stopped before are told again, until :meth:`forget`.
         """
         pairs = list(partitions)
         with self._lock:
@@ -167,12 +169,12 @@ class Gate:
             self._is_round_refused = True
             self._drop(list(partitions))
 
-    def confine(self, partitions: Pairs) -> None:
+    def stop_others(self, partitions: Pairs) -> None:
         """Drop all but these."""
         with self._lock:
             self._drop([pair for pair in {**self._places, **self._last} if pair not in partitions])
 
-    def released(self, partitions: Iterable[TopicAndPartition]) -> None:
+    def forget(self, partitions: Iterable[TopicAndPartition]) -> None:
         """Others may commit these from now on: nothing older may follow."""
         with self._lock:
             self._forget(partitions)
@@ -182,20 +184,20 @@ class Gate:
         with self._lock:
             return {pair: offset for pair, offset in offsets.items() if pair in self._unsaved}
 
-    def saved(self, offsets: Offsets) -> None:
+    def mark_committed(self, offsets: Offsets) -> None:
         """Kafka has these."""
         with self._lock:
             self._unsaved = {pair: offset for pair, offset in self._unsaved.items() if offset != offsets.get(pair)}
 
-    def doubtful(self, partitions: Iterable[TopicAndPartition]) -> None:
+    def mark_uncertain(self, partitions: Iterable[TopicAndPartition]) -> None:
         """ZooKeeper may not have taken their offsets. What was this member's by ZooKeeper's word alone may be somebody
         else's by now, and he may be further: Kafka must not get it either."""
         with self._lock:
             for pair in partitions:
-                if not self._was_licensed.get(pair, False):
+                if not self._was_kafka_assigned.get(pair, False):
                     self._unsaved.pop(pair, None)
 
-    def forget_unsaved(self) -> None:
+    def discard_unsaved(self) -> None:
         """Others may commit to Kafka from now on: what it has not by now must not come there later."""
         with self._lock:
             self._unsaved = {}
@@ -206,11 +208,13 @@ class Gate:
             offsets = {pair: stream.position(pair) for pair, stream in self._places.items()}
             return self._session, offsets
 
-    def licensed(self) -> Offsets:
-        """Next offsets of the partitions that need the Kafka group's licence."""
+    def kafka_assigned(self) -> Offsets:
+        """Next offsets of the partitions that were started by Kafka's assignment."""
         with self._lock:
-            licensed = [pair for pair, stream in self._places.items() if stream.licence(pair) is not None]
-            return {pair: self._places[pair].position(pair) for pair in licensed}
+            kafka_assigned = [
+                pair for pair, stream in self._places.items() if stream.assignment_epoch(pair) is not None
+            ]
+            return {pair: self._places[pair].position(pair) for pair in kafka_assigned}
 
     def consuming(self) -> Pairs:
         with self._lock:
@@ -235,25 +239,25 @@ class Gate:
             self._kafka_until = kafka_until
         self.until = min(self._zookeeper_until, self._kafka_until)
 
-    def _is_open(self, licence: int | None) -> bool:
-        has_licence = licence is None or licence == self._licence
-        return self._session is not None and has_licence and not self._is_round_refused
+    def _is_open(self, assignment_epoch: int | None) -> bool:
+        is_current = assignment_epoch is None or assignment_epoch == self._assignment_epoch
+        return self._session is not None and is_current and not self._is_round_refused
 
-    def _place(self, pair: TopicAndPartition, thread: str, offset: int, licence: int | None) -> None:
+    def _place(self, pair: TopicAndPartition, thread: str, offset: int, assignment_epoch: int | None) -> None:
         if pair in self._places:
             self._places[pair].remove([pair])
         stream = self._stream(pair, thread)
-        stream.add(pair, offset, licence)
+        stream.add(pair, offset, assignment_epoch)
         self._places[pair] = stream
 
-    def _stream(self, pair: TopicAndPartition, thread: str) -> Handing:
+    def _stream(self, pair: TopicAndPartition, thread: str) -> GatedStream:
         return self._streams.get((pair[0], thread)) or self._streams["", thread]
 
-    def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[Handing, dict[TopicAndPartition, int]]:
+    def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[GatedStream, dict[TopicAndPartition, int]]:
         """Off their streams, and noted where each was stopped."""
-        by_stream: dict[Handing, list[TopicAndPartition]] = {}
+        by_stream: dict[GatedStream, list[TopicAndPartition]] = {}
         for pair in partitions:
-            self._was_licensed[pair] = self._places[pair].licence(pair) is not None
+            self._was_kafka_assigned[pair] = self._places[pair].assignment_epoch(pair) is not None
             by_stream.setdefault(self._places.pop(pair), []).append(pair)
         stopped = {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
         for offsets in stopped.values():
@@ -270,7 +274,7 @@ class Gate:
             self._unsaved.pop(pair, None)
             self._last.pop(pair, None)
 
-    def _await_finished(self, stopped: Mapping[Handing, Mapping[TopicAndPartition, int]]) -> None:
+    def _await_finished(self, stopped: Mapping[GatedStream, Mapping[TopicAndPartition, int]]) -> None:
         """A record in hand counts if the application is done with it soon, and nobody went on from it meanwhile."""
         deadline = self.clock() + FINISH_SECONDS
         for stream, offsets in stopped.items():

@@ -18,13 +18,13 @@ class Mode(Enum):
 class Decision:
     """``is_deferred``: the toggle asks for ZooKeeper, but plain Kafka consumers are in the group (races R5, R6).
 
-    ``is_fencing``: hold the owner znodes of their partitions too, before an old consumer can come and read them a
+    ``is_reserving``: hold the owner znodes of their partitions too, before an old consumer can come and read them a
     second time (R5). ``alarm`` is a sentence for the operator.
     """
 
     mode: Mode
     is_deferred: bool = False
-    is_fencing: bool = False
+    is_reserving: bool = False
     alarm: str | None = None
 
 
@@ -34,23 +34,21 @@ def decide(
     migration_enabled: Collection[str],
     plain_members: Collection[str],
     current: Mode | None,
-    is_fenced: bool,
+    has_reservations: bool,
 ) -> Decision:
     """The mode in force (KIP-125, Coordination Mode Toggle; invariant I5).
 
-    ``toggle`` is the text of ``migration/mode``; ``members`` and ``migration_enabled`` are the children of ``ids`` and
-    ``migration/ids``; ``plain_members`` the Kafka members that are no embedded consumers (KC); ``is_fenced`` says that
-    another member fences.
+    ``toggle`` is the text of ``migration/mode``. ``members`` and ``migration_enabled`` are the children of ``ids`` and
+    ``migration/ids``. ``plain_members`` are the members of the Kafka group that are no embedded consumers (KC).
+    ``current`` is this member's mode, None before its first round. ``has_reservations``: some member reserves.
 
-    Kafka's assignment: the toggle says exactly ``kafka`` and every member is migration-enabled. Otherwise ZooKeeper's,
-    but never while a KC is a member: it can't be told to stop. Then migration-enabled members stay with Kafka's
-    assignment; one that is new does as the others do, which is told by a fence or the toggle. Old consumers and a KC
-    that came while ZooKeeper's assignment was in force read twice whatever a migration-enabled member does: it stays,
-    and says so.
+    Kafka's assignment is in force when the toggle is exactly ``kafka`` and every member is migration-enabled; else
+    ZooKeeper's. But a KC can't be told to stop: while one is a member, migration-enabled members stay with Kafka's
+    assignment.
     """
     old = sorted(set(members) - set(migration_enabled))
     if toggle == Mode.KAFKA.value and not old:
-        return Decision(Mode.KAFKA, is_fencing=bool(plain_members))
+        return Decision(Mode.KAFKA, is_reserving=bool(plain_members))
     if not plain_members:
         return Decision(Mode.ZOOKEEPER)
     plain = ", ".join(sorted(plain_members))
@@ -58,16 +56,17 @@ def decide(
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
-            is_fencing=True,
+            is_reserving=True,
             alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers left: {plain}",
         )
-    if current is Mode.KAFKA or is_fenced or (current is None and toggle == Mode.KAFKA.value):
+    if current is Mode.KAFKA or has_reservations or (current is None and toggle == Mode.KAFKA.value):
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
-            is_fencing=True,
-            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): they are "
-            "fenced and get nothing. Stop them, or first replace the Kafka consumers by migration-enabled ones",
+            is_reserving=True,
+            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): all "
+            "partitions are reserved, and the old consumers get none. Stop the old consumers, or first replace the "
+            "Kafka consumers by migration-enabled ones",
         )
     return Decision(
         Mode.ZOOKEEPER,

@@ -13,7 +13,7 @@ K, Z = Mode.KAFKA, Mode.ZOOKEEPER
 
 
 @pytest.mark.parametrize(
-    ("toggle", "enabled", "plain", "current", "is_fenced", "mode", "is_deferred", "is_fencing", "has_alarm"),
+    ("toggle", "enabled", "plain", "current", "has_reservations", "mode", "is_deferred", "is_reserving", "has_alarm"),
     [
         ("kafka", ALL, NONE, Z, False, K, False, False, False),
         ("kafka", ALL, PLAIN, K, False, K, False, True, False),
@@ -38,13 +38,13 @@ def test_the_mode_in_force(
     enabled: tuple[str, ...],
     plain: tuple[str, ...],
     current: Mode | None,
-    is_fenced: bool,
+    has_reservations: bool,
     mode: Mode,
     is_deferred: bool,
-    is_fencing: bool,
+    is_reserving: bool,
     has_alarm: bool,
 ) -> None:
-    decision = decide(toggle, MEMBERS, enabled, plain, current, is_fenced)
+    decision = decide(toggle, MEMBERS, enabled, plain, current, has_reservations)
     assert decision.mode is mode
-    assert (decision.is_deferred, decision.is_fencing) == (is_deferred, is_fencing)
+    assert (decision.is_deferred, decision.is_reserving) == (is_deferred, is_reserving)
     assert (decision.alarm is not None) is has_alarm
