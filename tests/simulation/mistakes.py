@@ -279,7 +279,8 @@ class DoubtsForgotten(Coordination):
 
     def reconcile(self) -> Round:
         result = yield from super().reconcile()
-        self.is_sure = True
+        self.certainty.begin_round()
+        self.certainty.end_round(is_blocked=False)
         return result
 
 
@@ -349,11 +350,11 @@ class UnansweredIsUnsaved(PythonMember):
     """A rebalance is answered with what another thread has stopped and not committed yet."""
 
     def do_StopKafkaAssigned(self, effect: effects.StopKafkaAssigned) -> Offsets:
-        self.gate.discard_unsaved()
+        self.gate.uncommitted.discard_unsaved()
         return super().do_StopKafkaAssigned(effect)
 
     def do_StopAll(self, effect: effects.StopAll) -> Offsets:
-        self.gate.discard_unsaved()
+        self.gate.uncommitted.discard_unsaved()
         return super().do_StopAll(effect)
 
 
@@ -402,9 +403,8 @@ class CountsWhatIsInHand(Gate):
 
     def _await_finished(self, stopped: Mapping[Any, Offsets]) -> None:
         for stream, offsets in stopped.items():
-            for pair, message in stream.in_hand.items():
-                if pair in offsets:
-                    self._unsaved[pair] = self._last[pair] = message + 1
+            after = {pair: message + 1 for pair, message in stream.in_hand.items() if pair in offsets}
+            self.uncommitted.advance(offsets, after)
 
 
 class OthersNotStopped(PythonMember):
@@ -418,7 +418,8 @@ class BeginsWhereFetched(Gate):
     """A partition begins at the offset that was fetched, though its last commit is still under way."""
 
     def start(self, threads: Assignment, offsets: Offsets, assignment_epoch: int | None) -> Pairs:
-        self._last = {}
+        for pair in threads:
+            self.uncommitted.restart(pair)
         return super().start(threads, offsets, assignment_epoch)
 
 

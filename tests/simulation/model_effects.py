@@ -145,7 +145,7 @@ class EffectSteps:
         self.gate.stop_others(effect.partitions)
 
     def do_DiscardUnsaved(self, effect: effects.DiscardUnsaved) -> None:
-        self.gate.discard_unsaved()
+        self.gate.uncommitted.discard_unsaved()
 
     def do_CommitZookeeper(self, effect: effects.CommitZookeeper) -> Steps:
         """→ what ZooKeeper could not be asked to write."""
@@ -153,7 +153,7 @@ class EffectSteps:
             self.has_failed_to_commit |= not (yield from self.offsets.commit(effect.offsets))
         except ConnectionLost:
             self.has_failed_to_commit = True
-            self.gate.mark_uncertain(effect.offsets)
+            self.gate.uncommitted.mark_uncertain(effect.offsets)
             yield from self._drop_what_kafka_has(effect.offsets)
             return frozenset(effect.offsets)
         return frozenset()
@@ -167,20 +167,22 @@ class EffectSteps:
         return frozenset()
 
     def _drop_what_kafka_has(self, offsets: Offsets) -> Steps:
-        unsaved = self.gate.unsaved(offsets)
+        unsaved = self.gate.uncommitted.of(offsets)
         yield None
         if self.embedded is None or not self.embedded.client.is_reachable:
             self.world.judge.kafka_refused(unsaved)
-            self.gate.mark_committed(unsaved)
+            self.gate.uncommitted.mark_committed(unsaved)
             return
         known = self.world.group.offsets
-        self.gate.mark_committed({pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset})
+        self.gate.uncommitted.mark_committed(
+            {pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset}
+        )
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """What is not in Kafka yet, best effort."""
-        unsaved = self.gate.unsaved(offsets)
+        unsaved = self.gate.uncommitted.of(offsets)
         failed = yield from self.commit_kafka(unsaved, is_own_thread)
-        self.gate.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in failed})
+        self.gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in failed})
 
     def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """As :class:`kit.consumer.zookeeper.offsets.KafkaOffsets`: what is known to be there is not sent again."""
@@ -203,7 +205,7 @@ class EffectSteps:
         return {pair: self.world.group.offsets.get(pair, 0) for pair in effect.partitions}
 
     def do_Release(self, effect: effects.Release) -> Steps:
-        self.gate.forget(effect.partitions)
+        self.gate.uncommitted.forget(effect.partitions)
         self.world.judge.releases(self, effect.partitions)
         return self.znodes.release(effect.partitions)
 

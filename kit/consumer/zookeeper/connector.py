@@ -91,12 +91,12 @@ class ZookeeperConsumer:
             self._session.client,
             self.config.group_id,
             self.consumer_id,
-            lambda word: self._changed.set(),
-            self._owner_gone,
-            lambda: self._coordination.doubt(),
-            self.config["exclude.internal.topics"],
-            self.config.is_migration_enabled,
-            self.config.seconds("zookeeper.session.timeout.ms"),
+            changed=lambda word: self._changed.set(),
+            owner_gone=self._owner_gone,
+            watch_lost=lambda: self._coordination.doubt(),
+            excludes_internal=self.config["exclude.internal.topics"],
+            is_migration_enabled=self.config.is_migration_enabled,
+            timeout_seconds=self.config.seconds("zookeeper.session.timeout.ms"),
         )
         self._listener: ConsumerRebalanceListener | None = None
         self._streams: dict[tuple[str, str], Stream] = {}
@@ -217,32 +217,32 @@ class ZookeeperConsumer:
         self._zookeeper_offsets = zookeeper
         driver = Driver(
             self.consumer_id,
-            self._znodes,
-            self._gate,
-            brokers,
-            zookeeper,
-            kafka,
-            store,
-            self.metrics,
-            self.config["auto.offset.reset"],
-            self.config["auto.commit.enable"],
-            self._viewed,
-            self._changed,
-            self._listener,
+            znodes=self._znodes,
+            gate=self._gate,
+            brokers=brokers,
+            zookeeper_offsets=zookeeper,
+            kafka_offsets=kafka,
+            store=store,
+            metrics=self.metrics,
+            reset=self.config["auto.offset.reset"],
+            commits=self.config["auto.commit.enable"],
+            viewed=self._viewed,
+            changed=self._changed,
+            listener=self._listener,
         )
         if self.config.is_migration_enabled:
             driver.embedded = self._embedded(servers, EmbeddedRebalanceListener(self._coordination, self._gate, driver))
         loop = RebalanceLoop(
             self.config,
             subscription,
-            self.consumer_id,
-            self._session,
-            self._gate,
-            self._znodes,
-            self._coordination,
-            driver,
-            self.metrics,
-            self._logger,
+            consumer_id=self.consumer_id,
+            session=self._session,
+            gate=self._gate,
+            znodes=self._znodes,
+            coordination=self._coordination,
+            driver=driver,
+            metrics=self.metrics,
+            logger=self._logger,
         )
         return driver, brokers, loop, Commits(self._gate, self._session, store, self.metrics, self._logger)
 

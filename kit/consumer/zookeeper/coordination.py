@@ -22,6 +22,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition, assign, split_over_threads
+from kit.consumer.zookeeper.certainty import Certainty
 from kit.consumer.zookeeper.config import HASH_1_0, RANGE
 from kit.consumer.zookeeper.effects import (
     RESERVATION_SUFFIX,
@@ -93,8 +94,8 @@ Effects: TypeAlias = Generator[Effect, Any, None]
 class Coordination:
     """One member's protocol state. One thread drives rounds; see :meth:`revoked` for the exception.
 
-    ``held`` is what it knows to hold in the current session: (topic, partition) → text of the owner znode. After a
-    :meth:`doubt`, or a round that was abandoned, the next round first reads what is true.
+    ``held`` is what it believes to hold in the current session: (topic, partition) → text of the owner znode. Unless
+    that is certain, the next round reads the owner znodes first: see :mod:`kit.consumer.zookeeper.certainty`.
     """
 
     consumer_id: str
@@ -103,18 +104,15 @@ class Coordination:
     is_migration_enabled: bool = False
     held: Assignment = field(default_factory=dict)
     mode: Mode | None = None
-    is_sure: bool = True
-    n_doubts: int = 0
-    _told: object = None
+    certainty: Certainty = field(default_factory=Certainty)
+    _announced: object = None
 
     def doubt(self) -> None:
         """An owner znode vanished, or the session did. May be called by any thread."""
-        self.n_doubts += 1
-        self.is_sure = False
+        self.certainty.doubt()
 
     def reconcile(self) -> Round:
-        """One round: from what is to what should be. Safe to repeat, and to abandon at any effect."""
-        n_doubts = self.n_doubts
+        """One round: from what is to what should be. It may be repeated, and abandoned at any effect."""
         view: GroupView = yield ReadGroup()
         if not view.is_registered:
             return RoundResult(RoundStatus.UNREGISTERED)
@@ -122,10 +120,9 @@ class Coordination:
             return RoundResult(RoundStatus.UNREADABLE, unreadable=view.unreadable)
         if not view.has_brokers:
             return RoundResult(RoundStatus.SETTLED)
-        if not self.is_sure:
+        if self.certainty.begin_round():
             self.held = yield ReadHeld()
             yield StopOthers(frozenset(self.held))
-        self.is_sure = False
         decided = yield from self._decide(view)
         if decided is None:
             return RoundResult(RoundStatus.WAITING)
@@ -133,8 +130,8 @@ class Coordination:
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
         result = yield from follow(view, decision, group)
-        # A claim that was blocked may have been carried out in part: the next round looks.
-        self.is_sure = n_doubts == self.n_doubts and not result.blocked
+        # A claim that was blocked may have been carried out in part.
+        self.certainty.end_round(is_blocked=bool(result.blocked))
         return result
 
     def revoked(self) -> Effects:
@@ -298,9 +295,9 @@ class Coordination:
         if starting:
             offsets = yield FetchOffsets(frozenset(starting))
         news = telling.assignment if assignment_epoch is None else (assignment_epoch, frozenset(telling.view.members))
-        if starting or (news != self._told and not result.blocked):
+        if starting or (news != self._announced and not result.blocked):
             yield telling
-            self._told = news
+            self._announced = news
         if starting:
             started = yield Start(_only(starting, offsets), offsets, assignment_epoch)
         if result.blocked:

@@ -53,12 +53,17 @@ class Rebalancing(Exception):
 
 
 class Driver:
-    """Carries out effects for one member; made anew by nothing, used by the reconciling thread and the embedded
-    consumer's."""
+    """Carries out effects for one member. Created once; the rebalance loop's thread and the embedded consumer's use it.
+
+    ``store`` is where offsets are fetched from; ``zookeeper_offsets`` and ``kafka_offsets`` are the stores it commits
+    to, None for one that the configuration does not use. ``reset`` is ``auto.offset.reset``, ``commits`` is
+    ``auto.commit.enable``. ``viewed`` is called with each view of the group; ``changed`` is set by every watch.
+    """
 
     def __init__(
         self,
         consumer_id: str,
+        *,
         znodes: GroupZnodes,
         gate: Gate,
         brokers: GroupBrokers,
@@ -131,15 +136,15 @@ class Driver:
             case effects.StopOthers(partitions):
                 return self._gate.stop_others(partitions)
             case effects.DiscardUnsaved():
-                return self._gate.discard_unsaved()
+                return self._gate.uncommitted.discard_unsaved()
             case effects.CommitZookeeper(offsets):
                 return self._commit_zookeeper(offsets)
             case effects.CopyToZookeeper(offsets):
                 return self._copy_to_zookeeper(offsets)
             case effects.CommitKafka(offsets):
-                return self._commit_kafka(self._gate.unsaved(offsets))
+                return self._commit_kafka(self._gate.uncommitted.of(offsets))
             case effects.Release(partitions):
-                self._gate.forget(partitions)
+                self._gate.uncommitted.forget(partitions)
                 return self._znodes.release(partitions)
             case effects.ClaimAll(threads):
                 return self._znodes.claim_all(threads)
@@ -214,7 +219,7 @@ class Driver:
             self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
         except (OfframpError, KazooException) as error:
             self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
-            self._gate.mark_uncertain(offsets)
+            self._gate.uncommitted.mark_uncertain(offsets)
             self._drop_what_kafka_has(offsets)
             return frozenset(offsets)
         return frozenset()
@@ -245,7 +250,7 @@ class Driver:
     def _drop_what_kafka_has(self, offsets: Offsets) -> None:
         """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not
         go down (R12). What can't be compared is not committed."""
-        unsaved = self._gate.unsaved(offsets)
+        unsaved = self._gate.uncommitted.of(offsets)
         if not unsaved:
             return
         try:
@@ -253,7 +258,7 @@ class Driver:
         except KafkaException:
             known = {}
         lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
-        self._gate.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
+        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
     def _commit_kafka(self, offsets: Offsets) -> None:
         """Best effort: told, counted, and never a reason to keep a partition."""
@@ -261,7 +266,7 @@ class Driver:
         if store is None or not self._commits or not offsets:
             return
         errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
-        self._gate.mark_committed({pair: offset for pair, offset in offsets.items() if pair not in errors})
+        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in offsets.items() if pair not in errors})
         self._tell_commit(store.name, offsets, errors)
 
     def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:

@@ -1,4 +1,4 @@
-"""KIP-125's toggle: whose assignment is in force, and what a member does when nothing is right."""
+"""KIP-125's toggle: whose assignment is in force, and what a member does when Kafka consumers are in the group."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``is_deferred``: the toggle asks for ZooKeeper, but plain Kafka consumers are in the group (races R5, R6).
+    """``is_deferred``: ZooKeeper's assignment is due, and waits until the plain Kafka consumers left (races R5, R6).
 
-    ``is_reserving``: hold the owner znodes of their partitions too, before an old consumer can come and read them a
-    second time (R5). ``alarm`` is a sentence for the operator.
+    ``is_reserving``: this member holds the owner znodes of their partitions too, so that an old consumer can't claim
+    them (R5). ``alarm`` is a sentence for the operator.
     """
 
     mode: Mode
@@ -44,7 +44,20 @@ def decide(
 
     Kafka's assignment is in force when the toggle is exactly ``kafka`` and every member is migration-enabled; else
     ZooKeeper's. But a KC can't be told to stop: while one is a member, migration-enabled members stay with Kafka's
-    assignment.
+    assignment, and reserve what the KCs have. The first row that fits decides; ``-`` fits everything::
+
+        toggle  old  KCs  reservations  current    →  mode       deferred  reserving  alarm
+        kafka   no   no   -             -             KAFKA      no        no         no
+        kafka   no   yes  -             -             KAFKA      no        yes        no
+        -       -    no   -             -             ZOOKEEPER  no        no         no
+        -       no   yes  -             -             KAFKA      yes       yes        yes
+        -       yes  yes  -             KAFKA         KAFKA      yes       yes        yes
+        -       yes  yes  yes           -             KAFKA      yes       yes        yes
+        kafka   yes  yes  -             None          KAFKA      yes       yes        yes
+        -       yes  yes  -             -             ZOOKEEPER  no        no         yes
+
+    In the last row the KCs came while ZooKeeper's assignment was in force. Partitions are read twice, and no member can
+    prevent that.
     """
     old = sorted(set(members) - set(migration_enabled))
     if toggle == Mode.KAFKA.value and not old:
@@ -57,14 +70,15 @@ def decide(
             Mode.KAFKA,
             is_deferred=True,
             is_reserving=True,
-            alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers left: {plain}",
+            alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers are stopped: "
+            f"{plain}",
         )
     if current is Mode.KAFKA or has_reservations or (current is None and toggle == Mode.KAFKA.value):
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
             is_reserving=True,
-            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): all "
+            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): the "
             "partitions are reserved, and the old consumers get none. Stop the old consumers, or first replace the "
             "Kafka consumers by migration-enabled ones",
         )

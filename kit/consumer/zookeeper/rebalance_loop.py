@@ -35,6 +35,7 @@ class RebalanceLoop:
         self,
         config: ConsumerConfig,
         subscription: Subscription,
+        *,
         consumer_id: str,
         session: Session,
         gate: Gate,

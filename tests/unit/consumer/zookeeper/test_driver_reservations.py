@@ -38,9 +38,21 @@ class Zookeeper:
 
 def driver(zookeeper: Zookeeper, commits: bool) -> Driver:
     nothing: Any = None
-    metrics = Metrics("g", "g", dict)
-    rest = (metrics, "smallest", commits, lambda view: None, threading.Event(), None)
-    return Driver("g_c", nothing, nothing, nothing, zookeeper, nothing, nothing, *rest)  # type: ignore[arg-type]
+    return Driver(
+        "g_c",
+        znodes=nothing,
+        gate=nothing,
+        brokers=nothing,
+        zookeeper_offsets=zookeeper,  # type: ignore[arg-type]
+        kafka_offsets=nothing,
+        store=nothing,
+        metrics=Metrics("g", "g", dict),
+        reset="smallest",
+        commits=commits,
+        viewed=lambda view: None,
+        changed=threading.Event(),
+        listener=None,
+    )
 
 
 @pytest.mark.parametrize("commits", [True, False])
