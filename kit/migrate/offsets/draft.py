@@ -221,7 +221,7 @@ class Draft:
         return offset_steps(
             self.store,
             moves,
-            can_delete=self.store == ZOOKEEPER or KafkaWriter(self.cluster.link).can_delete,
+            can_delete=self.store == ZOOKEEPER or KafkaWriter(self.cluster.broker_client).can_delete,
             missing_parents=frozenset(missing),
             new_groups={each for each in targets if self.stores.group(KAFKA, each).state == "Dead"},
         )

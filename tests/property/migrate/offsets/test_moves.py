@@ -134,8 +134,8 @@ def draft_of(before, wanted, logs, **allowed):
     """A plan in the making for one group of Kafka; no cluster is asked anything."""
     held = {key[1:]: Stored(offset, "m") for key, offset in before.items()}
     stores = Stores({"g": GroupInStore("Empty", (), held)}, None)
-    link = SimpleNamespace(supports=lambda request, version: True)
-    cluster = SimpleNamespace(link=link, cluster_id="c", name="c", zookeeper=None)
+    client = SimpleNamespace(supports=lambda request, version: True)
+    cluster = SimpleNamespace(broker_client=client, cluster_id="c", name="c", zookeeper=None)
     draft = Draft(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **allowed))
     for key, offset in wanted.items():
         draft.wish(Wish(key, draft.before(key), offset))
@@ -185,7 +185,7 @@ class ModelActor(OffsetsActor):
     """The actor on a store in memory."""
 
     def __init__(self, store) -> None:
-        super().__init__(SimpleNamespace(link=None))
+        super().__init__(SimpleNamespace(broker_client=None))
         self.store = store
 
     gone = frozenset()
