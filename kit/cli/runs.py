@@ -28,8 +28,8 @@ from kit.migrate.engine.approval import is_badly_signed, told_signature
 from kit.migrate.engine.journal import request_stop
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.kept import PlanRow, list_plans, run_folder, runs_beside
 from kit.migrate.rendering.text import record_text
+from kit.migrate.runs_folder import PlanRow, list_plans, run_folder, runs_beside
 from kit.profile import load_profile
 
 app = typer.Typer(rich_markup_mode=None)

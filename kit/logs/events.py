@@ -62,7 +62,7 @@ def read_client_logs(
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    tell = telling.Tell(read.before, layout, zone)
+    tell = telling.ExtractEvents(read.before, layout, zone)
     if read.few is None:
         found, events, unknown = _told_in_tasks(sifted, read, tell)
     else:
@@ -89,7 +89,7 @@ def check_arguments(zone: str | None, layout: str | None) -> None:
         layouts.check_zone(zone)
 
 
-def told_here(few: pl.DataFrame, tell: telling.Tell) -> tuple[accounts.Told, pa.Table, pa.Table]:
+def told_here(few: pl.DataFrame, tell: telling.ExtractEvents) -> tuple[accounts.Told, pa.Table, pa.Table]:
     """What each file told, the events, and the lines that were not understood, of lines that are in this process."""
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
     table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
@@ -101,7 +101,9 @@ def told_here(few: pl.DataFrame, tell: telling.Tell) -> tuple[accounts.Told, pa.
     return found, known.select(_EVENTS.names).cast(_EVENTS), unknown.select(_UNKNOWN.names).cast(_UNKNOWN)
 
 
-def _told_in_tasks(sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame, DataFrame]:
+def _told_in_tasks(
+    sifted: DataFrame, read: Lines, tell: telling.ExtractEvents
+) -> tuple[accounts.Told, DataFrame, DataFrame]:
     """As :func:`told_here`, of many lines: one task for a file, in order."""
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)

@@ -60,10 +60,10 @@ def read_logs_here(
     check_arguments(zone, layout)
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in scan.blocks_of(file, size))
     numbers = pa.record_batch([pa.array(range(len(blocks)), pa.int64())], names=["id"])
-    rows = pl.DataFrame(pa.Table.from_batches(scan.Sift(blocks, 0)([numbers])))
+    rows = pl.DataFrame(pa.Table.from_batches(scan.CandidateScan(blocks, 0)([numbers])))
     # There is no driver to spare here: all candidates are in this process.
     read = lines.lines_of(rows.with_columns(is_few=pl.col("value").is_not_null()))
     assert read.few is not None
-    found, events, unknown = told_here(read.few, telling.Tell(read.before, layout, zone))
+    found, events, unknown = told_here(read.few, telling.ExtractEvents(read.before, layout, zone))
     files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
     return ClientLogs(pl.DataFrame(events), pl.DataFrame(unknown), files)

@@ -15,7 +15,7 @@ from kit.migrate.engine.states import RunState
 from kit.profile import Profile
 
 PLANS, PREFIX = "plans", 12
-_AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
+_AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.STALE}
 _NAMED = 10
 """How many of what there is an error names."""
 
