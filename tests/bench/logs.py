@@ -71,7 +71,7 @@ def compared(site: Site) -> Iterator[Row]:
 def _compared(spark: SparkSession, folder: Path, n_files: int, share: float) -> Iterator[Row]:
     logs, small = [folder / f"debug-{number}.log" for number in range(n_files)], folder / "small.log"
     say(f"logs: writing {MEGABYTES} MB, {share:.1%} of the lines about coordination")
-    of_one, few = _write(logs[0], MEGABYTES, share), _write(small, 1, share)
+    of_one, few = write_log(logs[0], MEGABYTES, share), write_log(small, 1, share)
     for log in logs[1:]:
         log.unlink(missing_ok=True)
         log.hardlink_to(logs[0])
@@ -90,7 +90,7 @@ def _compared(spark: SparkSession, folder: Path, n_files: int, share: float) -> 
     yield Row(f"{name}, vs plain Python", ours, python, "s", PYTHON_GOAL)
 
 
-def _write(path: Path, megabytes: int, share: float) -> tuple[int, int]:
+def write_log(path: Path, megabytes: int, share: float) -> tuple[int, int]:
     """How many lines, and how many of them tell an event."""
     chance, at, told = random.Random(7), datetime(2022, 10, 5), 0
     size = number = 0
