@@ -18,7 +18,7 @@ from kit.logs import lines, scan
 from kit.logs.events import ClientLogs, check_arguments, told_here
 
 SMALL = 100 << 20
-"""Bytes from which Spark is the quicker one, by ``tests.bench.startup``: starting it takes some seconds."""
+"""At most so many bytes are read here: 100 MB take about a second of one processor, before Spark has started."""
 _GROWS = {".gz": 10, ".bz2": 10}
 """How many bytes a compressed one may be."""
 _FOR_SPARK = re.compile(r"[\[\]{}\\]|^\w+:")

@@ -27,7 +27,7 @@ from kit.rebalances import read_rebalances
 from kit.spark.session import spark_session
 print(len(read_rebalances(spark_session(), sys.argv[1], zone="UTC").told()))
 """
-_SHARE = 0.05
+_SHARE = 0.001
 _ROUNDS = 5
 
 
