@@ -14,7 +14,7 @@ from kit.errors import OfframpError
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import RunResult
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
-from kit.migrate.group.replacement import replace_step
+from kit.migrate.group.replacement import ReplaceParameters, replace_step
 from kit.migrate.group.toggle import mode_path
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
@@ -106,7 +106,7 @@ def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> N
         plan = move_plan(world, "orders", "all MEZKCC")
         words = ({old: 3}, {old: 2, new: 1}, instruction("orders", old, new), True)
         try:
-            plan = replace(plan, steps=(replace_step("01-senseless", "orders", *words),))
+            plan = replace(plan, steps=(replace_step("01-senseless", ReplaceParameters("orders", *words)),))
         except OfframpError:
             return  # It can't even be made.
         process = world.start(plan)
