@@ -158,6 +158,9 @@ class ToyLock:
     def mark(self, targets, run_id) -> None:
         pass
 
+    def give_back(self, targets, run_id) -> None:
+        pass
+
     def followed_by(self, targets, run_id):
         return {}
 

@@ -77,6 +77,9 @@ class ProcessLock:
     def mark(self, targets, run_id) -> None:
         pass
 
+    def give_back(self, targets, run_id) -> None:
+        pass
+
     def followed_by(self, targets, run_id) -> dict[str, str]:
         return {}
 

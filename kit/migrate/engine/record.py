@@ -47,7 +47,10 @@ class RunRecord:
     def sentence(self) -> str:
         """What the last ending said, or that there was none."""
         if self.is_at_work:
-            return "It is running, or was cut off: resume it or undo it once nobody holds its lock."
+            return (
+                "The run is at work, or was cut off. Once nobody holds its lock:"
+                f" offramp resume {self.run_id}, or offramp undo {self.run_id}"
+            )
         return next((event.sentence or "" for event in reversed(self.events) if event.event == "ended"), "")
 
     @property
@@ -278,7 +281,7 @@ def _outcome(event: Event) -> ItemOutcome:
 
 
 def _unreported(acted: ActedRecord, step: Step) -> tuple[ItemOutcome, ...]:
-    why = "the run was cut off before it could report"
+    why = "the run was cut off before it reported the outcome"
     details = {attempt.item: attempt.details for attempt in acted.attempts if attempt.is_open and not attempt.is_back}
     silent = details.keys() - {outcome.item for outcome in acted.written}
     return tuple(

@@ -41,5 +41,5 @@ def _dry(step: Step, performer: Performer) -> DryStep:
     try:
         checked = performer.check(step)
     except OfframpError as error:
-        return DryStep(step, False, f"it could not be checked: {error}")
+        return DryStep(step, False, f"the precondition could not be checked: {error}")
     return DryStep(step, checked.ok, checked.sentence)

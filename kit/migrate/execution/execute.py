@@ -1,4 +1,4 @@
-"""Forward: what the plan observed still holds, then step by step check, act, verify."""
+"""Carry a plan out: compare what it observed, then check, act and verify step by step."""
 
 from __future__ import annotations
 
@@ -61,9 +61,13 @@ class Execution:
         self._context.journal.append(*map(_entry, found))
         told = f"what the plan observed has changed: {told_differences(found)}"
         if has_begun:
-            raise RunError(f"{told}; some of the plan is done already, so undo it or see to what changed")
+            run = self._context.record.run_id
+            raise RunError(
+                f"{told}; some of the plan is done already. Take it back: offramp undo {run}. Or restore what changed,"
+                f" and go on: offramp resume {run}"
+            )
         self._context.journal.move(RunState.STALE, sentence=told)
-        raise StalePlan(f"{told}; nothing was written, make a new plan")
+        raise StalePlan(f"{told}; nothing was written. Make a new plan: offramp plan")
 
     def _was_done(self, step: Step) -> bool:
         """A step that was begun before: asked of the cluster, never repeated blindly."""
@@ -73,7 +77,10 @@ class Execution:
             Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
         )
         if state == StepState.UNKNOWN:
-            raise RunError("nobody can tell how far it came; resume when the cluster can")
+            raise RunError(
+                "the step's state can't be read; when the cluster answers:"
+                f" offramp resume {self._context.record.run_id}"
+            )
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
@@ -108,7 +115,7 @@ class Execution:
         except AuthenticationFailed:
             raise
         except ConnectError as error:
-            return False, f"it can't be asked now: {error}", None
+            return False, f"the cluster does not answer: {error}", None
         return verified.ok, verified.sentence, canonical(verified.evidence)
 
 

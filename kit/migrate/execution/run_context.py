@@ -1,4 +1,4 @@
-"""What going forward and going back share: the open journal, the performer, the lock, the stop button, one act."""
+"""What an execution and a rollback share: the open journal, the performer, the lock, the stop button, one act."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunContext:
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
     unsure: list[str] = field(default_factory=list)
-    """The items of the step at hand of which nobody can tell what came of them."""
+    """Items of the present step whose outcome is unknown."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -123,7 +123,7 @@ class RunContext:
                 self.unsure = []
                 return
             if is_over:
-                raise RunError(f"it did not hold within {step.deadline_s:g} s: {sentence}")
+                raise RunError(f"not confirmed within {step.deadline_s:g} s: {sentence}")
             if sentence != told:
                 self.journal.append(Entry("waiting", step.step_id, sentence=sentence, duration_ms=ms))
                 told = sentence
@@ -131,7 +131,7 @@ class RunContext:
             self.clock.sleep(min(self.poll_s, step.deadline_s - ms / 1000))
 
     def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
-        """A project's error is told by its sentence; of any other the traceback is kept."""
+        """Journal a failure: an error of the project by its sentence, any other with its traceback."""
         told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
         self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
 
@@ -182,7 +182,7 @@ class _Reporter:
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
         if unasked:
-            raise RunError(f"{unasked[0]} was written without being asked for first")
+            raise RunError(f"{unasked[0]} was written before the run allowed the write")
 
     def close(self, error: BaseException | None = None) -> None:
         """An outcome for each item that has none: what was attempted may have been written, the rest was not."""
@@ -201,7 +201,7 @@ class _Reporter:
     def _refuse_strangers(self, items: Sequence[str]) -> None:
         strangers = [item for item in items if item not in self.planned]
         if strangers:
-            raise RunError(f"{strangers[0]} is no item of the step that was approved: it is not to be touched")
+            raise RunError(f"{strangers[0]} is not an item of the step that was approved")
 
     def _raise_halted(self, look: Callable[[], None]) -> None:
         if self.halted is None:

@@ -149,7 +149,7 @@ def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
     logs = snapshot.log_offsets.filter(pl.col("error").is_not_null()).select(*key, "error")
     of_logs = logs.join(pl.concat(had).unique(), on=key)
     rows = pl.concat([own.select("group_id", "error"), of_logs.select("group_id", "error")])
-    return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
+    return rows.select("group_id", sentence=pl.format("part of the group can't be read: {}", "error"))
 
 
 def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overrides: Iterable[str] = ()) -> Plan:

@@ -1,4 +1,4 @@
-"""Where one group stands on KIP-125's path: what plans are made of, and what steps are judged by."""
+"""The state of one group on KIP-125's path: plans are made from it, and steps are judged by it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class GroupState:
 
     @property
     def unconsumed(self) -> frozenset[Partition]:
-        """Partitions that no member has."""
+        """Partitions that no member owns."""
         return self.partitions - {pair for member in self.members for pair in member.partitions}
 
     @property
@@ -129,12 +129,14 @@ class GroupState:
 
     @property
     def unsettled(self) -> str:
-        """Why it isn't settled, in words."""
-        return f"nobody has {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+        """Why the group is not settled, in words."""
+        return (
+            f"no member owns {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+        )
 
     @property
     def is_settled(self) -> bool:
-        """No rebalance goes on as far as can be seen: Kafka's group is stable or empty, and each partition is had."""
+        """No rebalance is visible: Kafka's group is stable or empty, and each partition has an owner."""
         return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
 
 
@@ -143,7 +145,7 @@ def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
 
     Raises:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
-        ConnectError: something could not be read, so its standing can't be told.
+        ConnectError: something could not be read, so the group's state is unknown.
     """
     return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
 
@@ -227,7 +229,7 @@ class _Seen:
         errors = [self._errors[key] for key in keys if key in self._errors]
         errors += [self._logs[pair]["error"] for pair in sorted(pairs) if self._logs.get(pair, {}).get("error")]
         if errors:
-            raise ConnectError(f"group {group_id}: its standing can't be told: {errors[0]}")
+            raise ConnectError(f"group {group_id} can't be read: {errors[0]}")
         strangers = set(subscribed) - self._counts.keys()
         if strangers:
             raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")

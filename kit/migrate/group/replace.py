@@ -241,7 +241,7 @@ class ReplaceActor:
             if self._clock.monotonic() - began > quiet_s + words.step_timeout_s:
                 raise RunError(
                     f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
-                    " may still be at it. See that nobody is, and go on or undo again"
+                    " may still be at it. Make sure that nobody is, then resume or undo the run"
                 )
             report([])
             self._clock.sleep(self._poll_s)
@@ -271,7 +271,7 @@ class ReplaceActor:
         if not gone or gone & {member.member_id for member in found.members}:
             raise RunError(
                 f"group {found.group_id} has {counted(found.counts)}: a member is missing that this run did not have"
-                " stopped. Nobody is started in its place; see what became of it"
+                " stopped. No member is started in its place. Find out what became of it, then resume or undo the run"
             )
         return None
 

@@ -58,7 +58,7 @@ class _Soak:
 
 
 class SoakActor:
-    """Looks again and again; judges when the time is over."""
+    """Reads the group again and again; judges when the time is over."""
 
     def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
         self._cluster = cluster
@@ -112,14 +112,14 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
             problems.append(f"{member.member_id} has {len(member.partitions)} partitions; a fair share is {fair:.1f}")
     grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
     if grown > lag_tolerance and grown > rest:
-        problems.append(f"its partitions' lag grew by {grown} records, the others' by {rest}")
+        problems.append(f"the lag of its partitions grew by {grown} records, that of the others by {rest}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
         problems.append(f"no offset was committed for {listed(still)}, though there were records")
     if n_changes > MOST_CHANGES:
         problems.append(f"ownership changed {n_changes} times: the group keeps rebalancing")
     if last.unconsumed:
-        problems.append(f"nobody has {listed(last.unconsumed)}")
+        problems.append(f"no member owns {listed(last.unconsumed)}")
     return problems
 
 

@@ -169,7 +169,7 @@ def set_toggle(client: KazooClient, planned: Toggle, group: str, after: str, rep
     if found.mode == after:
         return ItemOutcome(path, Outcome.UNCHANGED, found.mode, after)
     if (found.mode, found.version) != (planned.mode, planned.version):
-        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"it holds {found}, not {planned}")
+        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"the toggle holds {found}, not {planned}")
     left: dict[str, Json] = {"mode": after, "version": 0 if planned.version is None else planned.version + 1}
     report.attempt([path], left)
     return _write(client, group, found, after, left)
@@ -185,7 +185,7 @@ def unset_toggle(
         return _write(client, group, found, before, {})
     if found.mode == before:
         return ItemOutcome(path, Outcome.UNCHANGED, found.mode, before)
-    why = f"it holds {found}, which this run did not write: somebody else set it since"
+    why = f"the toggle holds {found}, which this run did not write: somebody else set it since"
     return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, why)
 
 
@@ -224,7 +224,7 @@ def _write(client: KazooClient, group: str, found: Toggle, after: str | None, le
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
     if back.mode == after and back.version == (left.get("version") if left else back.version):
         return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
-    why = f"it was written, and somebody else set it to {back} at once"
+    why = f"the toggle was written, and somebody else set it to {back} at once"
     return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
 
 
@@ -268,25 +268,28 @@ def not_ready_for_back(found: GroupState, after: str) -> str | None:
 def not_following(found: GroupState, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if found.effective_mode != mode:
-        return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {counted(found.counts)}"
+        holds = f"the toggle holds {found.mode!r}, and there are {counted(found.counts)}"
+        return f"the effective mode is {found.effective_mode}: {holds}"
     if not found.is_settled:
-        return f"it is not settled yet: {found.unsettled}"
+        return f"the group is not settled yet: {found.unsettled}"
     if mode == KAFKA and not found.follows_kafka:
         return "some members don't own what Kafka's coordinator assigned to them"
     if mode == ZOOKEEPER and found.assignor is None:
-        return "the owner znodes are no ZooKeeper assignor's assignment"
+        return "the owner znodes match no ZooKeeper assignor"
     return None
 
 
 def not_moving(first: GroupState, found: GroupState) -> str | None:
-    """Why it can't be told that records are handed out; None: each partition with records left has a later commit than
-    at the first look."""
+    """Why it is unknown whether records are handed out.
+
+    None: each partition with records left has a later commit than at the first look.
+    """
     still = frozenset(
         pair
         for pair, now in found.offsets.items()
         if pair in found.partitions and now.lag and not _moved(first, found, pair)
     )
-    return f"nothing was committed since for {listed(still)}, which have records left" if still else None
+    return f"no offset was committed since for {listed(still)}, which have records left" if still else None
 
 
 def _moved(first: GroupState, found: GroupState, pair: Partition) -> bool:
