@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from platform import node
-from typing import Any
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -28,8 +27,6 @@ OFFRAMP = "/offramp"
 LOCKS = f"{OFFRAMP}/locks"
 RUNS = f"{OFFRAMP}/runs"
 """Which run was the last that changed a group: it tells an older run that its way back is over."""
-LARGEST_MARK = 16 * 1024
-"""A mark holds the marks before it, so that runs can be taken back one after the other; too many are forgotten."""
 ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
 _CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
@@ -107,34 +104,16 @@ class ZookeeperLock:
             ConnectError: ZooKeeper does not answer.
             AuthenticationFailed: nobody can tell who else may touch such a mark.
         """
-        asked = {path: self._client.get_async(path) for path in (f"{RUNS}/{escaped(target)}" for target in targets)}
+        word, paths = json.dumps(_holder_of(run_id)).encode(), [f"{RUNS}/{escaped(target)}" for target in targets]
         try:
-            missing = self._absent(asked)
-            words = {path: _mark(run_id, answer.get()[0]) for path, answer in asked.items() if path not in missing}
-            for set_ in [self._client.set_async(path, word) for path, word in words.items()]:
-                set_.get(timeout=ANSWER_S)
+            missing = self._absent({path: self._client.set_async(path, word) for path in paths})
             if missing:
                 acl = self._access_list()
                 self._client.ensure_path_async(RUNS, acl=acl).get(timeout=ANSWER_S)
-                for made in [self._client.create_async(path, _mark(run_id, None), acl=acl) for path in missing]:
+                for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
                     made.get(timeout=ANSWER_S)
         except self._silences as error:
             raise ConnectError(f"the run can't be marked under {RUNS}: ZooKeeper says {error!r}") from error
-
-    def give_back(self, targets: Sequence[str], run_id: str) -> None:
-        """Put back the marks that stood there before this run's, where its own still stand.
-
-        Each is written on the condition of its version. A mark that can't be given back stays: then the run before
-        remains refused.
-        """
-        asked = {path: self._client.get_async(path) for path in (f"{RUNS}/{escaped(target)}" for target in targets)}
-        for path, answer in asked.items():
-            with suppress(*self._silences):
-                data, stat = answer.get(timeout=ANSWER_S)
-                before = _before(data)
-                if _run_of(data) == run_id and before is not None:
-                    word = json.dumps(before).encode()
-                    self._client.set_async(path, word, version=stat.version).get(timeout=ANSWER_S)
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run.
@@ -257,28 +236,6 @@ class ZookeeperLock:
 
 def _holder_of(run_id: str) -> dict[str, str]:
     return {"run_id": run_id, "host": node(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
-
-
-def _mark(run_id: str, stands: bytes | None) -> bytes:
-    """The mark of a run over the one that stands there; a run that marks again keeps what stood before its first."""
-    before = _parsed(stands)
-    if _run_of(stands) == run_id:
-        before = _before(stands)
-    word = json.dumps({**_holder_of(run_id), "before": before}).encode()
-    return word if len(word) <= LARGEST_MARK else json.dumps(_holder_of(run_id)).encode()
-
-
-def _before(data: bytes | None) -> dict[str, Any] | None:
-    before = (_parsed(data) or {}).get("before")
-    return before if isinstance(before, dict) else None
-
-
-def _parsed(data: bytes | None) -> dict[str, Any] | None:
-    try:
-        word = json.loads(data or b"")
-    except (ValueError, RecursionError):
-        return None
-    return word if isinstance(word, dict) else None
 
 
 def _run_of(data: bytes | None) -> str:

@@ -87,7 +87,6 @@ class ModelLock:
         self._hazard = hazard
         self.holder: str | None = None
         self.last: str | None = None
-        self.before: str | None = None
         self.is_lost = self.is_reported = False
 
     def acquire(self, targets, run_id) -> None:
@@ -104,12 +103,7 @@ class ModelLock:
 
     def mark(self, targets, run_id) -> None:
         self._hazard("lock.mark")
-        if self.last != run_id:
-            self.last, self.before = run_id, self.last
-
-    def give_back(self, targets, run_id) -> None:
-        if self.last == run_id and self.before is not None:
-            self.last, self.before = self.before, None
+        self.last = run_id
 
     def followed_by(self, targets, run_id):
         return {} if self.last in (None, run_id) else dict.fromkeys(targets, self.last)

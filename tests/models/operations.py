@@ -158,9 +158,6 @@ class ToyLock:
     def mark(self, targets, run_id) -> None:
         pass
 
-    def give_back(self, targets, run_id) -> None:
-        pass
-
     def followed_by(self, targets, run_id):
         return {}
 

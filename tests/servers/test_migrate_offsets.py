@@ -76,9 +76,6 @@ class ProcessLock:
     def mark(self, targets, run_id) -> None:
         pass
 
-    def give_back(self, targets, run_id) -> None:
-        pass
-
     def followed_by(self, targets, run_id) -> dict[str, str]:
         return {}
 

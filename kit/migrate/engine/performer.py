@@ -228,10 +228,6 @@ class Lock(Protocol):
         """Leave word, for longer than the lock lasts, that this run was the last that changed the targets."""
         ...
 
-    def give_back(self, targets: Sequence[str], run_id: str) -> None:
-        """This run was taken back whole: the run before it is the last again that changed the targets."""
-        ...
-
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run."""
         ...

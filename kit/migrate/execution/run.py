@@ -252,10 +252,7 @@ class Run:
         walk.refuse_if_stuck()
         self._opened(context)
         context.journal.move(RunState.UNDOING)
-        result = self._walked(context, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
-        if result.state == RunState.UNDONE and not self.record.left_alone:
-            self._lock.give_back(context.record.plan.targets, self.run_id)
-        return result
+        return self._walked(context, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
 
     def _opened(self, context: RunContext) -> None:
         versions = {"python": python_version(), "offramp": version("offramp"), **self._versions}

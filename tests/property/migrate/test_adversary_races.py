@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,7 +20,6 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import Manner, instruction
 from tests.adversary.plans import forged, of_group
-from tests.adversary.process import Process
 from tests.adversary.scene import begin, move_plan, record, scene, strike_at, toggle_plan
 from tests.adversary.world import World
 
@@ -74,65 +72,6 @@ def test_undo_of_a_verified_run_is_done_where_nobody_came_between() -> None:
         again.work("undo", world.approve(record(process).plan))
         assert record(again).state == RunState.UNDONE
         assert world.groups["orders"].mix.counts == {OZKCC: 3}
-
-
-def two_runs(world: World) -> tuple[Process, Process]:
-    """One toggled the group, a later one brought a canary KC."""
-    first = begin(world, move_plan(world, "orders", "Kafka coordination"))
-    first.work("act")
-    world.settle()
-    second = begin(world, move_plan(world, "orders", "canary KC"))
-    second.work("act")
-    world.settle()
-    return first, second
-
-
-def undone(world: World, process: Process) -> RunState:
-    again = world.again(process)
-    again.work("undo", world.approve(record(process).plan))
-    world.settle()
-    return record(again).state
-
-
-def test_after_a_run_was_taken_back_whole_the_run_before_it_can_be_too() -> None:
-    with scene(("orders", ENABLED, None)) as world:
-        first, second = two_runs(world)
-        assert undone(world, first) == RunState.VERIFIED, "the later run stands"
-        assert undone(world, second) == RunState.UNDONE
-        assert undone(world, first) == RunState.UNDONE
-        assert world.tree.text(mode_path("orders")) is None
-        assert world.groups["orders"].mix.counts == {MEZKCC: 3}
-
-
-def test_a_mark_that_another_run_sets_meanwhile_is_not_overwritten() -> None:
-    """The write that gives the mark back is conditional on the version that was read."""
-    path = "/offramp/runs/orders"
-
-    def marks(world: World, process: Process, rng: random.Random) -> None:
-        world.tree.set(path, b'{"run_id": "a third"}')
-
-    with scene(("orders", ENABLED, None)) as world:
-        first, second = two_runs(world)
-        strike_at(world, f"set {path}", marks, nth=2)  # The first is the way back's own mark.
-        assert undone(world, second) == RunState.UNDONE
-        world.strike = None
-        assert world.tree.text(path) == '{"run_id": "a third"}'
-        assert undone(world, first) == RunState.VERIFIED
-
-
-def test_a_run_that_left_something_alone_gives_no_mark_back() -> None:
-    """Another hand was there since: what the run before knows of the groups is old."""
-    with scene(("orders", ENABLED, None), ("other", ENABLED, None)) as world:
-        first = begin(world, toggle_plan(world, KAFKA, "orders", "other", wave=1))
-        first.work("act")
-        world.settle()
-        second = begin(world, toggle_plan(world, ZOOKEEPER, "orders", "other", wave=0))
-        second.work("act")
-        world.settle()
-        world.set_toggle("other", KAFKA)
-        assert undone(world, second) == RunState.UNDONE
-        assert undone(world, first) == RunState.VERIFIED
-        assert (world.tree.text(mode_path("orders")), world.tree.text(mode_path("other"))) == (KAFKA, KAFKA)
 
 
 @pytest.mark.parametrize("seed", range(8))
