@@ -68,11 +68,11 @@ def _refuse_altered(step: Step, recipes: Recipes) -> None:
         ) from error
     except (TypeError, ValueError, AssertionError, AttributeError, OfframpError) as error:
         raise PlanError(f"step {step.step_id!r} can't be made again from its parameters: {error}") from error
-    told, done = step.to_json(), made.to_json()
-    differs = [name for name in told if canonical(told[name]) != canonical(done[name])]
+    shown, done = step.to_json(), made.to_json()
+    differs = [name for name in shown if canonical(shown[name]) != canonical(done[name])]
     if differs:
         name = differs[0]
         raise PlanError(
-            f"step {step.step_id!r} says {name} {canonical(told[name])}, but by its parameters it is"
+            f"step {step.step_id!r} says {name} {canonical(shown[name])}, but by its parameters it is"
             f" {canonical(done[name])}: the plan was altered or forged; nothing is done by it"
         )

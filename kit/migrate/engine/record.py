@@ -227,8 +227,11 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
     planned = parse_json(chain.events[0].details or "null")
     if not isinstance(planned, dict) or planned.get("plan_digest") != plan.digest:
         raise EvidenceError(f"{PLAN} is not the plan that was carried out")
-    told = [event.details for event in chain.events if event.event == "approved"]
-    if told != [canonical(approval.to_json()) for approval in approvals][: len(told)] or len(approvals) > len(told) + 1:
+    journaled = [event.details for event in chain.events if event.event == "approved"]
+    if (
+        journaled != [canonical(approval.to_json()) for approval in approvals][: len(journaled)]
+        or len(approvals) > len(journaled) + 1
+    ):
         raise EvidenceError("the approvals are not those that were given")
 
 

@@ -198,9 +198,9 @@ class Run:
             self._lock.release()
 
     def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
-        found, now = approval or context.record.approvals[-1], self._clock.now()
+        given, now = approval or context.record.approvals[-1], self._clock.now()
         latest = None if approval else context.latest_known()
-        refuse_unless_valid(found, context.record.plan, now, rules=self._rules, latest=latest)
+        refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest)
 
     def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""

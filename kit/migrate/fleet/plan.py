@@ -104,11 +104,11 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.
         .group_by("group_id")
         .agg(n_members=pl.len().cast(pl.Int64), youngest_at=pl.col("registered_at").max())
     )
-    found = views.blockers(snapshot)
+    blockers = views.blockers(snapshot)
     if to == ZOOKEEPER:
-        found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
-    found = pl.concat([unread(snapshot), found.select("group_id", "sentence")])
-    blocking = found.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
+        blockers = blockers.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
+    blockers = pl.concat([unread(snapshot), blockers.select("group_id", "sentence")])
+    blocking = blockers.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
@@ -256,11 +256,11 @@ def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
 
 def _findings(count: int, request: FleetPlanRequest) -> list[Finding]:
     size = min(request.wave or count, count)
-    found = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
-    found.append(
+    results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
+    results.append(
         ALL_AT_ONCE.found(request.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
     )
-    return found
+    return results
 
 
 def _observed(

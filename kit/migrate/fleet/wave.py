@@ -276,16 +276,16 @@ def observe_some(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFra
     return snapshot
 
 
-def _first(told: Mapping[str, str]) -> str:
-    return next(f"{group}: {why}" for group, why in told.items())
+def _first(problems: Mapping[str, str]) -> str:
+    return next(f"{group}: {why}" for group, why in problems.items())
 
 
 def _refused(group: str, holds: str | None, why: str) -> ItemOutcome:
     return ItemOutcome(mode_path(group), Outcome.REFUSED, holds, None, f"left out: {why}")
 
 
-def _not_ready(found: GroupState, is_back: bool) -> str | None:
+def _not_ready(group: GroupState, is_back: bool) -> str | None:
     """A group that suffers may never settle, and the way back is its cure."""
-    if set(found.counts) != {"MEZKCC"}:
-        return f"{found.group_id} has {counted(found.counts)}"
-    return None if is_back or found.is_settled else f"{found.group_id} is not settled: {found.unsettled}"
+    if set(group.counts) != {"MEZKCC"}:
+        return f"{group.group_id} has {counted(group.counts)}"
+    return None if is_back or group.is_settled else f"{group.group_id} is not settled: {group.unsettled}"

@@ -60,12 +60,12 @@ def storage(before: GroupState, now: GroupState) -> Storage:
 
 def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:
     """Members all of whose partitions with records left stood still in both stores, with those partitions."""
-    found = {}
+    silent = {}
     for member in now.members:
         lagging = _where(before, now, member, lambda one, other: bool(one.lag) and bool(other.lag))
         if lagging and not any(_moved(before, now, pair) for pair in member.partitions):
-            found[member.member_id] = lagging
-    return found
+            silent[member.member_id] = lagging
+    return silent
 
 
 def n_committed(before: GroupState, now: GroupState) -> tuple[int, int]:

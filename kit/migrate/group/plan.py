@@ -112,11 +112,11 @@ def plan_from(
     overrides: Iterable[str] = (),
 ) -> Plan:
     """The plan by two looks at a group; pure. Raises as :func:`plan_group`."""
-    found = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
-    unsafe = [each for each in found if each.is_blocking and not each.rule.can_be_overridden]
+    checked = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
+    unsafe = [each for each in checked if each.is_blocking and not each.rule.can_be_overridden]
     if not unsafe:
         _refuse_off_the_path(now, request)
-    overridden = raise_if_unsafe(found, overrides)
+    overridden = raise_if_unsafe(checked, overrides)
     steps = _steps(now, request, deployer)
     return Plan(
         kind=KIND,
@@ -133,7 +133,7 @@ def plan_from(
             "min_stable_s": request.min_stable_s,
             "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
         },
-        risks=(*warnings(found), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
+        risks=(*warnings(checked), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
@@ -155,8 +155,8 @@ def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     """What the plan observed, as it is now; of offsets those that it knew of."""
-    found = _observed(read_group_state(cluster, plan.targets[0]))
-    values: dict[str, Json] = {name: observation.value for name, observation in found.items()}
+    observed = _observed(read_group_state(cluster, plan.targets[0]))
+    values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
     for name in ("zookeeper_offsets", "kafka_offsets"):
         planned, current = plan.observed[name].value, values[name]
         assert isinstance(planned, Mapping)

@@ -42,7 +42,7 @@ class Limits:
 
 def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Finding]:
     """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
-    found = [
+    results = [
         MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
         SETTLED.found(now.is_settled, _settled(now)),
         _stable(before, now, limits.min_stable_s),
@@ -57,8 +57,8 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
     ]
     if now.effective_mode == "zookeeper":
         name = now.assignor
-        found.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
-    return found
+        results.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
+    return results
 
 
 def _settled(now: GroupState) -> str:
