@@ -30,7 +30,7 @@ class GroupMigration(Procedure):
         NotFound, ReadError: there is no such group, or it can't be read.
     """
 
-    WISH = ("to_stage", "canary", "soak_s", "stable_s", "lag_tolerance", "on_failure", "overrides")
+    REQUEST = ("to_stage", "canary", "soak_s", "stable_s", "lag_tolerance", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
     standing = t.Any(None, help="The last look: a kit.migrate.group.group_state.Standing.")
@@ -83,12 +83,12 @@ class GroupMigration(Procedure):
 
     # Plans
 
-    def wish_for(self, to_stage: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``to_stage``: the next one."""
-        super().wish_for(to_stage=to_stage or self.next_stage, **values)
+    def set_request(self, to_stage: str = "", **values: Any) -> None:
+        """Set what is requested at once; an empty ``to_stage``: the next one."""
+        super().set_request(to_stage=to_stage or self.next_stage, **values)
 
     def prepare(self, approval_digest: str = "", to_stage: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Take up the plan of that digest and no other, or else plan what is requested; waits until it is rehearsed.
 
         Raises:
             InputError: that plan does not lead to ``to_stage`` (empty: wherever it leads).
@@ -122,9 +122,9 @@ class GroupMigration(Procedure):
             self._void()
             raise InputError(f"that plan leads from {stage!r} to {leads!r}, which is no way back")
 
-    def wish(self) -> Wish:
+    def request(self) -> Wish:
         """Raises:
-        InputError: it can't be wished so.
+        InputError: it can't be requested so.
         """
         return Wish(
             self.group_id,
@@ -158,11 +158,11 @@ class GroupMigration(Procedure):
             raise InputError(f"{wanted!r} is not before {stage!r}: that is no way back")
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
-        wish, overrides = self.wish(), self.overrides.replace(",", " ").split()
+        wish, overrides = self.request(), self.overrides.replace(",", " ").split()
         return f"planning the way to {wish.to_stage}", lambda: self.desk.plan_group(wish, overrides)
 
     def _reached(self) -> None:
-        """What was wished is so: the next stage is proposed, unless somebody chose another one meanwhile."""
+        """What was requested is so: the next stage is proposed, unless somebody chose another one meanwhile."""
         was = self.to_stage
         self.refresh()
         if self.record is not None and self.to_stage == was == self.record.plan.parameters["to_stage"]:
@@ -174,8 +174,8 @@ class GroupMigration(Procedure):
             raise InputError(f"there is no stage {proposal['value']!r}; there are {', '.join(PATH)}")
         return str(proposal["value"])
 
-    def _wish_changed(self, change: Any) -> None:
-        super()._wish_changed(change)
+    def _request_changed(self, change: Any) -> None:
+        super()._request_changed(change)
         self._judge()
 
     def _see(self) -> None:

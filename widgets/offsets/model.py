@@ -14,7 +14,7 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.current import NEVER_SEEN, Committed, member_rules
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
-from widgets.offsets.target import WISH, OffsetWish
+from widgets.offsets.request import REQUEST, OffsetRequest
 from widgets.run.procedure import OpenDesk, Procedure
 from widgets.run.run_model import showing
 
@@ -23,10 +23,10 @@ WATCHED = 2_000
 """Partitions that are looked at again and again; more of them only when asked."""
 
 
-class OffsetMove(Procedure, OffsetWish):
+class OffsetMove(Procedure, OffsetRequest):
     """``look`` reads what is selected by a connection of its own; ``close_all`` ends what the model was given."""
 
-    WISH = WISH
+    REQUEST = REQUEST
     about = "committed offsets"
 
     committed = t.Any(NEVER_SEEN, help="The last look: a kit.migrate.offsets.current.Committed.")
@@ -40,12 +40,12 @@ class OffsetMove(Procedure, OffsetWish):
     def concerns(self, kind: str, subject: str) -> bool:
         return moves_offsets(kind)
 
-    def wish_for(self, what: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``what`` stays as it is: a copy, at first."""
-        super().wish_for(what=what or self.what, **values)
+    def set_request(self, what: str = "", **values: Any) -> None:
+        """Set what is requested at once; an empty ``what`` stays as it is: a copy, at first."""
+        super().set_request(what=what or self.what, **values)
 
     def prepare(self, approval_digest: str = "", what: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Take up the plan of that digest and no other, or else plan what is requested; waits until it is rehearsed.
 
         Raises:
             InputError: that plan does something else than ``what`` (empty: whatever it does), or is of groups that are
@@ -54,7 +54,7 @@ class OffsetMove(Procedure, OffsetWish):
         """
         super().prepare(approval_digest)
         try:
-            self._refuse_other(self._wanted_plan(), what)
+            self._refuse_other(self._required_plan(), what)
         except InputError:
             self._void()
             raise

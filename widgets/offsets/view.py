@@ -10,9 +10,9 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, RESET
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.visible import html_text
-from widgets.offsets import html as offset_fragments
+from widgets.offsets import html as offsets_html
 from widgets.offsets.model import OffsetMove
-from widgets.run import html as fragments
+from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
 STORES = [("ZooKeeper", ZOOKEEPER), ("Kafka", KAFKA)]
@@ -27,10 +27,10 @@ class OffsetsWizard(Wizard):
     subject = "whose they are"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("What is committed now", self._now()), ("What is to be done", self._wish())]
+        return [("What is committed now", self._now()), ("What is to be done", self._request())]
 
     def changes(self, plan: Plan) -> str:
-        return offset_fragments.changes(plan)
+        return offsets_html.changes(plan)
 
     def _now(self) -> list[ipw.Widget]:
         fields = self._row(
@@ -40,8 +40,8 @@ class OffsetsWizard(Wizard):
             fields,
             self.html(_by_frame, "selection"),
             self.button("look", "Look again", self.model.look_again, ""),
-            self.html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), *_LOOKED),
-            self.html(lambda m: offset_fragments.committed(m.committed), "committed"),
+            self.html(lambda m: html.alert(m.watch_error or _not_watching(m)), *_LOOKED),
+            self.html(lambda m: offsets_html.committed(m.committed), "committed"),
             self.html(_when, "committed"),
             self._export(),
         ]
@@ -54,7 +54,7 @@ class OffsetsWizard(Wizard):
         save = self.button("export", "Save what is committed", lambda: self.model.export(file.value, store.value), "")
         return self._row(file, store, save)
 
-    def _wish(self) -> list[ipw.Widget]:
+    def _request(self) -> list[ipw.Widget]:
         what = self.linked(ipw.ToggleButtons(options=WHATS, description="What", style=LABELS), "what", "44rem")
         fields = self._row(
             self._only(self._store("source", "From store"), COPY),
@@ -73,7 +73,7 @@ class OffsetsWizard(Wizard):
         hint = ipw.HTML(
             '<p class="soft">earliest, latest, 42, +5, -5, -90m (s, m, h, d ago), or a time with its zone</p>'
         )
-        checks = self.html(lambda m: fragments.checks(m.checks), "checks")
+        checks = self.html(lambda m: html.checks(m.checks), "checks")
         return [what, fields, self._only(hint, RESET), checks, self._make_plan()]
 
     def _make_plan(self) -> ipw.Button:

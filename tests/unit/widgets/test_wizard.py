@@ -19,7 +19,7 @@ from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.states import RunState
 from tests.models.desk import GROUP, ToyGroup, open_toy
 from widgets import rollback_wizard, toggle_wizard, wizard
-from widgets.run import html as fragments
+from widgets.run import html
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_names_are_escaped(view):
 
 
 def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
-    found = BeautifulSoup(fragments.stages("canary MEZKCC", "all MEZKCC", model.advice), "html.parser")
+    found = BeautifulSoup(html.stages("canary MEZKCC", "all MEZKCC", model.advice), "html.parser")
     (here,) = found.select('[aria-current="step"]')
     assert here.get_text() == "2. canary MEZKCCthe group is here"
     assert [each.small.get_text() for each in found.select("li")] == [
@@ -107,7 +107,7 @@ def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
         "ahead",
         "ahead",
     ]
-    off = BeautifulSoup(fragments.stages("unsafe mix", "all KC", "Stop <them>."), "html.parser")
+    off = BeautifulSoup(html.stages("unsafe mix", "all KC", "Stop <them>."), "html.parser")
     assert "not on this path: its stage is unsafe mix" in off.get_text()
     assert off.select("[aria-current]") == []
 
@@ -123,18 +123,16 @@ def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
 )
 def test_checks_are_sentences_with_a_word(is_met, level, word):
     shown = BeautifulSoup(
-        fragments.checks([Rule("lag", "the lag <b> grows", level).found(is_met, "By 3 & 4.")]), "html.parser"
+        html.checks([Rule("lag", "the lag <b> grows", level).found(is_met, "By 3 & 4.")]), "html.parser"
     )
     assert shown.get_text() == f"{word}The lag <b> grows. By 3 & 4. (rule lag)"
 
 
 def test_an_unknown_lag_is_no_zero(model):
-    assert "not known" in fragments.lag_chart([(model.lags[0][0], None)])
-    assert "Lag now 60 records" in fragments.lag_chart(model.lags)
+    assert "not known" in html.lag_chart([(model.lags[0][0], None)])
+    assert "Lag now 60 records" in html.lag_chart(model.lags)
     unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.positions.items()}
-    rows = BeautifulSoup(fragments.members(replace(model.standing, positions=unknown)), "html.parser").select(
-        "tbody tr"
-    )
+    rows = BeautifulSoup(html.members(replace(model.standing, positions=unknown)), "html.parser").select("tbody tr")
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 
@@ -209,7 +207,7 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
         ("done", 2, 2),
         ("done", 1, 1),
     ]
-    assert "Longest time in which a partition had no owner: 7 ms" in fragments.verdict(model.record)
+    assert "Longest time in which a partition had no owner: 7 ms" in html.verdict(model.record)
     model.undo(GROUP)
     model.wait(20)
     assert model.record.state == RunState.UNDONE
@@ -238,7 +236,7 @@ def test_the_ways_back_alone(model, toy):
     toy.flavours = ["MEZKCC"] * 3
     model.refresh()
     for number in (1, 2):
-        model.wish_for(["Kafka coordination", "all MEZKCC"][number - 1])
+        model.set_request(["Kafka coordination", "all MEZKCC"][number - 1])
         model.make_plan()
         model.wait(20)
         model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]

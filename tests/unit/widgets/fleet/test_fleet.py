@@ -15,7 +15,7 @@ from kit.migrate.engine.states import RunState
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
 from tests.unit.widgets.test_wizard import below, button, field, text
 from widgets import fleet_wizard
-from widgets.fleet import html as fleet_fragments
+from widgets.fleet import html as fleet_html
 
 NAMES = ("<a>", "b", "c", "d", "e")
 
@@ -92,14 +92,14 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
 
 
 def test_what_is_wished_names_groups_and_a_bad_pattern_is_refused(model, view):
-    model.wish_for(pattern="[b-d]", groups="b, d e")
+    model.set_request(pattern="[b-d]", groups="b, d e")
     assert model.wanted()["group_id"].to_list() == ["b", "d"]
     assert "2 of the 2 groups that are meant are ready: all at once, which a rule refuses" in text(view)
     model.wave = 1
     assert "are ready: in 2 waves of at most 1, with 60 s between them" in text(view)
-    model.wish_for(pattern="(")
+    model.set_request(pattern="(")
     assert "is not a regular expression" in text(view)
-    model.wish_for(KAFKA, pattern=".*", groups="b x")
+    model.set_request(KAFKA, pattern=".*", groups="b x")
     with pytest.raises(NotFound, match="no group 'x'"):
         model.prepare()
 
@@ -131,10 +131,10 @@ def test_a_group_that_fails_stops_the_waves_and_is_named(model, toy, view):
         model.wait(20)
     assert [mode for mode in toy.modes.values() if mode] == [KAFKA] * 4
     assert frames.failed_groups(model.record).rows() == [("wave-02", "c", "it is <deaf>")]
-    (told,) = parsed(fleet_fragments.progress(model.record)).select("details")
+    (told,) = parsed(fleet_html.progress(model.record)).select("details")
     assert told.get_text() == "✗ cc: it is <deaf>"
     assert "4 of 5 groups are toggled by this run." in text(view)
-    assert rows_of(fleet_fragments.progress(model.record))[4][2] == "· not begun"
+    assert rows_of(fleet_html.progress(model.record))[4][2] == "· not begun"
 
 
 def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
@@ -177,7 +177,7 @@ def test_to_kafka_all_at_once_is_refused(model):
 
 def test_what_can_not_be_wished_is_refused(model, toy):
     with pytest.raises(InputError, match="not to 'nowhere'"):
-        model.wish_for("nowhere")
+        model.set_request("nowhere")
     model.wave = -1
     with pytest.raises(InputError, match="can't be negative"):
         model.make_plan()

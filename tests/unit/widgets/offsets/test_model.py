@@ -16,9 +16,9 @@ from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.moves import Stored
 from tests.models.offsets import ToyOffsets, open_toy
 from widgets import offsets_wizard
-from widgets.offsets import html as offset_fragments
+from widgets.offsets import html as offsets_html
 from widgets.offsets.html import SHOWN, log_picture
-from widgets.run import html as fragments
+from widgets.run import html
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def view(model):
 
 
 def planned(model, **wish):
-    model.wish_for(**wish)
+    model.set_request(**wish)
     model.make_plan()
     model.wait(20)
     return model.plan
@@ -105,10 +105,10 @@ def test_what_is_committed_is_shown_of_what_is_selected_alone(model, toy):
     toy.kafka["shop", "orders", 0] = 70
     model.refresh()
     assert model.committed.offsets["kafka"][0] == 70
-    model.wish_for(topics="clicks")
+    model.set_request(topics="clicks")
     model.refresh()
     assert model.committed.offsets.select("topic", "zookeeper", "kafka").rows() == [("clicks", None, None)]
-    model.wish_for(topics="nowhere")
+    model.set_request(topics="nowhere")
     model.refresh()
     assert "there is no topic 'nowhere'" in model.watch_error
 
@@ -122,7 +122,7 @@ def test_members_are_told_before_anything_is_planned(model, toy):
         "idle_elsewhere": True,
         "source_idle": True,
     }
-    model.wish_for("reset", target="zookeeper")
+    model.set_request("reset", target="zookeeper")
     assert {each.rule.name: each.is_met for each in model.checks} == {"no_members": True, "idle_elsewhere": False}
     with pytest.raises(UnsafePlan, match="idle_elsewhere"):
         planned(model)
@@ -192,7 +192,7 @@ def test_a_file_is_saved_without_a_plan_and_brought_back(model, toy, tmp_path):
     assert model.sentence == f"3 offsets of kafka are saved to {path}."
     assert (model.plan, toy.writes) == (plan, [])
     done(model)
-    model.wish_for("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
+    model.set_request("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
     model.refresh()
     assert model.committed.groups["group_id"].to_list() == ["shop"]
     done(model)
@@ -328,7 +328,7 @@ def test_what_is_deleted_is_saved_first_and_comes_back(model, toy):
     assert model.record.state == RunState.VERIFIED
     assert set(toy.kafka) == set(was) - gone
     assert set(offset_directions(plan)["direction"]) == {"deleted"}
-    assert f"× deleted: {len(gone)}" in offset_fragments.changes(plan)
+    assert f"× deleted: {len(gone)}" in offsets_html.changes(plan)
     (backup,) = (model.runs / "plans").glob("*.offsets.jsonl")
     assert load_offsets(backup, "toy").offsets == {key: Stored(was[key]) for key in gone}
     model.undo("shop")
@@ -368,7 +368,7 @@ def test_names_are_escaped(model, toy):
     toy.zookeeper["<i>shop", "<b>", 0] = 4
     planned(model, groups="<i>shop")
     model.refresh()
-    shown = offset_fragments.committed(model.committed) + offset_fragments.changes(model.plan)
+    shown = offsets_html.committed(model.committed) + offsets_html.changes(model.plan)
     assert "<i>shop" not in shown
     assert "<b>" not in shown
 
@@ -379,7 +379,7 @@ def test_thousands_of_partitions_stay_readable(model, toy):
         toy.zookeeper["big", "many", number] = 2000 if number == 3990 else 500
         toy.kafka["big", "many", number] = 700 if number in (3998, 3999) else 400
     planned(model, groups="big", allow_backwards=True)
-    html = offset_fragments.changes(model.plan)
+    html = offsets_html.changes(model.plan)
     page = BeautifulSoup(html, "html.parser")
     shown = [[cell.get_text() for cell in row.select("td")] for row in page.select("tbody tr")]
     assert len(shown) == SHOWN
@@ -389,10 +389,10 @@ def test_thousands_of_partitions_stay_readable(model, toy):
     assert "the first 30 of 4,000 are shown" in page.get_text()
     assert "backwards: 2, by 400 records in all" in page.get_text()
     done(model)
-    proof = fragments.proof(model.record)
+    proof = html.proof(model.record)
     assert f"{model.record.run_id}/report.html" in proof
-    seen = offset_fragments.committed(model.committed)
-    assert len(html) + len(seen) + len(proof) + len(fragments.log(model.record)) < 50_000
+    seen = offsets_html.committed(model.committed)
+    assert len(html) + len(seen) + len(proof) + len(html.log(model.record)) < 50_000
 
 
 def test_a_log_is_drawn_where_its_offsets_lie():

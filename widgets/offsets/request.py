@@ -32,14 +32,14 @@ from kit.migrate.offsets.plan import (
 )
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
-WISH = (
+REQUEST = (
     "what", "source", "target", "groups", "topics", "partitions", "selection", "to", "to_group", "file",
     "other_cluster", "edited", "allow_backwards", "skip_backwards", "new_groups", "overrides", "on_failure",
 )  # fmt: skip
 
 
-class OffsetWish(t.HasTraits):
-    """What can't be wished so is refused by ``InputError``, when it is set or when it is planned."""
+class OffsetRequest(t.HasTraits):
+    """What can't be requested so is refused by ``InputError``, when it is set or when it is planned."""
 
     what = t.Unicode(COPY, help="copy, reset, import or delete.")
     source = t.Unicode(ZOOKEEPER, help="The store that is copied from: kafka or zookeeper.")
@@ -88,7 +88,7 @@ class OffsetWish(t.HasTraits):
         """Who is written for whom.
 
         Raises:
-            InputError: another name is wished for more or less than one group.
+            InputError: another name is requested for more or less than one group.
         """
         written = self.to_group.strip()
         if self.what != COPY or not written:
@@ -110,7 +110,7 @@ class OffsetWish(t.HasTraits):
         """What plans the wish as it is now; it raises as ``kit.migrate.offsets.plan``.
 
         Raises:
-            InputError: it can't be wished so.
+            InputError: it can't be requested so.
         """
         make = {COPY: self._copy, RESET: self._reset, IMPORT: self._import, DELETE: self._delete}[self.what]()
         options = partial(
