@@ -7,15 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from kit.errors import ConnectError
-from kit.migrate.desk import Desk
 from kit.migrate.execution.run import Run
 from kit.migrate.offsets import build, current, observations, performer, plan
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.kafka import ACCEPTED
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
+from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
-from tests.models.desk import ToyLock
+from tests.models.operations import ToyLock
 from widgets.offsets.model import OffsetMove
 
 
@@ -103,7 +103,7 @@ class ToyPerformer(performer.OffsetsPerformer):
         return self._toy.stores[step.parameters["store"]]
 
 
-class ToyDesk(Desk):
+class ToyDesk(Operations):
     """The real one but for its performer and its lock."""
 
     def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:

@@ -518,7 +518,7 @@ def test_what_changed_after_the_plan_voids_it(desk, lab, topic, member, change):
     }
     with pytest.raises(StalePlan, match=said[change]):
         run.act()
-    assert run.record.state == RunState.VOID
+    assert run.record.state == RunState.STALE
     assert desk.offsets("kafka", group) != in_topic(topic, p0=40)
 
 

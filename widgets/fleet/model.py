@@ -14,7 +14,7 @@ import traitlets as t
 
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.fleet.plan import KIND, FleetWish, fleet
+from kit.migrate.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.migrate.frames import matching
 from kit.migrate.group.toggle import SETTLE_S
 from kit.snapshot import EVERY_GROUP, Snapshot
@@ -43,7 +43,8 @@ class FleetToggle(Procedure):
     """
 
     REQUEST = (
-        "to", "pattern", "groups", "wave", "pause_s", "stable_s", "lag_tolerance", "each_s", "on_failure", "overrides"
+        "to", "pattern", "groups", "wave", "pause_s", "min_stable_s", "lag_tolerance", "step_timeout_s", "on_failure",
+        "overrides",
     )  # fmt: skip
     about = "the fleet"
 
@@ -53,9 +54,9 @@ class FleetToggle(Procedure):
     groups = t.Unicode(help="Group ids, separated by blanks or commas; empty: all groups that are ready.")
     wave = t.Int(10, help="Groups at a time; 0: all at once.")
     pause_s = t.Float(60.0, help="Seconds between two waves; meanwhile the toggled groups are watched.")
-    stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
+    min_stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
     lag_tolerance = t.Int(10_000, help="Records by which the lag of the toggled groups may grow in a pause.")
-    each_s = t.Float(SETTLE_S, help="Seconds in which all groups of a wave must follow the toggle.")
+    step_timeout_s = t.Float(SETTLE_S, help="Seconds in which all groups of a wave must follow the toggle.")
     on_failure = t.Enum(
         [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
     )
@@ -107,19 +108,19 @@ class FleetToggle(Procedure):
         """Set several traits of the request; an empty ``to`` changes nothing (the default is Kafka)."""
         super().set_request(to=to or self.to, **values)
 
-    def request(self) -> FleetWish:
+    def request(self) -> FleetPlanRequest:
         """Raises:
         InputError: the request is not valid.
         """
-        return FleetWish(
+        return FleetPlanRequest(
             self.to,
             self.pattern,
             _words(self.groups),
             self.wave,
             self.pause_s,
-            self.stable_s,
+            self.min_stable_s,
             self.lag_tolerance,
-            each_s=self.each_s,
+            step_timeout_s=self.step_timeout_s,
             on_failure=self.on_failure,
         )
 
@@ -145,7 +146,7 @@ class FleetToggle(Procedure):
         """
         self._refuse_busy()
         # A group that fails on the way back must not move the others into Kafka coordination again.
-        all_groups = {"pattern": EVERY_GROUP, "groups": "", "stable_s": 0.0, "overrides": ""}
+        all_groups = {"pattern": EVERY_GROUP, "groups": "", "min_stable_s": 0.0, "overrides": ""}
         self.set_request(ZOOKEEPER, wave=0, on_failure=STOP, **all_groups)
         self.make_plan()
 
@@ -155,12 +156,12 @@ class FleetToggle(Procedure):
 
     @t.validate("to")
     def _known_direction(self, proposal: Any) -> str:
-        FleetWish(proposal["value"])
+        FleetPlanRequest(proposal["value"])
         return str(proposal["value"])
 
     def _request_changed(self, change: Any) -> None:
         super()._request_changed(change)
-        if change["name"] in ("to", "stable_s"):
+        if change["name"] in ("to", "min_stable_s"):
             self._judge()
 
     # Reading
@@ -183,7 +184,7 @@ class FleetToggle(Procedure):
         with self._judging:
             now = self._snapshot
             if now is not None:
-                rows = fleet(now, self.to, self.stable_s)
+                rows = fleet(now, self.to, self.min_stable_s)
                 self.seen = Scan(rows, now.read_timings["observed_at"][0], len(now.read_errors))
 
     def _can(self) -> dict[str, bool]:

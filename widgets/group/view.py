@@ -12,7 +12,6 @@ from kit.errors import OfframpError
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from kit.text.visible import html_text
 from widgets.group.model import GroupMigration
 from widgets.run import html
 from widgets.run.view import LABELS, Wizard
@@ -53,7 +52,7 @@ class GroupWizard(Wizard):
         return [self.linked(ipw.Dropdown(options=PATH, description="To stage", style=LABELS), "to_stage")]
 
     def _choice(self, widget: Any, stages: Callable[[str], list[str]], names: Mapping[str, str] = PLAIN) -> Any:
-        """A choice of ``stages`` (of where the group stands), and of what is requested if that is none of them."""
+        """A choice of ``stages`` (a function of the group's stage) and, if another one is requested, of that."""
         model = self.model
 
         def show(change: Any = None) -> None:
@@ -78,7 +77,7 @@ class GroupWizard(Wizard):
         return [
             self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
             self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
-            self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s"),
+            self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "min_stable_s"),
             self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),
         ]
 
@@ -97,7 +96,7 @@ class ToggleWizard(GroupWizard):
         return [now, self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
     def _numbers(self) -> list[ipw.Widget]:
-        return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s")]
+        return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "min_stable_s")]
 
 
 class RollbackWizard(GroupWizard):

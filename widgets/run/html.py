@@ -13,7 +13,7 @@ from kit.migrate.engine.record import REPORT, RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import DryRun
 from kit.migrate.frames import member_lag
-from kit.migrate.group.group_state import Standing
+from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
@@ -29,7 +29,7 @@ _MOODS = {
     RunState.UNDONE: ("good", "✓"),
     RunState.FAILED: ("bad", "✗"),
     RunState.UNDO_HALTED: ("bad", "✗"),
-    RunState.VOID: ("bad", "✗"),
+    RunState.STALE: ("bad", "✗"),
 }
 PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·"}
 
@@ -45,7 +45,7 @@ def stages(stage: str, wanted: str, advice: str) -> str:
     return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
 
 
-def members(standing: Standing) -> str:
+def members(standing: GroupState) -> str:
     """The members: flavour, host, partitions as a bar and in words, lag."""
     n_all = len(standing.partitions)
     rows = [
@@ -63,7 +63,7 @@ def members(standing: Standing) -> str:
     return f"<p>{counts} {toggle(standing)}</p>" + table(heads, rows, numbers={4})
 
 
-def toggle(standing: Standing) -> str:
+def toggle(standing: GroupState) -> str:
     """What the toggle znode holds, and whose assignment the group follows, as an escaped sentence."""
     znode = "There is no toggle znode" if standing.mode is None else f"The toggle znode holds {standing.mode!r}"
     if standing.effective_mode is None:
@@ -118,12 +118,12 @@ def steps(plan: Plan) -> str:
 def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
     """Who planned what, the ``changes``, the risks and the digest."""
     if plan is None:
-        return '<p class="soft">There is no plan yet: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
+        return '<p class="soft">No plan yet: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
     parts = [
         f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
         f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
-        f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. The run can be undone "
-        f"without a new approval until {hours(plan.way_back_s)} after its start.</p>",
+        f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
+        f"The run can be undone without a new approval until {hours(plan.way_back_s)} after its start.</p>",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),

@@ -14,18 +14,18 @@ from typing import Any
 import traitlets as t
 
 from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
-from kit.migrate.desk import Desk, operator
 from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.states import AT_WORK, RunState
 from kit.migrate.execution.run import Run
+from kit.migrate.operations import Operations, operator
 from widgets.run.plan_model import PlanModel
 from widgets.run.run_model import showing
 from widgets.run.watch import Watch
 
 EVERY_S = 2.0
-OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Desk]
+OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
 FORWARD, BACK = "forward", "back"
 RESUMABLE = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
 UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})
@@ -34,8 +34,9 @@ _ENDS_INSTRUCTION = frozenset({"acted", "undone", "verified", "failed"})
 
 
 class Procedure(PlanModel):
-    """``open_desk`` gets two functions: one for instructions to a person, one for each event of a run. ``close_all`` ends
-    the connections.
+    """``open_desk`` gets two functions: one takes instructions to a person, one takes each event of a run.
+
+    ``close_all`` closes the connections.
     """
 
     direction = t.Unicode(help="Where the run goes that this process carries out now: forward or back; empty: no run.")
@@ -72,7 +73,7 @@ class Procedure(PlanModel):
             return self._worker.wait(timeout_s)
 
     def finish(self) -> str:
-        """Wait, and return the result as a sentence. An error is raised later, by ``verify``: the cells between show it."""
+        """Wait, and return the result as a sentence; ``verify`` raises an error after the cells that show it."""
         with suppress(OfframpError):
             self.wait()
         return self.error or self.sentence or "Nothing was carried out: make a plan and approve it first."

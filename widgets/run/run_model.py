@@ -18,15 +18,15 @@ from typing import Any, ParamSpec, TypeVar
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError
-from kit.migrate.desk import Desk
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.journal import EVENTS
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import REPORT, RunRecord, RunRow, list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.backward import steps_to_undo
+from kit.migrate.execution.rollback import steps_to_undo
+from kit.migrate.operations import Operations
 
-OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.VOID})
+OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.STALE})
 _OF_ITEMS = frozenset({"attempted", "acted", "undone"})
 ITEMS_S = 0.2
 """Between two updates of the view while a run works through its items."""
@@ -60,7 +60,7 @@ class RunModel(t.HasTraits):
     untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str
 
-    def __init__(self, desk: Desk, **values: Any) -> None:
+    def __init__(self, desk: Operations, **values: Any) -> None:
         super().__init__(**values)
         self.desk = desk
         self._chosen = False
@@ -153,7 +153,7 @@ class RunModel(t.HasTraits):
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
     def _outlasts(self, found: RunRecord | None) -> bool:
-        """A run that this process carried out stays shown unless a newer run exists; an older stopped run does not replace it."""
+        """Whether the shown run stays: only a newer run replaces one that this process carried out."""
         shown: RunRecord | None = self.record
         if shown is None or found is None or shown.run_id != self._here:
             return False

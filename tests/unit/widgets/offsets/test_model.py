@@ -48,15 +48,15 @@ def view(model):
     return offsets_wizard(model)
 
 
-def planned(model, **wish):
-    model.set_request(**wish)
+def planned(model, **request):
+    model.set_request(**request)
     model.make_plan()
     model.wait(20)
     return model.plan
 
 
-def done(model, **wish):
-    plan = planned(model, **wish)
+def done(model, **request):
+    plan = planned(model, **request)
     model.typed_subject, model.typed_digest = plan.subject, plan.digest[:8]
     model.approve()
     model.act()
@@ -180,7 +180,7 @@ def test_another_group_is_written_and_looked_at(model, toy):
     done(model, groups="shop", to_group="till")
     assert {key[0]: offset for key, offset in toy.kafka.items() if key[1:] == ("orders", 0)} == {"shop": 50, "till": 60}
     assert set(model.committed.groups["group_id"]) == {"shop", "till"}
-    with pytest.raises(InputError, match="exactly one group, not of 2"):
+    with pytest.raises(InputError, match="exactly one group, not 2"):
         planned(model, groups="shop, other")
 
 
@@ -198,7 +198,7 @@ def test_a_file_is_saved_without_a_plan_and_brought_back(model, toy, tmp_path):
     done(model)
     assert toy.kafka == before | {("shop", "orders", 3): 10}
     model.groups = "shop"
-    with pytest.raises(InputError, match="say which file"):
+    with pytest.raises(InputError, match="name the file to write"):
         model.export("")
     model.export(str(tmp_path / "x.txt"))
     with pytest.raises(InputError, match=r"ends in \.jsonl or \.csv"):
@@ -222,9 +222,9 @@ def test_a_frame_is_a_selection(model, toy):
 
 
 @pytest.mark.parametrize(
-    ("wish", "error", "told"),
+    ("values", "error", "said"),
     [
-        ({}, InputError, "say whose offsets"),
+        ({}, InputError, "select offsets"),
         ({"what": "move"}, InputError, "there are copy, reset, import"),
         ({"source": "redis"}, InputError, "there are kafka, zookeeper"),
         ({"groups": "nobody"}, NotFound, "'nobody'"),
@@ -234,14 +234,14 @@ def test_a_frame_is_a_selection(model, toy):
         ({"groups": "shop", "topics": "orders", "partitions": "1"}, NothingToDo, "as wanted already"),
         ({"what": "reset", "groups": "shop", "to": "soon"}, InputError, "'soon' is none of"),
         ({"what": "reset", "groups": "shop", "to": "-99999999999d"}, InputError, "is none of"),
-        ({"what": "import"}, InputError, "which file"),
+        ({"what": "import"}, InputError, "name the file to import"),
         ({"what": "import", "file": "nowhere.jsonl"}, InputError, "nowhere.jsonl"),
         ({"groups": "shop", "overrides": "luck"}, UnsafePlan, "no rule 'luck'"),
     ],
 )
-def test_what_can_not_be_wished_is_refused_by_name(model, toy, wish, error, told):
-    with pytest.raises(error, match=told):
-        planned(model, **wish)
+def test_an_invalid_request_is_refused_by_name(model, toy, values, error, said):
+    with pytest.raises(error, match=said):
+        planned(model, **values)
     assert (model.plan, toy.writes) == (None, [])
 
 
@@ -258,11 +258,25 @@ def test_only_plans_of_offsets_are_its_own(model, toy, tmp_path):
         other.prepare(plan.digest[:8], "reset")
     assert other.plan is None
     other.groups = "other"
-    with pytest.raises(InputError, match="also of group 'shop', which is not selected"):
+    with pytest.raises(InputError, match="also writes group 'shop', which is not selected"):
         other.prepare(plan.digest[:8])
     assert other.plan is None
     with pytest.raises(NotFound):
         other.prepare("0" * 8)
+    other.close()
+
+
+def test_a_plan_for_another_group_belongs_to_the_group_that_is_read(model, toy):
+    plan = planned(model, groups="shop", to_group="till")
+    assert plan.targets == ("till",)
+    other = open_toy(toy, model.runs)
+    other.set_request(groups="shop", to_group="till")
+    other.prepare(plan.digest[:8], "copy")
+    assert other.plan.digest == plan.digest
+    other.set_request(groups="", to_group="")
+    other.prepare(plan.digest[:8])
+    other.refresh()
+    assert set(other.committed.groups["group_id"]) == {"shop", "till"}
     other.close()
 
 
@@ -294,25 +308,25 @@ def test_a_cluster_that_is_away_is_told_and_numbers_stay(model, toy):
 
 def test_from_selection_to_undo_by_buttons(view, model, toy):
     field(view, "Groups").value = "shop"
-    button(view, "Look again").click()
+    button(view, "Read again").click()
     model.wait(20)
     assert "ZooKeeper has 4 offsets, 275 records behind. Kafka has 3 offsets, 180 records behind." in text(view)
-    field(view, "Leave out what would go backwards").value = True
+    field(view, "Leave out offsets that would go backwards").value = True
     button(view, "Make the plan").click()
     model.wait(20)
     assert "Offsets that change in Kafka: 2." in text(view)
-    assert "→ forwards: 1, by 10 records in all + set where there was none: 1 ! not as wanted: 1" in text(view)
+    assert "→ forwards: 1, by 10 records in all + set where there was none: 1 ! not as requested: 1" in text(view)
     assert "5 is before the log's start: raised to 10" in text(view)
-    assert "✓ It could begin now" in text(view)
+    assert "✓ The plan can begin now" in text(view)
     button(view, "Carry out the plan").click()
     assert "was not approved" in text(view)
-    field(view, "Type whose they are").value = "shop"
+    field(view, "Type the group or “N groups”").value = "shop"
     field(view, "Type the digest's first 8").value = model.plan.digest[:8]
     button(view, "Approve this plan").click()
     button(view, "Carry out the plan").click()
     model.wait(20)
     assert "✓ VERIFIED" in text(view)
-    field(view, "To undo, type whose they are").value = "shop"
+    field(view, "To undo, type the group or “N groups”").value = "shop"
     button(view, "Undo this run").click()
     model.wait(20)
     assert "✓ UNDONE" in text(view)
@@ -356,7 +370,7 @@ def test_a_button_while_something_is_done_is_refused_and_told(view, model, toy):
     model.act()
     with pytest.raises(IllegalMove, match="one thing at a time"):
         model.export("x.jsonl")
-    button(view, "Look again").click()
+    button(view, "Read again").click()
     assert "one thing at a time" in model.error
     toy.gate.set()
     model.wait(20)
@@ -379,8 +393,8 @@ def test_thousands_of_partitions_stay_readable(model, toy):
         toy.zookeeper["big", "many", number] = 2000 if number == 3990 else 500
         toy.kafka["big", "many", number] = 700 if number in (3998, 3999) else 400
     planned(model, groups="big", allow_backwards=True)
-    html = offsets_html.changes(model.plan)
-    page = BeautifulSoup(html, "html.parser")
+    changes = offsets_html.changes(model.plan)
+    page = BeautifulSoup(changes, "html.parser")
     shown = [[cell.get_text() for cell in row.select("td")] for row in page.select("tbody tr")]
     assert len(shown) == SHOWN
     assert [row[1] for row in shown[:4]] == ["many-3998", "many-3999", "many-3990", "many-0"]
@@ -392,7 +406,7 @@ def test_thousands_of_partitions_stay_readable(model, toy):
     proof = html.proof(model.record)
     assert f"{model.record.run_id}/report.html" in proof
     seen = offsets_html.committed(model.committed)
-    assert len(html) + len(seen) + len(proof) + len(html.log(model.record)) < 50_000
+    assert len(changes) + len(seen) + len(proof) + len(html.log(model.record)) < 50_000
 
 
 def test_a_log_is_drawn_where_its_offsets_lie():
