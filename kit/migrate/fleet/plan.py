@@ -193,11 +193,15 @@ def plan_from(
             "pause_s": request.pause_s,
             "min_stable_s": request.min_stable_s,
         },
-        risks=(f"{len(rows) - len(groups)} of {len(rows)} groups are left as they are.",),
+        risks=_risks(len(rows) - len(groups), len(rows)),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
     )
+
+
+def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
+    return (f"{n_left} of {n_all} groups are left as they are.",) if n_left else ()
 
 
 RECIPES: Recipes = {WAVE: of_parameters(wave_step_of), CIRCUIT_BREAKER: of_parameters(circuit_breaker_step_of)}

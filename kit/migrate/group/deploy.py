@@ -46,6 +46,8 @@ from kit.text.withholding import without_secrets
 OUTPUT_LINES = 20
 OUTPUT_BYTES = 64 * 1024
 """Of the end of its output; a command may say more than memory holds."""
+LINE_CHARACTERS = 1000
+CUT_OFF = "(the beginning of the output is left out)"
 GRACE_S = 5.0
 """Between asking a command to end and ending it."""
 VARIABLE = "OFFRAMP_SWAP"
@@ -252,8 +254,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_of(output: IO[bytes]) -> str:
-    """The last lines that it wrote, without what looks like a secret."""
+    """The last lines that it wrote, without what looks like a secret; long lines are shortened."""
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - OUTPUT_BYTES))
     text = output.read(OUTPUT_BYTES).decode(errors="replace")
-    return "\n".join(without_secrets(text).splitlines()[-OUTPUT_LINES:])
+    lines = without_secrets(text).splitlines()
+    if size > OUTPUT_BYTES:
+        lines[0] = CUT_OFF  # It may be the rest of a secret whose name was cut away.
+    return "\n".join(_shortened(line) for line in lines[-OUTPUT_LINES:])
+
+
+def _shortened(line: str) -> str:
+    left = len(line) - LINE_CHARACTERS
+    return line if left <= 0 else f"{line[:LINE_CHARACTERS]} … ({left:,} more characters)"

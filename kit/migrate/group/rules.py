@@ -141,13 +141,15 @@ def _metadata(now: GroupState) -> Finding:
 
 def _toggle(now: GroupState, to_stage: str) -> Finding:
     """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
     if now.count(KC) and now.mode != "kafka":
-        return TOGGLE.found(False, f"KCs are members, and it holds {now.mode!r}: set it to 'kafka' before MEZKCCs come")
+        return TOGGLE.found(False, f"KCs are members, and {holds}: set it to 'kafka' before a MEZKCC comes.")
     if now.count(OZKCC) and now.mode == "kafka":
         return TOGGLE.found(
-            False, "It holds 'kafka' while old consumers are members: the group would turn when the last one leaves"
+            False,
+            "The toggle holds 'kafka' while old consumers are members: the group follows it once the last one leaves.",
         )
-    return TOGGLE.found(True, f"It holds {now.mode!r}.")
+    return TOGGLE.found(True, f"{holds[0].upper()}{holds[1:]}.")
 
 
 def _shares(now: GroupState) -> Finding:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from kit.migrate.fleet.plan import MEMBERS, fleet
+from kit.migrate.fleet.plan import MEMBERS, FleetPlanRequest, fleet, plan_from
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
-from kit.tables.groups import ZOOKEEPER, Group, Member, ReadTiming
+from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, ReadTiming
+from tests.models.fleet import ToyFleet
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -43,3 +44,11 @@ def test_how_long_members_are_there(age_s, told):
 
 def test_where_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
     assert rows_of(-30, 0.0)["not_ready_reason"] is None
+
+
+def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
+    toy = ToyFleet("a", "b", "c")
+    request = FleetPlanRequest(KAFKA, wave=1)
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ()
+    toy.old = {"b"}
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ("1 of 3 groups are left as they are.",)

@@ -17,7 +17,16 @@ import pytest
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
 from kit.migrate.group import deploy
-from kit.migrate.group.deploy import OUTPUT_LINES, VARIABLE, Command, MemberReplacement, deployer_of
+from kit.migrate.group.deploy import (
+    CUT_OFF,
+    LINE_CHARACTERS,
+    OUTPUT_BYTES,
+    OUTPUT_LINES,
+    VARIABLE,
+    Command,
+    MemberReplacement,
+    deployer_of,
+)
 from kit.profile import DeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
@@ -124,6 +133,27 @@ def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
     lines = said(python(code)).splitlines()
     assert lines[-3:] == ["line 199999", "KAFKA_PASSWORD=*** done", "�� end"]
     assert len(lines) == OUTPUT_LINES
+
+
+@pytest.mark.parametrize("before", [0, 1, len("KAFKA_PASSWORD="), 40_000])
+def test_the_rest_of_a_secret_whose_name_was_cut_away_is_no_evidence(before):
+    """The kept end begins ``before`` bytes after the secret's name does: in the name, or in the secret."""
+    secret = OUTPUT_BYTES - len("KAFKA_PASSWORD=") - len("\nend\n") + before
+    code = f"print('KAFKA_PASSWORD=' + ('hunter2' * {secret})[:{secret}]); print('end')"
+    kept = said(python(code))
+    assert kept == ("KAFKA_PASSWORD=***\nend" if before == 0 else f"{CUT_OFF}\nend")
+
+
+def test_a_secret_in_output_of_one_line_that_was_cut_is_no_evidence():
+    code = f"import sys; sys.stdout.write('KAFKA_PASSWORD=' + 'hunter2' * {OUTPUT_BYTES}); sys.exit(3)"
+    with pytest.raises(RunError) as raised:
+        said(python(code))
+    assert str(raised.value) == f"{sys.executable} ended with exit code 3: {CUT_OFF}"
+
+
+def test_a_long_line_is_shortened_with_a_mark():
+    kept = said(python(f"print('x' * {LINE_CHARACTERS}); print('y' * {LINE_CHARACTERS + 1_234})"))
+    assert kept.splitlines() == ["x" * LINE_CHARACTERS, "y" * LINE_CHARACTERS + " … (1,234 more characters)"]
 
 
 def test_a_failure_tells_what_was_said_without_secrets():

@@ -162,6 +162,30 @@ def test_a_soak_shorter_than_a_commit_interval_is_said_when_planning(looks, soak
         assert "offsets of 6 partitions moved; 6 had records left" in told[0]
 
 
+@pytest.mark.parametrize(
+    ("flavour", "mode", "is_met", "sentence"),
+    [
+        ("KC", None, False, "KCs are members, and there is no toggle: set it to 'kafka' before a MEZKCC comes."),
+        (
+            "KC",
+            "zookeeper",
+            False,
+            "KCs are members, and the toggle holds 'zookeeper': set it to 'kafka' before a MEZKCC",
+        ),
+        ("KC", "kafka", True, "The toggle holds 'kafka'."),
+        ("OZKCC", None, True, "There is no toggle."),
+        ("OZKCC", "kafka", False, "The toggle holds 'kafka' while old consumers are members: the group follows it"),
+    ],
+)
+def test_the_toggle_is_told_as_it_is(looks, flavour, mode, is_met, sentence):
+    one, other = (
+        replace(each, mode=mode, members=tuple(replace(it, flavour=flavour) for it in each.members)) for each in looks
+    )
+    toggle = found((one, other), "toggle")
+    assert toggle.is_met is is_met
+    assert toggle.sentence.startswith(sentence)
+
+
 def test_a_member_that_came_between_two_looks_is_not_stable(looks):
     before, now = looks
     fewer = replace(before, members=before.members[1:])
