@@ -60,7 +60,7 @@ ALL_IN_ONE = (
 
 _NUMBERS = {"partition", "generation", "lag"}
 _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
-    "lag_heatmap": lambda at, name: _row(at, name, lag=at, uncommitted=False),
+    "lag_heatmap": lambda at, name: _row(at, name, lag=at, has_no_commit=False),
     "member_share_bars": lambda at, name: _row(
         at, name, n_partitions=at, n_threads=1, fair_share=1.5, share_ratio=2.0, is_idle=not at
     ),

@@ -16,7 +16,7 @@ from kit.errors import NothingToDo, RunError
 from kit.lab import fleet
 from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import PacedProducer, launch_producer, production_folder
-from kit.lab.process import Ward, wait_until
+from kit.lab.process import ProcessSupervisor, wait_until
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.record import REPORT
 from kit.migrate.group.plan import PATH, GroupPlanRequest
@@ -95,13 +95,13 @@ def _watched(cluster: Cluster, group: str) -> Iterator[OwnerWatch]:
 @contextmanager
 def _load(cluster: Cluster, topic: str) -> Iterator[tuple[PacedProducer, Path]]:
     """A producer, and the folder with what was acknowledged to it."""
-    ward = Ward()
+    supervisor = ProcessSupervisor()
     try:
-        written = production_folder(ward.folder)
+        written = production_folder(supervisor.folder)
         written.mkdir()
-        yield launch_producer(ward, cluster.profile.bootstrap_servers, [topic], RECORDS_PER_SECOND, 1), written
+        yield launch_producer(supervisor, cluster.profile.bootstrap_servers, [topic], RECORDS_PER_SECOND, 1), written
     finally:
-        ward.close()
+        supervisor.close()
 
 
 def _consumption(lab: Path, group: str) -> pl.DataFrame:

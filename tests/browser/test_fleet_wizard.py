@@ -29,7 +29,7 @@ def jupyter(fleet_site: FleetSite, tmp_path: Path) -> Iterator[Jupyter]:
     prepare(fleet_site, tmp_path)
     (port,) = free_ports(1)
     running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    started = fleet_site.lab.ward.start(
+    started = fleet_site.lab.supervisor.start(
         "jupyter", command(port, tmp_path / "notebooks"), environment(tmp_path, running.token)
     )
     with ended(started) as server:

@@ -64,7 +64,9 @@ def site(tmp_path_factory) -> Iterator[Site]:
             prepare(home, str(profile_file))
             (port,) = free_ports(1)
             running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-            started = lab.ward.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
+            started = lab.supervisor.start(
+                "jupyter", command(port, home / "notebooks"), environment(home, running.token)
+            )
             with ended(started) as server:
                 server.wait_until(running.answers, "its first answer", START_SECONDS)
                 yield Site(lab, group, running, server)

@@ -98,7 +98,7 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Operations
         record = load_run(desk.runs / ending.run_id)
         assert record.verified == {step.step_id for step in record.plan.steps}
         assert not record.notes
-    print(f"the whole path and back: longest pause {found['longest_pause_ms']} ms")
+    print(f"the whole path and back: longest pause {found['longest_stall_ms']} ms")
 
 
 def test_there_back_and_there_again(group: MakeGroup, desk: Operations) -> None:

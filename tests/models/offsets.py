@@ -109,8 +109,8 @@ class ToyDesk(Operations):
     def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:
         self.toy = toy
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
-        link = SimpleNamespace(supports=lambda request, version: True)
-        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, link=link)
+        client = SimpleNamespace(supports=lambda request, version: True)
+        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, broker_client=client)
         super().__init__(cluster, runs, say, tell)  # type: ignore[arg-type]
 
     def _run(self, folder: Path, plan) -> Run:

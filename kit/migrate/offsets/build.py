@@ -104,7 +104,7 @@ def _steps(inputs: PlanInputs, changes: Sequence[Move], targets: Iterable[str]) 
     return offset_steps(
         inputs.store,
         changes,
-        can_delete=inputs.store == ZOOKEEPER or KafkaWriter(inputs.cluster.link).can_delete,
+        can_delete=inputs.store == ZOOKEEPER or KafkaWriter(inputs.cluster.broker_client).can_delete,
         missing_parents=frozenset(missing),
         new_groups={group_id for group_id in targets if inputs.stores.group(KAFKA, group_id).state == "Dead"},
     )

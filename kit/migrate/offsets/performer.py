@@ -40,8 +40,8 @@ from kit.migrate.offsets.steps import (
     store_of,
 )
 from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
+from kit.read.broker_client import DEADLINE_S
 from kit.read.brokers import fetch_metadata
-from kit.read.link import DEADLINE_S
 from kit.tables.groups import KAFKA
 
 KEYS_PER_BATCH = 5_000
@@ -69,7 +69,7 @@ class OffsetsActor:
 
     def __init__(self, cluster: Cluster, deadline_s: float = DEADLINE_S) -> None:
         self._cluster, self._deadline_s = cluster, deadline_s
-        self._kafka = KafkaWriter(cluster.link, deadline_s)  # Remembers who coordinates what.
+        self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
         """Whether no group has a member in the store, and every offset is still within its log."""
@@ -200,7 +200,7 @@ class OffsetsPerformer(OffsetsActor):
 
     @property
     def cluster_id(self) -> str:
-        return fetch_metadata(self._cluster.link).cluster_id or "(none)"
+        return fetch_metadata(self._cluster.broker_client).cluster_id or "(none)"
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, RECIPES)

@@ -176,7 +176,7 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
         UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
-    if store == KAFKA and not KafkaWriter(cluster.link).can_delete:
+    if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
         raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
     stores = fetch_stores(cluster, selection.accepts)
     picked = _picked(stores, store, selection)
@@ -265,7 +265,9 @@ def _offsets_at(
     """For a reset to a time, the offset of that time by partition; for other resets nothing."""
     at = reset.time_at(options.now)
     places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
-    return {} if at is None or not places else fetch_offsets_at(cluster.link, places, int(at.timestamp() * 1000))
+    return (
+        {} if at is None or not places else fetch_offsets_at(cluster.broker_client, places, int(at.timestamp() * 1000))
+    )
 
 
 def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:

@@ -97,19 +97,21 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.schema.empty_table() for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
-    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", brokers, partitions, {}))
+    monkeypatch.setattr(snapshots, "fetch_metadata", lambda client: ClusterMetadata("id", brokers, partitions, {}))
     monkeypatch.setattr(
         snapshots,
         "fetch_groups",
-        lambda link, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
+        lambda client, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
     )
     monkeypatch.setattr(
-        snapshots, "fetch_log_offsets", lambda link, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted]
+        snapshots,
+        "fetch_log_offsets",
+        lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
     )
 
 
 def cluster_of(root: Node) -> Any:
-    return SimpleNamespace(name="fake", cluster_id="id", link=None, zookeeper=FakeClient(root))
+    return SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=FakeClient(root))
 
 
 def leaves(groups: dict[str, Node], branch: str) -> int:

@@ -135,8 +135,8 @@ def plan_of(before, wanted, logs, **options):
     """A plan for one group of Kafka; no cluster is asked anything. ``wanted``: None deletes."""
     held = {key[1:]: Stored(offset, "m") for key, offset in before.items()}
     stores = Stores({"g": GroupInStore("Empty", (), held)}, None)
-    link = SimpleNamespace(supports=lambda request, version: True)
-    cluster = SimpleNamespace(link=link, cluster_id="c", name="c", zookeeper=None)
+    client = SimpleNamespace(supports=lambda request, version: True)
+    cluster = SimpleNamespace(broker_client=client, cluster_id="c", name="c", zookeeper=None)
     inputs = PlanInputs(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **options))
     return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), offset) for key, offset in wanted.items()])
 
@@ -184,7 +184,7 @@ class ModelActor(OffsetsActor):
     """The actor on a store in memory."""
 
     def __init__(self, store) -> None:
-        super().__init__(SimpleNamespace(link=None))
+        super().__init__(SimpleNamespace(broker_client=None))
         self.store = store
 
     gone = frozenset()
