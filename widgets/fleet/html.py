@@ -39,16 +39,16 @@ _COLOURS = {
 
 def where(seen: Scan, to: str) -> str:
     """All groups by stage, as a bar and in numbers, and how many of them are ready."""
-    found, n_unread = stages(seen.rows), seen.n_unread
-    parts = [(stage, count) for stage, count in found.select("stage", "n_groups").rows()]
+    counts, n_unread = stages(seen.rows), seen.n_unread
+    parts = [(stage, count) for stage, count in counts.select("stage", "n_groups").rows()]
     totals = (
-        f"<p><strong>{len(seen.rows):,} groups</strong>, of which <strong>{found['n_ready'].sum():,}</strong> are "
+        f"<p><strong>{len(seen.rows):,} groups</strong>, of which <strong>{counts['n_ready'].sum():,}</strong> are "
         f"ready for {NAMES[to]}'s assignment. Read at {seen.observed_at:%H:%M:%S} UTC.</p>"
     )
     heads = ("stage", "groups", "ready", "blocked", "members too new")
     lines = [
         (f"{_swatch(row[0])}{html_text(row[0])}", *(number(count) if count else "–" for count in row[1:]))
-        for row in found.rows()
+        for row in counts.rows()
     ]
     unread = (
         f"{n_unread:,} reads failed. Groups that could not be read are not toggled: look up why with `offramp groups`."
@@ -61,31 +61,31 @@ def where(seen: Scan, to: str) -> str:
 def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -> str:
     """Some of the groups, at most ``MOST_ROWS``: the stage of each, and why it is not ready."""
     try:
-        found = matching(rows, pattern)
+        chosen = matching(rows, pattern)
     except InputError as error:
         return alert(str(error))
-    found = found.filter(pl.col("stage") == stage) if stage else found
-    found = found.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else found
-    count = f"{len(found):,} group{'s' * (len(found) != 1)}."
-    if len(found) > MOST_ROWS:
-        count = f"The first {MOST_ROWS} of {len(found):,} groups; filter by stage or name to see the others."
+    chosen = chosen.filter(pl.col("stage") == stage) if stage else chosen
+    chosen = chosen.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else chosen
+    count = f"{len(chosen):,} group{'s' * (len(chosen) != 1)}."
+    if len(chosen) > MOST_ROWS:
+        count = f"The first {MOST_ROWS} of {len(chosen):,} groups; filter by stage or name to see the others."
     lines = [
         (html_text(group), html_text(at), html_text(mode or "no znode"), number(members), _ready(not_ready_reason))
-        for group, at, mode, members, not_ready_reason in found.head(MOST_ROWS).select(*_SHOWN).rows()
+        for group, at, mode, members, not_ready_reason in chosen.head(MOST_ROWS).select(*_SHOWN).rows()
     ]
     heads = ("group", "stage", "toggle", "ZooKeeper members", "ready")
     return f'<p class="soft">{count}</p>' + table(heads, lines, numbers={3})
 
 
-def requested(found: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
+def requested(rows: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
     """What a plan made now would toggle."""
-    n_ready = found["not_ready_reason"].null_count()
+    n_ready = rows["not_ready_reason"].null_count()
     size = min(wave, n_ready) if wave > 0 else n_ready
     waves = -(-n_ready // size) if size else 0
     how = "all at once" if waves < 2 else f"in {waves} waves of at most {size}, with {pause_s:g} s between them"
     if waves == 1 and n_ready > 1 and to == KAFKA:
         how += "; the rule all_at_once forbids that, so take fewer groups at a time"
-    ready = f"{n_ready:,} of the {len(found):,} requested groups are ready"
+    ready = f"{n_ready:,} of the {len(rows):,} requested groups are ready"
     return f"<p>{ready}{f': they are toggled {how}' if n_ready else ''}. The others are not changed.</p>"
 
 
@@ -154,13 +154,13 @@ def _named(names: Sequence[str]) -> str:
     return f"<details><summary>{html_text(summary)}</summary>{html_text(', '.join(names))}</details>"
 
 
-def _failed(found: pl.DataFrame) -> str:
-    if found.is_empty():
+def _failed(failed: pl.DataFrame) -> str:
+    if failed.is_empty():
         return ""
-    names = found["group_id"].to_list()
+    names = failed["group_id"].to_list()
     summary = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST} more" if len(names) > _FIRST else "")
     lines = "".join(
-        f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in found.select("group_id", "why").rows()
+        f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in failed.select("group_id", "why").rows()
     )
     return f'<details><summary class="bad">✗ {html_text(summary)}</summary><ul>{lines}</ul></details>'
 

@@ -209,11 +209,11 @@ class GroupMigration(Procedure):
 
 def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Finding, ...]:
     """The rules by the first and the last reading; one reading alone says nothing about growth."""
-    found = findings(looks[0], looks[-1], to_stage, limits)
+    evaluated = findings(looks[0], looks[-1], to_stage, limits)
     if len(looks) > 1:
-        return tuple(found)
+        return tuple(evaluated)
     unknown = "Not known after one reading; the next one follows in a moment."
-    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in found)
+    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in evaluated)
 
 
 def lag_of(standing: GroupState) -> int | None:

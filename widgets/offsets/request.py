@@ -83,10 +83,10 @@ class OffsetRequest(t.HasTraits):
         """Raises:
         InputError: nothing is selected, or see ``selected``.
         """
-        found = self.selected()
-        if found is None:
+        selection = self.selected()
+        if selection is None:
             raise InputError("select offsets: name groups or topics, or give a frame of them as selection")
-        return found
+        return selection
 
     def to_groups(self) -> dict[str, str]:
         """The group that is read → the group that is written, where their names differ.

@@ -97,10 +97,10 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
     )
 
 
-def checks(found: Iterable[Finding]) -> str:
-    """Each rule as a sentence, whether the rule is met, and what was found."""
+def checks(findings: Iterable[Finding]) -> str:
+    """Each rule as a sentence, whether the rule is met, and what was findings."""
     lines = []
-    for each in found:
+    for each in findings:
         mood, word = _check_word(each)
         lines.append(
             f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.rule.sentence.removesuffix(".")))}. '
@@ -243,11 +243,11 @@ def _stage(number: int, name: str, here: int, wanted: str) -> str:
     return f'<li class="{kind}"{current}>{number + 1}. {html_text(name)}<small>{word}</small></li>'
 
 
-def _check_word(found: Finding) -> tuple[str, str]:
-    if found.is_met is True:
+def _check_word(finding: Finding) -> tuple[str, str]:
+    if finding.is_met is True:
         return "good", "✓ met"
-    word = "? unknown" if found.is_met is None else "✗ blocks" if found.is_blocking else "! warns"
-    return ("bad" if found.is_blocking and found.is_met is False else "open"), word
+    word = "? unknown" if finding.is_met is None else "✗ blocks" if finding.is_blocking else "! warns"
+    return ("bad" if finding.is_blocking and finding.is_met is False else "open"), word
 
 
 def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:

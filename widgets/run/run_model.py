@@ -147,17 +147,17 @@ class RunModel(t.HasTraits):
             if self.record is not None and _size(self.record) != self._seen[1]:
                 self.record = load_run(self.record.folder)
             if names != self._seen[0]:
-                found = self._newest()
-                self.record = self.record if self._outlasts(found) else found
+                newest = self._newest()
+                self.record = self.record if self._outlasts(newest) else newest
             # A run that could not be read may have been half written, so it is read again.
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
-    def _outlasts(self, found: RunRecord | None) -> bool:
+    def _outlasts(self, newest: RunRecord | None) -> bool:
         """Whether the shown run stays: only a newer run replaces one that this process carried out."""
         shown: RunRecord | None = self.record
-        if shown is None or found is None or shown.run_id != self._here:
+        if shown is None or newest is None or shown.run_id != self._here:
             return False
-        return found.events[0].at < shown.events[0].at
+        return newest.events[0].at < shown.events[0].at
 
     def _newest(self) -> RunRecord | None:
         """The newest unfinished run of this subject, else the newest run."""

@@ -80,10 +80,10 @@ def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
 
 def fetch_kafka(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
     """The accepted groups that brokers list, with members and committed offsets. Raises as fetch_stores."""
-    found = fetch_groups(cluster.broker_client, accepts)
-    if found.errors:
-        raise ReadError(f"cluster {cluster.name!r}: {found.errors[0].subject}: {found.errors[0].error}")
-    return _assembled(found.groups, found.members, found.committed_offsets)
+    listed = fetch_groups(cluster.broker_client, accepts)
+    if listed.errors:
+        raise ReadError(f"cluster {cluster.name!r}: {listed.errors[0].subject}: {listed.errors[0].error}")
+    return _assembled(listed.groups, listed.members, listed.committed_offsets)
 
 
 def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
@@ -94,8 +94,8 @@ def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[st
         ConnectError: ZooKeeper does not answer.
     """
     refuse_unless_connected(cluster, ZOOKEEPER)
-    found = fetch_consumers(cluster.zookeeper, accepts)
-    return _assembled(found.groups, found.members, found.committed_offsets)
+    consumers = fetch_consumers(cluster.zookeeper, accepts)
+    return _assembled(consumers.groups, consumers.members, consumers.committed_offsets)
 
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:

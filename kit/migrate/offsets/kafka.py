@@ -86,8 +86,8 @@ class KafkaWriter:
         """The committed offsets; NOTHING where there is none, an error where the offset can't be read."""
         asked = list(keys)
         groups = sorted({group_id for group_id, _, _ in asked})
-        found = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
-        return {key: _of(found[key[0]], key[1:]) for key in asked}
+        stored = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
+        return {key: _of(stored[key[0]], key[1:]) for key in asked}
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
         """Commit each offset with its metadata and leader epoch; delete those whose wanted offset is None.
@@ -141,7 +141,7 @@ class KafkaWriter:
             await writing.receive(*under_way.popleft(), pending)
 
     async def _fetch(self, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Asked | str]:
-        found: dict[str, Asked | str] = {}
+        fetched: dict[str, Asked | str] = {}
         pending, attempt = list(group_ids), 0
         while True:
             again: dict[str, str] = {}
@@ -149,27 +149,27 @@ class KafkaWriter:
             again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
             for group_id in (each for groups in homes.values() for each in groups):
                 del again[group_id]
-            jobs = [partial(self._fetch_from, broker_id, groups, found, again) for broker_id, groups in homes.items()]
+            jobs = [partial(self._fetch_from, broker_id, groups, fetched, again) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
             pending = list(again)
             if not pending or not deadline.allows(attempt):
-                return found | again
+                return fetched | again
             self._forget(pending)
             await self._client.pause(attempt)
             attempt += 1
 
     async def _fetch_from(
-        self, broker_id: int, groups: Sequence[str], found: dict[str, Asked | str], again: dict[str, str]
+        self, broker_id: int, groups: Sequence[str], fetched: dict[str, Asked | str], again: dict[str, str]
     ) -> None:
         is_batched = self._client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
         under_way: deque[tuple[Sequence[str], Any]] = deque()
         for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
             if len(under_way) == _IN_FLIGHT:
-                await _fetched(*under_way.popleft(), found, again)
+                await _fetched(*under_way.popleft(), fetched, again)
             request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
             under_way.append((chunk, self._client.send(request, broker_id)))
         while under_way:
-            await _fetched(*under_way.popleft(), found, again)
+            await _fetched(*under_way.popleft(), fetched, again)
 
     async def _homes(self, groups: Collection[str], deadline: Deadline) -> dict[int, list[str]]:
         """Groups by their coordinator; groups without a coordinator at the moment are missing."""
@@ -253,7 +253,7 @@ def _of(group: Asked | str, place: Place) -> Stored:
     return Stored(error=group) if isinstance(group, str) else group.get(place, Stored())
 
 
-async def _fetched(asked: Sequence[str], future: Any, found: dict[str, Asked | str], again: dict[str, str]) -> None:
+async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked | str], again: dict[str, str]) -> None:
     try:
         response = await future
     except RETRIABLE_FAILURES as error:
@@ -263,13 +263,13 @@ async def _fetched(asked: Sequence[str], future: Any, found: dict[str, Asked | s
     for group_id in asked:
         answer = answers.get(group_id)
         if answer is None:
-            found[group_id] = "the coordinator's answer does not have this group"
+            fetched[group_id] = "the coordinator's answer does not have this group"
         elif answer.error_code in RETRIABLE_CODES:
             again[group_id] = describe_code(answer.error_code)
         elif answer.error_code:
-            found[group_id] = describe_code(answer.error_code)
+            fetched[group_id] = describe_code(answer.error_code)
         else:
-            found[group_id] = {
+            fetched[group_id] = {
                 (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
             }
 

@@ -110,10 +110,10 @@ def parse_item(item: str) -> Key:
     Raises:
         InputError: the text is no item, or spells the partition in another way.
     """
-    found = _ITEM.fullmatch(item)
-    if found is None or int(found["partition"]) > _LARGEST_PARTITION:
+    match = _ITEM.fullmatch(item)
+    if match is None or int(match["partition"]) > _LARGEST_PARTITION:
         raise InputError(f"{item!r} is not a group, a slash, a topic, a dash and a partition")
-    return found["group_id"], found["topic"], int(found["partition"])
+    return match["group_id"], match["topic"], int(match["partition"])
 
 
 def shortened(items: Iterable[str], shown: int = 3) -> str:

@@ -98,15 +98,15 @@ class OffsetsActor:
         if acted is not None and deletes(step):
             gone = self._gone(step)
             asked = [key for key in asked if key not in gone]
-        found = self._writer(step).read(asked)
-        if any(found[key].is_hidden for key in asked):
+        current = self._writer(step).read(asked)
+        if any(current[key].is_hidden for key in asked):
             return StepState.UNKNOWN
-        is_there = [found[key].offset == after[key].offset for key in asked]
+        is_there = [current[key].offset == after[key].offset for key in asked]
         if all(is_there) and asked:
             return StepState.DONE
         if acted is not None:
             return StepState.PARTLY if any(is_there) else StepState.NOT_DONE
-        is_back = all(found[key].offset == before[key].offset for key in asked)
+        is_back = all(current[key].offset == before[key].offset for key in asked)
         return StepState.NOT_DONE if is_back else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
@@ -116,9 +116,9 @@ class OffsetsActor:
     def verify(self, step: Step) -> Verified:
         """Whether each offset, read now, is the one that the step wrote."""
         after = after_of(step)
-        found = self._writer(step).read(after)
+        current = self._writer(step).read(after)
         wrong = [
-            _unlike(key, wanted, found[key]) for key, wanted in after.items() if found[key].offset != wanted.offset
+            _unlike(key, wanted, current[key]) for key, wanted in after.items() if current[key].offset != wanted.offset
         ]
         evidence: dict[str, Json] = {"n_offsets": len(after), "n_as_wanted": len(after) - len(wrong)}
         if wrong:
@@ -217,30 +217,30 @@ class _Batch:
     new: Mapping[Key, Stored]
 
     def carry_out(self, writer: Writer, report: Report) -> list[ItemOutcome]:
-        found = writer.read(self.new)
-        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, found[key])) is not None}
+        current = writer.read(self.new)
+        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, current[key])) is not None}
         todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
         if todo:
             report.attempt([item_of(key) for key in todo])
-            answers = writer.write(todo, found)
+            answers = writer.write(todo, current)
             back = writer.read(todo)
             outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}
         return [outcomes[key] for key in self.new]
 
-    def _unwritten(self, key: Key, found: Stored) -> ItemOutcome | None:
+    def _unwritten(self, key: Key, current: Stored) -> ItemOutcome | None:
         """The outcome of an offset that need not or must not be written; None: write it."""
-        if found.error is not None:
+        if current.error is not None:
             return self._outcome(
-                key, Outcome.NOT_ATTEMPTED, found, f"the offset there now can't be read: {found.error}"
+                key, Outcome.NOT_ATTEMPTED, current, f"the offset there now can't be read: {current.error}"
             )
-        if found.offset == self.new[key].offset:
-            return self._outcome(key, Outcome.UNCHANGED, found)
-        if found.offset != self.old[key].offset:
+        if current.offset == self.new[key].offset:
+            return self._outcome(key, Outcome.UNCHANGED, current)
+        if current.offset != self.old[key].offset:
             return self._outcome(
                 key,
                 Outcome.REFUSED,
-                found,
-                f"expected {_said(self.old[key])}, found {_said(found)}: somebody moved it since the plan",
+                current,
+                f"expected {_said(self.old[key])}, found {_said(current)}: somebody moved it since the plan",
             )
         return None
 
@@ -254,8 +254,8 @@ class _Batch:
             key, Outcome.UNKNOWN, back, f"{answer.error or 'the write was accepted'}; the offset {reads}"
         )
 
-    def _outcome(self, key: Key, outcome: Outcome, found: Stored, error: str | None = None) -> ItemOutcome:
-        after = found.offset if found.error is None else None
+    def _outcome(self, key: Key, outcome: Outcome, current: Stored, error: str | None = None) -> ItemOutcome:
+        after = current.offset if current.error is None else None
         return ItemOutcome(item_of(key), outcome, self.old[key].offset, after, error)
 
 
@@ -272,8 +272,8 @@ def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
         yield everything[start : start + KEYS_PER_BATCH]
 
 
-def _unlike(key: Key, wanted: Stored, found: Stored) -> str:
-    return f"{item_of(key)}: wanted {_said(wanted)}, found {found.error or _said(found)}"
+def _unlike(key: Key, wanted: Stored, current: Stored) -> str:
+    return f"{item_of(key)}: wanted {_said(wanted)}, found {current.error or _said(current)}"
 
 
 def _said(stored: Stored) -> str:

@@ -214,8 +214,8 @@ class ZookeeperWriter:
 
     def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
         """The znodes with another version by now, found in one read: a hundred must not take a hundred tries."""
-        found = self.read(pending)
-        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if found[key] != known[key]}
+        current = self.read(pending)
+        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if current[key] != known[key]}
 
     def _after_loss(
         self,
@@ -228,12 +228,12 @@ class ZookeeperWriter:
         """The connection was lost during a transaction; a znode that has not changed can be tried again."""
         lost = Answer(f"the connection was lost during the write: {type(error).__name__}", is_certain=False)
         try:
-            found = self.read(pending)
+            current = self.read(pending)
         except ConnectError:
             return dict.fromkeys(pending, lost)
-        landed = {key for key in pending if not found[key].error and found[key].offset == wanted[key].offset}
+        landed = {key for key in pending if not current[key].error and current[key].offset == wanted[key].offset}
         answers = {key: ACCEPTED if key in landed else lost for key in pending}
-        return {key: answer for key, answer in answers.items() if found[key] != known[key] or not may_try_again}
+        return {key: answer for key, answer in answers.items() if current[key] != known[key] or not may_try_again}
 
 
 def _add(transaction: Any, key: Key, wanted: Stored, known: Stored, lists: Mapping[str, Any]) -> None:

@@ -59,8 +59,8 @@ def field(view, label):
 
 
 def text(view):
-    told = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
-    return " ".join(" ".join(told).split())
+    texts = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
+    return " ".join(" ".join(texts).split())
 
 
 def planned(view, model):
@@ -70,10 +70,10 @@ def planned(view, model):
 
 
 def test_importing_is_light():
-    told = (
+    program = (
         "import sys, widgets; print(sorted({'ipywidgets', 'polars', 'pyspark', 'kazoo', 'altair'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout.strip() == "[]"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_every_input_and_button_has_a_name(view):

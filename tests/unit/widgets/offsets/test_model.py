@@ -79,8 +79,8 @@ def field(view, label):
 
 
 def text(view):
-    told = (BeautifulSoup(each.value, "html.parser").get_text(" ") for each in below(view) if type(each) is ipw.HTML)
-    return " ".join(" ".join(told).split())
+    texts = (BeautifulSoup(each.value, "html.parser").get_text(" ") for each in below(view) if type(each) is ipw.HTML)
+    return " ".join(" ".join(texts).split())
 
 
 def rows(model):
