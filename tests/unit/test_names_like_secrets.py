@@ -53,7 +53,7 @@ def test_offsets_moved_and_back(monkeypatch, tmp_path, name):
     toy.zookeeper |= {(name, name, 0): 60}
     model = open_toy(toy, tmp_path / "runs")
     try:
-        model.wish_for(groups=name)
+        model.set_request(groups=name)
         model.make_plan()
         model.wait(20)
         model.typed_subject, model.typed_digest = name, model.plan.digest[:8]
