@@ -1,4 +1,4 @@
-"""Mistakes put back on purpose: those of KIP-125's only patch (D1 …), and others that a change might make.
+"""Mistakes put back on purpose: those of KIP-125's patch (D1 … D16, ``docs/races.md``), and others that a change might make.
 
 Each is a member that differs from :class:`PythonMember` in one thing. Not here: D4 and D16 (inside an offset store, see
 ``tests/unit``), D8 (patterns of topics, the same).

@@ -1,6 +1,6 @@
 """The members of others: a model of the JVM's old consumer (OZKCC) and of a plain Kafka consumer (KC).
 
-The old consumer as the specification has it (§ 2.2): all-or-nothing claims, blind deletes, no look at its session, four
+The old consumer (``docs/races.md``, its rules): all-or-nothing claims, blind deletes, no look at its session, four
 tries and then a zombie. What it does wrong after its own session's end is its own and not counted.
 """
 

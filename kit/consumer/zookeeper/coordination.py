@@ -1,10 +1,10 @@
-"""The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was found.
+"""The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was read.
 
-A round (:meth:`Coordination.reconcile`) is a generator of effects. Whoever drives it does what an effect says and sends
-back what came of it: the connector on real servers, the simulation on a model of them, where other members' effects
-come in between any two of this member's.
+A round (:meth:`Coordination.reconcile`) is a generator of effects. Its driver carries each effect out and sends back
+the answer. ``driver`` does so on real servers. The simulation does so on a model of them, where effects of other members
+come between any two of this member's.
 
-Invariants (the races R1 … R25 they close are named where they matter):
+Invariants. ``docs/races.md`` explains them and the races R1 … R25 that this package names:
 
 - I1: a record of p is handed out only while this member holds O(p), its owner znode, made in the current session;
 - I2: with Kafka's assignment in force also only while p is in the embedded consumer's assignment of this generation;

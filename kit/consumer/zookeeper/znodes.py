@@ -138,7 +138,7 @@ class GroupZnodes:
     # Looking
 
     def read_group(self) -> GroupView:
-        """Everything a round needs; watches are set as it reads (spec of the old consumer: §1.4; R8)."""
+        """Everything a round needs; watches are set before anything is read (R8, ``docs/races.md``)."""
         ids = self._children(f"{self._base}/ids", "ids")
         migration_ids = self._children(f"{self._base}/migration/ids", "migration/ids")
         toggle = self._data(f"{self._base}/migration/mode", "mode")
