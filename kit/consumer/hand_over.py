@@ -105,9 +105,9 @@ class _Output:
                 time.sleep(LOOK_AGAIN_SECONDS)
 
     def _n_unread(self) -> int:
-        found = array.array("i", [0])
-        fcntl.ioctl(self._fd, termios.FIONREAD, found)
-        return found[0]
+        n_bytes = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, n_bytes)
+        return n_bytes[0]
 
 
 class HandOver:

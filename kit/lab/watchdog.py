@@ -46,12 +46,12 @@ def end(started: dict[int, float]) -> None:
 
 def marked(folder: str) -> dict[int, float]:
     """Processes that carry the lab's mark but were never told of: the caller died between start and telling."""
-    found = {}
+    started_at = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get(MARK) == folder:
-                found[process.pid] = process.create_time()
-    return found
+                started_at[process.pid] = process.create_time()
+    return started_at
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
     """
     for above in _above(path):
         try:
-            found: Any = client.get_acls_async(above).get(timeout=answer_s)[0]
+            entries: Any = client.get_acls_async(above).get(timeout=answer_s)[0]
         except NoNodeError:
             continue
         except NoAuthError:
@@ -44,7 +44,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
             raise ConnectError(
                 f"{path} is not made: ZooKeeper does not say who may write {above}: {error!r}"
             ) from error
-        return _copied(path, above, list(found))
+        return _copied(path, above, list(entries))
     return list(OPEN_ACL_UNSAFE)
 
 
@@ -55,9 +55,9 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _copied(path: str, above: str, found: list[ACL]) -> list[ACL]:
+def _copied(path: str, above: str, entries: list[ACL]) -> list[ACL]:
     """ZooKeeper stores no ``auth``, which would mean whoever asks; and a digest that it hides is nobody's."""
-    for entry in found:
+    for entry in entries:
         scheme, who = entry.id.scheme, entry.id.id
         if scheme == "digest" and who.endswith(HIDDEN):
             raise AuthenticationFailed(
@@ -65,7 +65,7 @@ def _copied(path: str, above: str, found: list[ACL]) -> list[ACL]:
             )
         if scheme not in AS_IT_IS:
             raise AuthenticationFailed(_refusal(path, above, f"it is closed by the scheme {scheme!r}"))
-    return found
+    return entries
 
 
 def _refusal(path: str, above: str, why: str) -> str:

@@ -221,10 +221,10 @@ class BrokerClient:
             request = FindCoordinatorRequest(key_type=0, coordinator_keys=group_ids, min_version=4)
             response = await self.ask(request, None, deadline)
             return {each.key: each.node_id for each in response.coordinators if each.error_code == 0}
-        found = {}
+        coordinators = {}
         for group_id in group_ids:
             request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
             response = await self.ask(request, None, deadline)
             if response.error_code == 0:
-                found[group_id] = response.node_id
-        return found
+                coordinators[group_id] = response.node_id
+        return coordinators

@@ -39,8 +39,8 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
     (ids,) = fetch_children(zookeeper, ["/brokers/ids"])
     names = ids if isinstance(ids, list) else []
     znodes = fetch_data(zookeeper, [f"/brokers/ids/{name}" for name in sorted(names)])
-    found = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
-    brokers = [each for each in found if isinstance(each, dict)]
+    registrations = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
+    brokers = [each for each in registrations if isinstance(each, dict)]
     plain = [
         f"{each['host']}:{each['port']}"
         for each in brokers
@@ -126,13 +126,13 @@ class GroupBrokers:
             asked = list_offsets(self._admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
         except KafkaException:
             return {}
-        found = {}
+        offsets = {}
         for partition, future in asked.items():
             try:
-                found[partition.topic, partition.partition] = int(future.result().offset)
+                offsets[partition.topic, partition.partition] = int(future.result().offset)
             except KafkaException:
                 continue
-        return found
+        return offsets
 
     def committed(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
         """The group's offsets in Kafka; ``OFFSET_INVALID`` where there is none."""
@@ -150,22 +150,22 @@ class GroupBrokers:
         An embedded consumer's client id is its member's consumer id (KIP-125). One that is registered no more, since
         its session ended first, is known by the ids given before, or by the form of a generated one.
         """
-        found = self._listed()
-        if found is None:
+        groups = self._listed()
+        if groups is None:
             return None
-        if not found and self._answers():
+        if not groups and self._answers():
             # Without an answer of the coordinator's broker the list is short and says nothing of it.
-            found = self._listed() or []
-        elif not found:
+            groups = self._listed() or []
+        elif not groups:
             return None
         plain, embedded = {}, {}
-        for member in (member for group in found for member in group.members):
+        for member in (member for group in groups for member in group.members):
             pairs = _assigned(member.assignment)
             if member.client_id in consumer_ids or self._is_generated(member.client_id):
                 embedded[member.client_id] = pairs
             else:
                 plain[member.id] = pairs
-        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in found))
+        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in groups))
 
     def _listed(self) -> list[Any] | None:
         """The group, in a list; none if no broker that answered has it, None if it could not be asked.
@@ -174,10 +174,10 @@ class GroupBrokers:
         librdkafka ends the whole process (its issue 4605).
         """
         try:
-            found = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
+            groups = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
         except KafkaException:
             return None
-        return None if any(group.error is not None for group in found) else list(found)
+        return None if any(group.error is not None for group in groups) else list(groups)
 
     def _answers(self) -> bool:
         """Whether the group's coordinator does; asked for an offset, which it alone knows."""

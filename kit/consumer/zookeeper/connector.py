@@ -324,14 +324,14 @@ class ZookeeperConsumer:
         """The log doesn't reach to the offset any more: ``auto.offset.reset`` says where to go on."""
         assert self._brokers is not None
         reset = self.config["auto.offset.reset"]
-        found = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
-        if pair not in found:
+        offsets = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
+        if pair not in offsets:
             raise OfframpError(f"{pair[0]}-{pair[1]}: offset out of range ({reason}), and its log can't be asked")
-        log.warning("%s: %s-%d goes on at %d (%s): %s", self.consumer_id, *pair, found[pair], reset, reason)
+        log.warning("%s: %s-%d goes on at %d (%s): %s", self.consumer_id, *pair, offsets[pair], reset, reason)
         self.metrics.add("OffsetResets")
         if self._zookeeper_offsets is not None:
             self._zookeeper_offsets.allow_lower(pair)
-        return found[pair]
+        return offsets[pair]
 
     @property
     def _embedded_consumer(self) -> EmbeddedConsumer | None:

@@ -1,7 +1,7 @@
 """The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was read.
 
 A round (:meth:`Coordination.reconcile`) is a generator of effects. Its driver carries each effect out and sends back
-the answer. ``driver`` does so on real servers. The simulation does so on a model of them, where effects of other members
+the answer. ``driver`` does so on real servers. The simulation does so on a model of them, where other members' effects
 come between any two of this member's.
 
 Invariants. ``docs/races.md`` explains them and the races R1 … R25 that this package names:

@@ -257,7 +257,7 @@ class Driver:
             known = self._brokers.committed(unsaved, RELEASE_COMMIT_SECONDS)
         except KafkaException:
             known = {}
-        lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
+        lower = {pair for pair, in_kafka in known.items() if isinstance(in_kafka, int) and in_kafka < unsaved[pair]}
         self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
     def _commit_kafka(self, offsets: Offsets) -> None:

@@ -173,14 +173,14 @@ class KafkaOffsets:
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
         for pair in partitions:
             self._committed.pop(pair, None)
-        found, errors = self._until_final(self._fetch, dict.fromkeys(partitions, 0), self._fetch_seconds)
-        return Fetched({pair: offset for pair, offset in found.items() if offset != OFFSET_INVALID}, errors)
+        offsets, errors = self._until_final(self._fetch, dict.fromkeys(partitions, 0), self._fetch_seconds)
+        return Fetched({pair: offset for pair, offset in offsets.items() if offset != OFFSET_INVALID}, errors)
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
         now = self._clock()
         changed = {pair: offset for pair, offset in offsets.items() if self._is_due(pair, offset, now)}
-        found, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
-        self._committed |= {pair: (changed[pair], now) for pair in found}
+        committed, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
+        self._committed |= {pair: (changed[pair], now) for pair in committed}
         return errors
 
     def _is_due(self, pair: TopicAndPartition, offset: int, now: float) -> bool:
@@ -193,14 +193,14 @@ class KafkaOffsets:
     ) -> tuple[dict[TopicAndPartition, int], dict[TopicAndPartition, str]]:
         """Ask, and ask again for what failed for a passing reason, until ``seconds`` or ``tries`` are over."""
         deadline = self._clock() + seconds
-        found: dict[TopicAndPartition, int] = {}
+        offsets: dict[TopicAndPartition, int] = {}
         errors: dict[TopicAndPartition, str] = {}
         while wanted:
             passing = {}
             tries -= 1
             for pair, answer in _asked(ask, wanted, max(0.0, deadline - self._clock())).items():
                 if not isinstance(answer, KafkaError):
-                    found[pair] = answer
+                    offsets[pair] = answer
                 elif answer.code() in RETRIABLE and tries > 0 and self._clock() + self._backoff < deadline:
                     passing[pair] = wanted[pair]
                 else:
@@ -208,7 +208,7 @@ class KafkaOffsets:
             wanted = passing
             if wanted:
                 self._sleep(self._backoff)
-        return found, errors
+        return offsets, errors
 
 
 class DualOffsets:
@@ -221,10 +221,10 @@ class DualOffsets:
         self.kafka = kafka
 
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
-        found = [self.zookeeper.fetch(partitions), self.kafka.fetch(partitions)]
-        errors = {pair: reason for each in found for pair, reason in each.errors.items()}
+        answers = [self.zookeeper.fetch(partitions), self.kafka.fetch(partitions)]
+        errors = {pair: reason for each in answers for pair, reason in each.errors.items()}
         offsets: dict[TopicAndPartition, int] = {}
-        for each in found:
+        for each in answers:
             for pair, offset in each.offsets.items():
                 offsets[pair] = max(offset, offsets.get(pair, offset))
         return Fetched({pair: offset for pair, offset in offsets.items() if pair not in errors}, errors)

@@ -143,9 +143,9 @@ class GroupZnodes:
         migration_ids = self._children(f"{self._base}/migration/ids", "migration/ids")
         toggle = self._data(f"{self._base}/migration/mode", "mode")
         registered = dict(zip(ids, fetch_data(self._client, [f"{self._base}/ids/{each}" for each in ids])))
-        found = {name: znode for name, znode in registered.items() if isinstance(znode, Znode)}
-        registrations = {name: parse_registration(znode.data) for name, znode in found.items()}
-        own = found.get(self._consumer_id)
+        znodes = {name: znode for name, znode in registered.items() if isinstance(znode, Znode)}
+        registrations = {name: parse_registration(znode.data) for name, znode in znodes.items()}
+        own = znodes.get(self._consumer_id)
         members = self._expand(registrations)
         partitions = self._partitions({topic for streams in members.values() for topic in streams})
         return GroupView(
@@ -177,8 +177,8 @@ class GroupZnodes:
         children = fetch_children(self._client, [f"{base}/{topic}" for topic in names])
         pairs = [
             (topic, partition)
-            for topic, found in zip(names, children)
-            for partition in map(partition_in, found if isinstance(found, list) else ())
+            for topic, names_below in zip(names, children)
+            for partition in map(partition_in, names_below if isinstance(names_below, list) else ())
             if partition is not None
         ]
         znodes = fetch_data(self._client, [self.owner_path(pair) for pair in pairs])
@@ -247,12 +247,12 @@ class GroupZnodes:
 
     def read_offsets(self, partitions: Sequence[TopicAndPartition]) -> dict[TopicAndPartition, Znode | None]:
         znodes = fetch_data(self._client, [self.offset_path(pair) for pair in partitions])
-        found: dict[TopicAndPartition, Znode | None] = {}
+        by_partition: dict[TopicAndPartition, Znode | None] = {}
         for pair, znode in zip(partitions, znodes):
             if isinstance(znode, KazooException):
                 raise ReadError(f"ZooKeeper doesn't let {self.offset_path(pair)} be read: {znode!r}")
-            found[pair] = znode
-        return found
+            by_partition[pair] = znode
+        return by_partition
 
     def write_offsets(
         self, offsets: Mapping[TopicAndPartition, int], versions: Mapping[TopicAndPartition, int | None]
@@ -330,15 +330,15 @@ class GroupZnodes:
             (topic, self._client.get_async(f"/brokers/topics/{topic}", watch=self._note("topics")))
             for topic in sorted(topics)
         ]
-        found = {}
+        partitions = {}
         for topic, result in under_way:
             try:
                 data, _ = self._ask(result)
             except NoNodeError:
                 self._ask(self._client.exists_async(f"/brokers/topics/{topic}", watch=self._note("topics")))
                 continue
-            found[topic] = sorted(int(number) for number in json.loads(data)["partitions"])
-        return found
+            partitions[topic] = sorted(int(number) for number in json.loads(data)["partitions"])
+        return partitions
 
     def _owners_of(self, partitions: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, Znode]:
         pairs = list(partitions)

@@ -152,18 +152,18 @@ def put_in_place(libraries: Path, target: Path) -> None:
 
 def check(libraries: Path, wanted: dict[str, str]) -> None:
     """Raise SetupError unless ``libraries`` holds exactly the jars of ``wanted`` with their SHA-256."""
-    found = {jar.name: digest_of(jar) for jar in libraries.glob("*.jar")}
-    wrong = sorted(name for name in found.keys() & wanted.keys() if found[name] != wanted[name])
-    missing = sorted(wanted.keys() - found.keys())
-    unknown = sorted(found.keys() - wanted.keys())
-    told = [
+    fetched = {jar.name: digest_of(jar) for jar in libraries.glob("*.jar")}
+    wrong = sorted(name for name in fetched.keys() & wanted.keys() if fetched[name] != wanted[name])
+    missing = sorted(wanted.keys() - fetched.keys())
+    unknown = sorted(fetched.keys() - wanted.keys())
+    problems = [
         f"{what}: {', '.join(names)}"
         for what, names in (("other contents", wrong), ("missing", missing), ("not on the list", unknown))
         if names
     ]
-    if told:
+    if problems:
         raise SetupError(
-            f"The fetched jars aren't the ones of {CHECKSUMS.name} ({'; '.join(told)}). Nothing was kept. "
+            f"The fetched jars aren't the ones of {CHECKSUMS.name} ({'; '.join(problems)}). Nothing was kept. "
             "Try again; if it stays so, look at the mirror the jars come from."
         )
 

@@ -60,10 +60,10 @@ class Consumer:
 
         None before the first rebalance and for members without a listener (0.8.2, new consumers).
         """
-        told = self.events("BEG")
-        if not told:
+        calls = self.events("BEG")
+        if not calls:
             return None
-        threads = told[-1].value()
+        threads = calls[-1].value()
         return {
             (topic, int(partition)): thread for topic, owned in threads.items() for partition, thread in owned.items()
         }

@@ -76,13 +76,13 @@ class Member:
 
     def on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
-        self.say(f"ASSIGN {self.told()}")
+        self.say(f"ASSIGN {self.assigned_json()}")
 
     def on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned -= {(partition.topic, partition.partition) for partition in partitions}
-        self.say(f"REVOKE {self.told()}")
+        self.say(f"REVOKE {self.assigned_json()}")
 
-    def told(self) -> str:
+    def assigned_json(self) -> str:
         """What is assigned now, as JSON."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(self.assigned):

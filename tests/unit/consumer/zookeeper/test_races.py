@@ -27,8 +27,8 @@ def mentions(letter: str, folders: Iterable[str]) -> set[str]:
 
 
 def names_of_code() -> list[tuple[str, str]]:
-    found = re.findall(r"`([a-z_]+)\.([A-Za-z_]+)`", PAGE)
-    return sorted({(module, name) for module, name in found if module in MODULES and name not in ("py", "until")})
+    named = re.findall(r"`([a-z_]+)\.([A-Za-z_]+)`", PAGE)
+    return sorted({(module, name) for module, name in named if module in MODULES and name not in ("py", "until")})
 
 
 def test_every_race_and_mistake_that_is_mentioned_is_explained() -> None:
