@@ -98,7 +98,7 @@ def test_stopping_and_restarting_everything(group: MakeGroup) -> None:
 
 def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
     """How many partitions changed hands, and how long nobody handed out meanwhile."""
-    pauses = shared.proof().handovers["pause_ms"].drop_nulls()
+    pauses = shared.proof().handovers["gap_ms"].drop_nulls()
     return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 
 
