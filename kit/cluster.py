@@ -140,7 +140,7 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
 
 
 def _tls_hint(profile: Profile) -> str:
-    """kazoo tries again after a failed handshake, and tells nobody why it failed."""
+    """kazoo tries again after a failed TLS handshake and does not report the error."""
     if not profile.security.zookeeper.uses_tls:
         return ""
     return "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"

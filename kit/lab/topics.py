@@ -43,7 +43,7 @@ def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> No
 def knows_all(address: str, brokers: int) -> bool:
     """Whether the broker at ``address`` names all ``brokers`` and a controller among them.
 
-    A broker serves before it is told of anyone, itself included; a client that meets it then gives up for long.
+    A broker serves before it knows any broker, itself included. A client that connects by then waits long to retry.
     """
     try:
         metadata = AdminClient({**QUIET, "bootstrap.servers": address}).list_topics(timeout=2)

@@ -118,7 +118,7 @@ async def _fetch_offsets_at(
 async def _list_offsets(
     client: BrokerClient, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
 ) -> tuple[list[dict[Key, int]], dict[Key, str]]:
-    """Offsets for each timestamp, and why others can't be had."""
+    """Offsets for each timestamp, and by partition the reason why others are missing."""
     offsets: list[dict[Key, int]] = [{} for _ in timestamps]
     failed, attempt = dict[Key, str](), 0
     while True:

@@ -143,7 +143,7 @@ class EmbeddedConsumer:
         )
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """First ``position``, ``pause``, then ``assign`` at a plain offset: in any other order librdkafka fetches (R24)."""
+        """Pause before ``assign``, and assign at a plain offset: in any other order librdkafka fetches (R24)."""
         consumer.position(partitions)
         consumer.pause(partitions)
         consumer.assign([TopicPartition(each.topic, each.partition, 0) for each in partitions])

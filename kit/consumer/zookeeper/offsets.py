@@ -1,6 +1,7 @@
 """Where a member's offsets are kept: in ZooKeeper, in Kafka, or in both.
 
-An offset is the next one to read. A partition that was not committed or fetched is in the answer, with a reason. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``OffsetFetch`` of Kafka's protocol.
+An offset is the next one to read. A partition that was not committed or fetched is in the answer, with a
+reason. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``OffsetFetch`` of Kafka's protocol.
 """
 
 from __future__ import annotations

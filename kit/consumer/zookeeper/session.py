@@ -18,7 +18,7 @@ from kit.errors import ConnectError
 log = logging.getLogger("offramp.consumer")
 
 SAFE_PART = 2 / 3
-"""The session is certain for this part of its time-out, counted from the sending of a request the leader answered."""
+"""The session is certain for this part of its time-out, from when a request was sent that the leader answered."""
 PROOFS_PER_TIMEOUT = 6
 
 
@@ -96,7 +96,7 @@ class Session:
         self._changed()
 
     def _prove(self) -> None:
-        """Extend the lease while the leader answers ``sync``: a read could be answered by a follower that is cut off."""
+        """Extend the lease while the leader answers ``sync``: a follower that is cut off could answer a read."""
         while not self._ended.wait(self._negotiated / PROOFS_PER_TIMEOUT):
             session, sent = self.current, self._gate.clock()
             if session is None:

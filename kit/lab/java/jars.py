@@ -68,7 +68,7 @@ ALL_SETS = (*DEMO_SETS, NEWER_SERVERS, CLIENTS["0.9.0.1"], CLIENTS["2.8.2"])
 def class_path(jar_set: JarSet, *before: Path) -> str:
     """Class path of a set for ``java -cp``, with ``before`` in front; fetches the set when it is missing.
 
-    Raises SetupError when the jars can't be had or aren't the ones expected.
+    Raises SetupError when the jars can't be fetched or have other checksums.
     """
     folder = ensure([jar_set])[jar_set.name]
     return os.pathsep.join([*map(str, before), f"{folder}/*"])

@@ -42,7 +42,7 @@ def resolve(modules: Iterable[str], without: Iterable[str], work: Path, say: Cal
 
 
 def run(command: list[str], say: Callable[[str], None]) -> list[str]:
-    """Run Ivy, telling each 10 MB; returns its last lines when it failed, else nothing."""
+    """Run Ivy, with a line for each 10 MB; returns its last lines when it failed, else nothing."""
     last: deque[str] = deque(maxlen=12)
     kilobytes = reported = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:

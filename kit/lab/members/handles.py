@@ -56,7 +56,7 @@ class Consumer:
         return [json.loads(line) for line in whole_lines(self.consumption_file)]
 
     def group_assignment(self) -> dict[tuple[str, int], str] | None:
-        """(topic, partition) → thread id for the whole group, as this old member's rebalance listener was told last.
+        """(topic, partition) → thread id for the whole group, as this old member's rebalance listener last heard it.
 
         None before the first rebalance and for members without a listener (0.8.2, new consumers).
         """
@@ -69,9 +69,10 @@ class Consumer:
         }
 
     def partitions(self) -> set[tuple[str, int]]:
-        """The (topic, partition) pairs that are its own by its own word.
+        """The (topic, partition) pairs that this member says it owns.
 
-        Told by the listener (old), by the assignment callback (new), else (0.8.2, console) those it handed out.
+        An old member's listener reports them, a new member's assignment callback. Without either (0.8.2, console) they
+        are those of which it handed out a record.
         """
         assignment = self.group_assignment()
         if assignment is not None:
