@@ -83,7 +83,7 @@ def _row(
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
     member, leader = attempt.said("member_id") or instance.member_id, attempt.said("leader_id")
-    failures = attempt.all_of("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
+    failures = attempt.failures
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
     revoked, added, owned = _partitions(attempt, owned_before)

@@ -15,7 +15,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalances.generations import moved_and_kept
+from kit.analyze.rebalances.generation_row import moved_and_kept
 from kit.tables import schema as tables
 from kit.tables.rebalances import Rebalance
 
