@@ -42,7 +42,7 @@ class Lines:
     odd: set[str]
 
 
-def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
+def scan_candidates(spark: SparkSession, paths: list[str]) -> DataFrame:
     """What may matter, and a row per block; read when it is first asked for, and never again.
 
     Raises:
@@ -53,17 +53,17 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
     except PySparkException as error:
         raise NotFound(f"no log at {', '.join(paths)}: {error.getCondition()}") from error
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in blocks_of(file, size))
-    sift = CandidateScan(blocks, _HELD_HERE // max(len(blocks), 1))
-    return kept_on_disk(spark.range(len(blocks)).mapInArrow(sift, SCHEMA))
+    scan = CandidateScan(blocks, _HELD_HERE // max(len(blocks), 1))
+    return kept_on_disk(spark.range(len(blocks)).mapInArrow(scan, SCHEMA))
 
 
-def read_lines(sifted: DataFrame) -> Lines:
+def read_lines(scanned: DataFrame) -> Lines:
     """Read all of it, now.
 
     Raises:
         ReadError: a file can't be read at all.
     """
-    rows = pl.DataFrame(sifted.where("n_lines IS NOT NULL OR is_few").toArrow())
+    rows = pl.DataFrame(scanned.where("n_lines IS NOT NULL OR is_few").toArrow())
     account = rows.filter(pl.col("n_lines").is_not_null())
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")

@@ -57,8 +57,8 @@ _MARKS = (
     "%7|",
 )
 """One of them is in most lines about coordination, in their text or in the name of their class."""
-_TELLING = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
-_UNMARKED = [each for each in _TELLING if not any(mark in each.template for mark in _MARKS)]
+_TEMPLATES = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
+_UNMARKED = [each for each in _TEMPLATES if not any(mark in each.template for mark in _MARKS)]
 """Some layouts print no class, and an entry of several lines has it in its last: these are looked for themselves."""
 _BEGINNINGS = rf"^(?:%|{'|'.join(MONTHS)})"
 _TYPES = {
@@ -111,10 +111,10 @@ class CandidateScan:
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from _sifted(self.blocks[number], self.few)
+                yield from _scanned(self.blocks[number], self.few)
 
 
-def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
+def _scanned(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
     try:
         for chunk in _chunks(block):
