@@ -24,14 +24,17 @@ def ownership_findings(
     topic_partitions: FrameT,
     committed_offsets: FrameT,
 ) -> FrameT:
-    """Findings about who owns what.
+    """What is wrong with who owns what. Where a read error could hide the missing piece, nothing is claimed.
 
-    Columns: group_id, topic, partition (null: about a whole topic), member_id (null: about no single member),
-    finding, sentence. ``unowned``: subscribed, and no one owns it though the group has members;
-    ``owner_not_registered``: the owner znode's consumer isn't in ``ids``; ``owned_twice``: by ZooKeeper and by a Kafka
-    member that isn't embedded in a MEZKCC, or by two Kafka members; ``assigned_never_committed``: owned, and no store
-    holds an offset; ``more_threads_than_partitions``: some stay idle, no error. Where a read error could hide the
-    missing piece nothing is claimed.
+    Columns:
+        group_id: the key.
+        topic, partition: partition is null where a finding is about a whole topic.
+        member_id: null where a finding is about no single member.
+        finding: ``unowned``: subscribed, and nobody owns it though the group has members. ``owner_not_registered``: the
+            owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
+            embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store holds an
+            offset. ``more_threads_than_partitions``: some stay idle, which is no error.
+        sentence: what was found and what to do.
     """
     rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, committed_offsets)
     rules = {

@@ -58,6 +58,19 @@ def partition_lag(
         expired_unread: start − committed, at least 0: records deleted before the group read them.
         has_no_commit: the store was read and holds no offset.
         error: why a value is missing.
+
+    The log begins at 70, so the records from 40 to 69 are gone:
+
+    >>> import polars as pl
+    >>> from kit.tables import schema as tables
+    >>> from kit.tables.groups import CommittedOffset, LogOffset
+    >>> commit = CommittedOffset("g", "kafka", "t", 0, 40, *[None] * 5)
+    >>> commits = pl.DataFrame(tables.COMMITTED_OFFSETS.from_rows([commit]))
+    >>> logs = pl.DataFrame(tables.LOG_OFFSETS.from_rows([LogOffset("t", 0, 70, 100)]))
+    >>> others = (tables.OWNERSHIP, tables.SUBSCRIPTIONS, tables.TOPIC_PARTITIONS)
+    >>> rows = partition_lag(commits, logs, *(pl.DataFrame(table.from_rows([])) for table in others))
+    >>> rows.select("lag", "lag_retained", "expired_unread", "has_no_commit").rows()
+    [(60, 30, 30, False)]
     """
     told = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
     sides = nw.concat(told).group_by(*GROUP_PARTITION).agg(*_first_by_name())

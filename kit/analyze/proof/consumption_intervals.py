@@ -91,6 +91,13 @@ def consumption_intervals(
         first_at_ms, last_at_ms: epoch ms, both inclusive.
         first_offset, last_offset: lowest and highest.
         records: consumed records, repeated ones too.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabba")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1200, 3000, 3100, 5000], "offset": [0, 1, 2, 3, 4]})
+    >>> rows = consumption_intervals(consumed).sort("first_at_ms")
+    >>> rows.select("consumer", "interval_number", "first_at_ms", "last_at_ms", "records").rows()
+    [('a', 0, 1000, 1200, 2), ('b', 0, 3000, 3100, 2), ('a', 1, 5000, 5000, 1)]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     return intervals_of(rows).drop("late_records")

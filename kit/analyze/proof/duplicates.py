@@ -51,6 +51,14 @@ def duplicates(
         first_at_ms, last_at_ms: when ``consumer`` handed it out.
         again_first_at_ms, again_last_at_ms: when ``again`` did. The cause lies between ``last_at_ms`` and
             ``again_first_at_ms``.
+
+    a handed out offset 1 and did not commit it, so its successor b reads it again:
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabb")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1200, 3000, 3100], "offset": [0, 1, 1, 2]})
+    >>> duplicates(consumed).select("first_offset", "last_offset", "consumer", "again", "cause").rows()
+    [(1, 1, 'a', 'b', 'tail')]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     return _ranges(_caused(_repeated(rows), clock_skew_ms))

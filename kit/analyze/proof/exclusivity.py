@@ -75,6 +75,14 @@ def overlaps(
         last_at_ms: the consumer's last one in that interval.
         records: of that interval, since the first other member had begun.
         is_certain: false where the consumer may have taken over again after its successor was given up.
+
+    b begins at 1500 and reads the first record of a again; a continues with its own next records:
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabaa")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1400, 1500, 1600, 1700], "offset": [0, 1, 0, 2, 3]})
+    >>> overlaps(consumed).select("consumer", "successor", "began_at_ms", "records", "is_certain").rows()
+    [('a', 'b', 1500, 2, True)]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     intervals = intervals_of(rows)

@@ -25,15 +25,19 @@ _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 
 @nw.narwhalify
 def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
-    """Records handed out by a member that did not hold the partition's owner znode at that time, as ranges in time.
+    """Records that a member handed out without holding the partition's owner znode at that time, as ranges in time.
 
-    Columns: group_id, topic, partition, consumer; first_at_ms, last_at_ms (epoch ms); first_offset, last_offset (lowest
-    and highest); records; is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never
-    is, and may read without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
-
-    A hand-out counts as owned from ``tolerance_ms`` before the znode's creation to ``tolerance_ms`` after the watcher
-    was told of its end (an upper bound: what is read between the true end and the telling is not seen). Nothing is
+    A record counts as owned from ``tolerance_ms`` before the znode's creation until ``tolerance_ms`` after the watcher
+    learned of its end. That is an upper bound: a record between the true end and this notice is not seen. Nothing is
     claimed of times that were not watched, nor of times when a znode stood there whose owner could not be read.
+
+    Columns:
+        group_id, topic, partition, consumer: the key.
+        first_at_ms, last_at_ms: epoch ms.
+        first_offset, last_offset: lowest and highest.
+        records: how many.
+        is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never is, and may read
+            without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
     """
     rows: FrameT = with_ownership(consumption, owner_history, tolerance_ms)
     rows = rows.with_columns(is_unowned=(_is_watched("n_watched") & (nw.col("n_held") <= 0)).cast(nw.Int64))
