@@ -32,14 +32,14 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
         NotFound: the cluster has no such topic.
     """
     with connect(profile.model_copy(update={"zookeeper_connect": None})) as cluster:
-        metadata = fetch_metadata(cluster.link)
+        metadata = fetch_metadata(cluster.broker_client)
         rows = [row for row in metadata.topic_partitions if row.topic == topic]
         if not rows:
             raise NotFound(
                 f"cluster {profile.name!r} has no topic {topic}: no group has joined or committed yet, or "
                 f"{profile.security.kafka.username or 'anonymous'} may not describe it"
             )
-        found = fetch_log_offsets(cluster.link, rows)
+        found = fetch_log_offsets(cluster.broker_client, rows)
     errors = {row.partition: row.error for row in found if row.error is not None}
     # A broker leaves out a partition that never had a leader.
     seen = {row.partition for row in rows}
