@@ -131,8 +131,8 @@ def read_rebalances(
     topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     if read_logs is not None and len(events) != (n_told := read_logs.files["n_events"].sum()):
-        came = f"the logs tell {n_told} events, but {len(events)} came out of Spark"
-        raise ReadError(f"{came}: nothing is told of them; read again, a few files at a time, and report it")
+        came = f"the logs hold {n_told} events, but Spark returned {len(events)}"
+        raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
@@ -141,7 +141,7 @@ def read_rebalances(
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
     if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
-        raise NotFound(f"nothing is told of a group {group_id!r}: {_known(events, topic)}")
+        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
@@ -204,5 +204,5 @@ def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
 
 def _known(events: pl.DataFrame, topic: OffsetsTopic | None) -> str:
     named = sorted(events["group_id"].drop_nulls().unique())
-    of_logs = f"the logs tell of {', '.join(named[:20])}" if named else "no log names a group"
+    of_logs = f"the logs name {', '.join(named[:20])}" if named else "no log names a group"
     return of_logs if topic is None else f"{of_logs}; the topic has no record of it"

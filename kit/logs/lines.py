@@ -1,6 +1,6 @@
-"""Files → the lines that may matter, numbered; and an account of what each file is: in one pass.
+"""Files → the lines that may matter, numbered, and what each file is: in one pass.
 
-What is kept goes to Spark's disks, so that no file is read twice.
+Spark keeps the result on its disks, so that no file is read twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _HELD_HERE = 8 << 20
-"""So many bytes of candidates may come to the driver: it tells them sooner than tasks would have begun to."""
+"""Up to this many bytes of candidates the driver parses them: it is done before tasks would have started."""
 ORDER = ("file", "block", "number")
 CANDIDATE = (*ORDER, "value")
 
@@ -43,7 +43,7 @@ class Lines:
 
 
 def scan_candidates(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """What may matter, and a row per block; read when it is first asked for, and never again.
+    """The lines that may matter, and a row per block; read at the first use, and never again.
 
     Raises:
         NotFound: no such file.

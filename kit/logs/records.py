@@ -71,7 +71,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(phrase=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
         .collect()
     )
-    # Most lines of a client say what others say, word for word: the wordings are put to each text once.
+    # Most lines of a client repeat the text of others, so each text is matched with the wordings once.
     texts = sourced.select("source", "phrase").unique()
     kinds = texts.lazy().with_columns(known=fields.kind_of(texts["source"].unique()))
     return (

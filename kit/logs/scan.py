@@ -30,11 +30,11 @@ from kit.logs.wordings import BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
 _CHUNK = 1 << 19
-"""So many bytes are looked through at a time, and stay in the processor's cache meanwhile."""
+"""Bytes scanned at a time: they stay in the processor's cache meanwhile."""
 _LONGEST = 2 << 20
-"""The rest of a line that is longer is left out."""
+"""A longer line is cut."""
 _HELD = 4 << 20
-"""So many bytes of rows go to Spark at once."""
+"""Bytes of rows that go to Spark at once."""
 _DECOMPRESSED: dict[str, Callable[[io.BufferedIOBase], io.BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 _DAMAGE = (OSError, EOFError, zlib.error)
 _MARKS = (
@@ -102,7 +102,7 @@ def blocks_of(file: str, size: int) -> list[Block]:
 class CandidateScan:
     """The task for ``mapInArrow`` over a range of numbers of ``blocks``; its rows are of ``SCHEMA``.
 
-    ``few``: at most so many bytes of candidates are few.
+    ``few``: candidate bytes per block below which the driver parses them.
     """
 
     blocks: tuple[Block, ...]
@@ -163,7 +163,7 @@ def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
 
 
 def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """The numbers of lines that may tell an event: all that do, and not many others."""
+    """The numbers of the lines that may hold an event: all that do, and few others."""
     found: list[int] = []
     _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: found.append(end))
     return np.unique(np.searchsorted(borders[1:], np.array(found, dtype=np.int64) - 1, side="right"))

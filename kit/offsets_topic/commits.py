@@ -17,7 +17,7 @@ _NEWEST = 4
 _EPOCH_SINCE = 3
 _EXPIRY = 1
 _MOST_TAGS = 100
-"""Kafka writes one at most; a number of tags that is nonsense must not keep us."""
+"""Kafka writes at most one; a corrupt number of tags must not make a long loop."""
 _CUT = "the value ends too early"
 _NO_UTF8 = "its metadata is no UTF-8"
 

@@ -1,4 +1,4 @@
-"""The account of a read: every record of a partition is in one of its counts."""
+"""What became of every record of a read: each is in one count of its partition."""
 
 from __future__ import annotations
 

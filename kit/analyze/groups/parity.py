@@ -32,10 +32,10 @@ def store_parity(committed_offsets: FrameT, groups: FrameT | None = None) -> Fra
     >>> store_parity(committed).sort("partition").select("partition", "difference", "verdict").rows()
     [(0, 5, 'kafka_ahead'), (1, None, 'missing_in_zookeeper')]
     """
-    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-    told = committed_offsets.filter(is_told).select(*GROUP_PARTITION, *_columns_of(ZOOKEEPER), *_columns_of(KAFKA))
+    is_known = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    known = committed_offsets.filter(is_known).select(*GROUP_PARTITION, *_columns_of(ZOOKEEPER), *_columns_of(KAFKA))
     names = ["zookeeper_offset", "zookeeper_unread", "kafka_offset", "kafka_unread"]
-    sides = told.group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in names])
+    sides = known.group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in names])
     return _with_unread_groups(sides, groups).select(
         *GROUP_PARTITION,
         "zookeeper_offset",

@@ -67,8 +67,8 @@ def duplicates(
 def _repeated(rows: FrameT) -> FrameT:
     """Hand-outs beside the one of the same offset before them."""
     order = ["rank", "at_ms", "consumer"]
-    told = ["rank", "consumer", "at_ms", "interval_number", "interval_from_ms"]
-    beside = {f"first_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in told}
+    compared = ["rank", "consumer", "at_ms", "interval_number", "interval_from_ms"]
+    beside = {f"first_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in compared}
     return rows.with_columns(**beside).filter(nw.col("first_rank") == nw.col("rank"))
 
 
@@ -99,7 +99,7 @@ def _ranges(rows: FrameT) -> FrameT:
     step = nw.col("rank") - nw.col("rank").shift(1).over(*key, order_by=["rank", "at_ms"])
     rows = rows.with_columns(is_apart=(step > 1).cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_apart").cum_sum().over(*key, order_by=["rank", "at_ms"]))
-    found = rows.group_by(*key, "stretch").agg(
+    ranges = rows.group_by(*key, "stretch").agg(
         first_offset=nw.col("offset").min(),
         last_offset=nw.col("offset").max(),
         records=nw.len().cast(nw.Int64),
@@ -108,4 +108,4 @@ def _ranges(rows: FrameT) -> FrameT:
         again_first_at_ms=nw.col("at_ms").min(),
         again_last_at_ms=nw.col("at_ms").max(),
     )
-    return found.with_columns(consumer="first_consumer", first_at_ms="from_ms").select(*_CONTRACT)
+    return ranges.with_columns(consumer="first_consumer", first_at_ms="from_ms").select(*_CONTRACT)

@@ -61,7 +61,7 @@ def _ranges(rows: FrameT) -> FrameT:
     is_apart = nw.col("previous_offset") != nw.col("offset").shift(1).over(*key, order_by="offset")
     rows = rows.with_columns(is_apart=is_apart.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_apart").cum_sum().over(*key, order_by="offset"))
-    found = rows.group_by(*key, "stretch").agg(
+    ranges = rows.group_by(*key, "stretch").agg(
         first_offset=nw.col("offset").min(),
         last_offset=nw.col("offset").max(),
         records=nw.len().cast(nw.Int64),
@@ -69,4 +69,4 @@ def _ranges(rows: FrameT) -> FrameT:
         last_produced_at_ms=nw.col("produced_at_ms").max(),
     )
     ends = ["first_offset", "last_offset", "records", "first_produced_at_ms", "last_produced_at_ms"]
-    return found.select(*key, *ends)
+    return ranges.select(*key, *ends)

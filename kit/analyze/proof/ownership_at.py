@@ -45,9 +45,9 @@ def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: 
     changed = nw.col("is_unowned") != nw.col("is_unowned").shift(1).over(*SERIES, order_by=order)
     rows = rows.with_columns(is_change=changed.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_change").cum_sum().over(*SERIES, order_by=order))
-    found = rows.filter(nw.col("is_unowned") == 1)
+    unowned = rows.filter(nw.col("is_unowned") == 1)
     return (
-        found.group_by(*SERIES, "stretch", "is_registered")
+        unowned.group_by(*SERIES, "stretch", "is_registered")
         .agg(*extent())
         .drop("stretch")
         .select(*SERIES, "first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "is_registered")
@@ -116,7 +116,7 @@ def _moments_of(rows: FrameT, owner_history: FrameT, tolerance_ms: int) -> Frame
     begin, end = nw.col("from_ms") - tolerance_ms, nw.col("until_ms") + tolerance_ms
     moments = [
         _moments(rows, nw.col("at_ms"), _HAND_OUT, nw.col("offset")),
-        # In the very millisecond of a hand-out: it was made after it, by whoever came back in no time.
+        # A znode of the same millisecond as a hand-out was created after the hand-out, by a member that came back.
         _moments(known, nw.col("from_ms"), _AFTER, n_acquired=1),
         _moments(known, begin, _BEFORE, n_due=1, n_held=1),
         _moments(_ended(known), end, _AFTER, n_held=-1),

@@ -36,7 +36,7 @@ def stalls(consumption: FrameT, production: FrameT) -> FrameT:
     """
     records: FrameT = nw.from_native(records_of(consumption, production))
     rows = _waits(records)
-    found = rows.group_by(*GROUP_PARTITION).agg(
+    partitions = rows.group_by(*GROUP_PARTITION).agg(
         longest_ms=nw.col("longest_ms").max(),
         longest_until_ms=nw.col("longest_until_ms").min(),
         waiting=nw.col("is_waiting").sum(),
@@ -46,8 +46,8 @@ def stalls(consumption: FrameT, production: FrameT) -> FrameT:
     )
     end = nw.max_horizontal("last_ms", "newest_ms").max().over("group_id")
     since = nw.max_horizontal("oldest_ms", "last_ms")
-    found = found.with_columns(end_ms=end, since_ms=since)
-    return found.select(
+    partitions = partitions.with_columns(end_ms=end, since_ms=since)
+    return partitions.select(
         *GROUP_PARTITION,
         "longest_ms",
         longest_from_ms=nw.col("longest_until_ms") - nw.col("longest_ms"),
@@ -112,8 +112,8 @@ def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
     produced = production if is_theirs else production.with_columns(produced_at_ms="at_ms")
     key = [*GROUP_PARTITION, "offset"] if is_theirs else ["topic", "partition", "offset"]
     # Inner first: then Spark may hold the few changes, not the many records, for the join.
-    found = produced.select(*key, "produced_at_ms").join(distinct(wanted, *key), on=key, how="inner")
-    return wanted.join(found, on=key, how="left")
+    wanted_only = produced.select(*key, "produced_at_ms").join(distinct(wanted, *key), on=key, how="inner")
+    return wanted.join(wanted_only, on=key, how="left")
 
 
 def _waits(records: FrameT) -> FrameT:
@@ -148,5 +148,5 @@ def _is_unknown(name: str) -> nw.Expr:
 
 
 def _at_least_zero(milliseconds: nw.Expr) -> nw.Expr:
-    """A producer may be told of a record after a member has handed it out."""
+    """A producer may learn of its record's acknowledgement after a member has handed the record out."""
     return nw.when(milliseconds < 0).then(nw.lit(0, nw.Int64)).otherwise(milliseconds)

@@ -100,8 +100,8 @@ def verdict_sentences(verdict: FrameT) -> FrameT:
     Columns: group_id, topic, partition, finding (``lost``, ``overlap``, ``doubtful_overlap``, ``unowned``, ``tail``,
     ``stale``, ``rewind``, ``waiting``), sentence.
     """
-    told = applying(verdict, _rules(), GROUP_PARTITION, "finding")
-    return told.select(*GROUP_PARTITION, "finding", "sentence")
+    findings = applying(verdict, _rules(), GROUP_PARTITION, "finding")
+    return findings.select(*GROUP_PARTITION, "finding", "sentence")
 
 
 def _rules() -> dict[str, nw.Expr]:

@@ -1,8 +1,8 @@
 """Which consumer a log line is of, and each consumer's way through its rebalances.
 
-Old clients print neither client nor member in most lines, and several consumers may write into one file: who a line is
-of follows from what was said before it. That is a fold over rows in order, so it runs on the collected event table
-(small: heartbeats and commits that went well are left out first), not on Spark.
+Old clients print neither client nor member in most lines, and several consumers may write into one file. Then the lines
+before decide which consumer a line is of. That is a fold over rows in order, so it runs on the collected event table,
+not on Spark. The table is small: heartbeats and commits that succeeded are left out first.
 """
 
 from __future__ import annotations
