@@ -268,8 +268,8 @@ def leader_of(message: pl.Expr) -> pl.Expr:
 
 
 def assignor_of(message: pl.Expr) -> pl.Expr:
-    found = first_of(message, _ASSIGNORS)
-    return pl.when(found != "null").then(found)
+    assignor = first_of(message, _ASSIGNORS)
+    return pl.when(assignor != "null").then(assignor)
 
 
 def offset_of(message: pl.Expr) -> pl.Expr:

@@ -164,9 +164,9 @@ def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
 
 def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """The numbers of the lines that may hold an event: all that do, and few others."""
-    found: list[int] = []
-    _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: found.append(end))
-    return np.unique(np.searchsorted(borders[1:], np.array(found, dtype=np.int64) - 1, side="right"))
+    mark_ends: list[int] = []
+    _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: mark_ends.append(end))
+    return np.unique(np.searchsorted(borders[1:], np.array(mark_ends, dtype=np.int64) - 1, side="right"))
 
 
 @functools.cache
