@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from kit import errors
+from kit.analyze.rebalances.findings import log_findings
+from kit.analyze.rebalances.logs_vs_topic import source_differences
 from kit.cli.main import app
 from kit.migrate.group import rules as group_rules
 from kit.profile import load_profile
@@ -129,7 +131,7 @@ def _leads(page: Path, target: str, anchor: str) -> bool:
 
 def _anchors(page: Path) -> set[str]:
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}  # As GitHub makes them.
 
 
 # Examples
@@ -218,3 +220,13 @@ def test_the_rules_are_found_in_each_module():
     assert docs.rules().count("| group |") > 10
     assert docs.rules().count("| fleet |") > 1
     assert docs.rules().count("| offsets |") > 5
+
+
+def test_each_finding_about_rebalances_is_explained():
+    text = (ROOT / "docs/rebalances.md").read_text(encoding="utf-8")
+    promised = " ".join([log_findings.__doc__ or "", source_differences.__doc__ or ""])
+    kinds = re.findall(
+        r"``([a-z_]+)``", promised.replace("``epoch_differences``", "").replace("``coordinator_differences``", "")
+    )
+    assert len(kinds) > 15
+    assert [kind for kind in kinds if f"`{kind}`" not in text] == []
