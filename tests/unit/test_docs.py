@@ -172,6 +172,28 @@ def test_each_command_in_the_docs_is_one(command):
     assert unknown == []
 
 
+def test_each_option_in_the_docs_is_one_of_some_verb():
+    known = set(_options(typer.main.get_command(app))) | {"--help", "--"}
+    marked = {span.split()[0].partition("=")[0] for page in PAGES for span in spans(page) if span.startswith("--")}
+    assert marked - known == set()
+
+
+def _options(verb: Any) -> Iterator[str]:
+    yield from (option for parameter in verb.params for option in parameter.opts)
+    for below in getattr(verb, "commands", {}).values():
+        yield from _options(below)
+
+
+def test_each_environment_variable_and_make_target_in_the_docs_is_there():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "kit").rglob("*.py"))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [name for name in set(re.findall(r"\bOFFRAMP_[A-Z_]+", text)) if name not in code + makefile] == []
+    targets = set(re.findall(r"[`\n]make ([a-z]+)", text))
+    assert len(targets) > 5
+    assert [target for target in targets if f"\n{target}:" not in makefile] == []
+
+
 SETTINGS = [block for block in fenced("toml") if block.values[0].startswith("[clusters")]
 
 
