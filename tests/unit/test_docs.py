@@ -252,3 +252,23 @@ def test_each_finding_about_rebalances_is_explained():
     )
     assert len(kinds) > 15
     assert [kind for kind in kinds if f"`{kind}`" not in text] == []
+
+
+MAP = {
+    "a column of lag": ("kit/analyze/groups/lag.py", "lag_retained="),
+    "a broker's log line": ("kit/logs/broker_wordings.py", "member_joining|"),
+    "the write of the toggle": ("kit/migrate/group/toggle.py", "client.set_async("),
+    "the heat map's colours": ("kit/show/charts.py", "symlog"),
+    "a fault in the lab": ("kit/lab/faults.py", "def kill("),
+}
+"""What a new owner looks for: what the file that the map names has to hold."""
+
+
+@pytest.mark.parametrize(("what", "there"), MAP.items(), ids=MAP)
+def test_the_map_alone_leads_to_the_file(what, there):
+    file, text = there
+    line = next(
+        line for line in (ROOT / "docs/architecture.md").read_text(encoding="utf-8").splitlines() if what in line
+    )
+    assert re.findall(r"`(kit/[\w/]+\.py)", line)[0] == file
+    assert text in (ROOT / file).read_text(encoding="utf-8")
