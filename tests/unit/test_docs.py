@@ -137,7 +137,7 @@ def _anchors(page: Path) -> set[str]:
 # Examples
 
 
-@pytest.mark.parametrize("text", fenced("python"))
+@pytest.mark.parametrize("text", list(fenced("python")))
 def test_python_in_the_docs_parses_and_its_names_are_there(text):
     tree = ast.parse(textwrap.dedent(text))
     wanted = [f"{node.module}.{each.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)

@@ -89,8 +89,8 @@ def approve(
         raise ApprovalError("an approval has to be valid for some time")
     if valid_for > timedelta(hours=rules.longest_hours):
         raise ApprovalError(
-            f"it would be valid for longer than {rules.longest_hours:g} hours, which is what the profile allows"
-            " (approvals.longest_hours)"
+            f"the approval would be valid for longer than {rules.longest_hours:g} hours, which is what the profile"
+            " allows (approvals.longest_hours)"
         )
     as_user = system_user() if approved_as is None else approved_as
     approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
@@ -264,8 +264,8 @@ def _refuse_times(
         )
     if approval.expires_at - approval.approved_at > timedelta(hours=rules.longest_hours):
         raise ApprovalError(
-            f"it would hold until {approval.expires_at.isoformat()}; the profile allows {rules.longest_hours:g} hours"
-            " (approvals.longest_hours)"
+            f"the approval would hold until {approval.expires_at.isoformat()}; the profile allows"
+            f" {rules.longest_hours:g} hours (approvals.longest_hours)"
         )
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:
