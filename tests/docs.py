@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kit import errors
-from kit.migrate import kept, lock
+from kit.migrate import lock, runs_folder
 from kit.migrate.engine import event, journal, record
 from kit.migrate.engine.approval import Approval
 from kit.migrate.engine.checks import Rule
@@ -191,11 +191,11 @@ def _override(rule: Rule) -> str:
 
 
 def files() -> str:
-    plan, run = f"{kept.PLANS}/<first {kept.PREFIX} of the digest>", "<run id>"
+    plan, run = f"{runs_folder.PLANS}/<first {runs_folder.PREFIX} of the digest>", "<run id>"
     rows = [
         (f"{plan}.json", "the plan", "`offramp plan …`"),
-        (f"{kept.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
-        (f"{kept.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
+        (f"{runs_folder.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
+        (f"{runs_folder.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
         (f"{plan}.seen", "the latest time at which an approval was asked for", "`offramp act`"),
         (f"{plan}.offsets.jsonl", "the offsets that the plan deletes", "`offramp plan offsets delete`"),
         (f"{run}/{journal.PLAN}", "the plan as it was carried out", "`offramp act`"),
