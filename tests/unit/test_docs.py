@@ -163,9 +163,9 @@ def test_each_command_in_the_docs_is_one(command):
     verb: Any = typer.main.get_command(app)
     words = shlex.split(command.replace("\\|", "|"), comments=True)[1:]
     words = words[: words.index("|")] if "|" in words else words
-    while words and hasattr(verb, "commands") and not PLACEHOLDER.fullmatch(words[0]) and words[0] != "--help":
-        assert words[0] in verb.commands, f"{verb.name} has no {words[0]}"
-        verb = verb.commands[words.pop(0)]
+    while words and hasattr(verb, "get_command") and not PLACEHOLDER.fullmatch(words[0]) and words[0] != "--help":
+        assert words[0] in verb.list_commands(None), f"{verb.name} has no {words[0]}"
+        verb = verb.get_command(None, words.pop(0))
     own = words[: words.index("--")] if "--" in words else words
     known = {option for parameter in verb.params for option in parameter.opts} | {"--help"}
     unknown = [word for word in own if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in known]
@@ -180,8 +180,9 @@ def test_each_option_in_the_docs_is_one_of_some_verb():
 
 def _options(verb: Any) -> Iterator[str]:
     yield from (option for parameter in verb.params for option in parameter.opts)
-    for below in getattr(verb, "commands", {}).values():
-        yield from _options(below)
+    if hasattr(verb, "get_command"):
+        for name in verb.list_commands(None):
+            yield from _options(verb.get_command(None, name))
 
 
 def test_each_environment_variable_and_make_target_in_the_docs_is_there():
@@ -224,7 +225,7 @@ def test_the_map_has_each_room_once():
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `([\w/.]+)` \|", text, re.MULTILINE)
     rooms = [room.replace(".", "/") for floor in docs.layers() for room in floor]
-    assert sorted(path.removesuffix(".py") for path in told) == sorted(rooms)
+    assert sorted(path.removesuffix(".py") for path in told) == sorted(rooms), "each room is a row of the first table"
 
 
 def test_the_table_of_errors_has_each_of_them_and_what_to_do_next():
