@@ -12,10 +12,9 @@ import polars as pl
 import pyarrow as pa
 
 from kit.errors import NotFound
-from kit.logs import extract as telling
-from kit.logs import file_summary as accounts
-from kit.logs import lines, scan
-from kit.logs.events import ClientLogs, check_arguments, told_here
+from kit.logs import file_summary, lines, scan
+from kit.logs.events import ClientLogs, check_arguments, extracted_here
+from kit.logs.extract import ExtractEvents
 
 SMALL = 100 << 20
 """At most so many bytes are read here: 100 MB take about a second of one processor, before Spark has started."""
@@ -64,6 +63,6 @@ def read_logs_here(
     # There is no driver to spare here: all candidates are in this process.
     read = lines.lines_of(rows.with_columns(is_few=pl.col("value").is_not_null()))
     assert read.few is not None
-    found, events, unknown = told_here(read.few, telling.ExtractEvents(read.before, layout, zone))
-    files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
+    counts, events, unknown = extracted_here(read.few, ExtractEvents(read.before, layout, zone))
+    files = file_summary.log_files(counts, read.n_lines, read.damaged, read.odd - set(counts), layout)
     return ClientLogs(pl.DataFrame(events), pl.DataFrame(unknown), files)
