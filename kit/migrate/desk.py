@@ -64,7 +64,7 @@ class Desk:
         return self.keep(plan)
 
     def plan_fleet(self, wish: FleetWish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
+        """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.keep(fleet.plan_fleet(self.cluster, wish, made_by or operator(), overrides))
 
     def keep(self, plan: Plan) -> Plan:
