@@ -128,11 +128,11 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     started_at = datetime.now(UTC)
     reading = _Reading()
     with reading.step("metadata") as done:
-        metadata = fetch_metadata(cluster.link)
+        metadata = fetch_metadata(cluster.broker_client)
         done(len(metadata.topic_partitions))
     consumers, registered = _fetch_zookeeper(cluster, accepts, reading)
     with reading.step("coordinators") as done:
-        coordinated = fetch_groups(cluster.link, accepts)
+        coordinated = fetch_groups(cluster.broker_client, accepts)
         done(len(coordinated.committed_offsets))
     rows = _assemble(metadata, registered, consumers, coordinated)
     with reading.step("log offsets") as done:
@@ -220,7 +220,7 @@ def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, pa.Table]) -> 
     led = [row for row in wanted if row.leader is not None]
     leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
     vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
-    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.link, led), *leaderless, *vanished])
+    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
 
 
 def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
@@ -258,12 +258,12 @@ _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 
 def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable[ReadError]) -> pa.Table:
     """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
-    found = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
+    errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
     for table, read in rows.items():
         if "error" in read.column_names and table not in _STATES:
             broken = read.filter(pc.is_valid(read["error"])).to_pylist()
-            found += [_error(cluster, row) for row in broken]
-    return tables.READ_ERRORS.from_rows(found)
+            errors += [_error(cluster, row) for row in broken]
+    return tables.READ_ERRORS.from_rows(errors)
 
 
 def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
@@ -280,4 +280,6 @@ def _error(cluster: str, row: dict[str, Any]) -> ReadError:
 
 def _stamped(info: SnapshotInfo, rows: dict[tables.Table, pa.Table]) -> tuple[str, dict[str, pa.Table]]:
     snapshot_id = f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
-    return snapshot_id, {table.name: table.stamp(found, snapshot_id, info.ended_at) for table, found in rows.items()}
+    return snapshot_id, {
+        table.name: table.stamp(of_table, snapshot_id, info.ended_at) for table, of_table in rows.items()
+    }

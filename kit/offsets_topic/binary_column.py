@@ -14,7 +14,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 _PADDING = np.zeros(8, np.uint8)
 
 
-class Octets:
+class BinaryColumn:
     """The bytes of a binary column, end to end; ``start`` and ``end`` of each row in them. A null is an empty row."""
 
     def __init__(self, column: pa.Array) -> None:
@@ -57,8 +57,8 @@ class Octets:
         try:
             return column.cast(pa.string()), np.zeros(len(at), np.bool_)
         except pa.ArrowInvalid:
-            found = [_decoded(each) for each in column.to_pylist()]
-            return pa.array(found, pa.string()), np.array([each is None for each in found], np.bool_)
+            texts = [_decoded(each) for each in column.to_pylist()]
+            return pa.array(texts, pa.string()), np.array([each is None for each in texts], np.bool_)
 
 
 def _decoded(octets: bytes) -> str | None:

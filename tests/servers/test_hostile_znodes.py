@@ -12,8 +12,8 @@ from kit.cluster import Cluster, connect
 from kit.lab import Lab
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.fleet.plan import fleet
-from kit.migrate.fleet.wave import WaveActor, wave_step
-from kit.migrate.group.group_state import look
+from kit.migrate.fleet.wave import WaveActor, WaveParameters, wave_step
+from kit.migrate.group.group_state import read_group_state
 from kit.migrate.group.toggle import Toggle, mode_path, read_toggle
 from kit.migrate.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
@@ -78,10 +78,12 @@ def test_the_nastiest_tree_is_read(cluster: Cluster) -> None:
 
 def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, members: list[str]) -> None:
     rows = fleet(observe(cluster, "nasty-.*"), "zookeeper", 0.0)
-    why_not = dict(rows.select("group_id", "why_not").rows())
-    assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(why_not["nasty-ill"])
+    not_ready_reason = dict(rows.select("group_id", "not_ready_reason").rows())
+    assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(not_ready_reason["nasty-ill"])
     actor = WaveActor(cluster)
-    step = wave_step(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
+    step = wave_step(
+        WaveParameters.of_toggles(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
+    )
     checked = actor.check(step)
     assert checked.ok, checked.sentence
     assert "left out, because they can't be read, are 1: nasty-ill" in checked.sentence
@@ -93,7 +95,9 @@ def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, me
 
 
 def test_on_the_way_there_a_group_that_can_not_be_read_stops_its_wave(cluster: Cluster, members: list[str]) -> None:
-    checked = WaveActor(cluster).check(wave_step(1, dict.fromkeys(members, Toggle("zookeeper", 0)), "kafka"))
+    checked = WaveActor(cluster).check(
+        wave_step(WaveParameters.of_toggles(1, dict.fromkeys(members, Toggle("zookeeper", 0)), "kafka"))
+    )
     assert not checked.ok
     assert "1 of 3 groups can't be read: nasty-ill" in checked.sentence
 
@@ -113,7 +117,7 @@ def test_what_decides_is_read_after_a_sync(
     writer = ZookeeperWriter(cluster.zookeeper)
     for read in (
         lambda: observe(cluster, "nasty-fine-1"),
-        lambda: look(cluster, "nasty-fine-1"),
+        lambda: read_group_state(cluster, "nasty-fine-1"),
         lambda: read_toggle(cluster.zookeeper, "nasty-fine-1"),
         lambda: writer.read([("nasty-fine-1", TOPIC, 0)]),
         lambda: writer._registered({"nasty-fine-1"}),

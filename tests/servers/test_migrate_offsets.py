@@ -33,7 +33,6 @@ from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import dry_run
 from kit.migrate.execution.run import Run, start_run
-from kit.migrate.offsets import performer as offset_performer
 from kit.migrate.offsets.fetch import fetch_stores
 from kit.migrate.offsets.kafka import KafkaWriter
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
@@ -90,7 +89,7 @@ class Desk:
     def __init__(self, cluster, root) -> None:
         self.cluster, self._root = cluster, root
         self.performer = OffsetsPerformer(cluster, deadline_s=10)
-        self.kafka = KafkaWriter(cluster.link, 10)
+        self.kafka = KafkaWriter(cluster.broker_client, 10)
 
     def run(self, plan, tell=None) -> Run:
         now = datetime.now(UTC)
@@ -300,7 +299,7 @@ def test_what_moved_on_since_is_not_taken_back(desk, topic):
     assert run.undo().state == RunState.UNDONE
     undone = [it for it in run.record.events if it.event == "undone"]
     told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
-    assert told == ["expected 30, found 35: it was moved since"]
+    assert told == ["expected 30, found 35: somebody moved it since the plan"]
     assert desk.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
@@ -360,7 +359,7 @@ def test_a_file_of_another_cluster_or_with_wrong_rows(desk, topic, tmp_path):
     refused(InputError, "was edited", header, row.replace("10", "12"))
     refused(NotFound, f"{topic}-7", header, row.replace('"partition":0', '"partition":7'), edited=True)
     refused(NotFound, "nobody", header, row.replace(group, "nobody"), edited=True)
-    refused(InputError, "stands in line 2 and in line 3", header, row, row, edited=True)
+    refused(InputError, "is in line 2 and in line 3", header, row, row, edited=True)
     refused(InputError, "line 2: offset is -1", header, row.replace("10", "-1"), edited=True)
     assert desk.everything() == before
 
@@ -391,7 +390,7 @@ def test_resets(desk, lab, topic):
     late = offset_changes(
         plan_reset(desk.cluster, "kafka", everything, Reset("time", NOW + timedelta(days=1)), OPTIONS)
     )
-    assert late["reason"].to_list() == ["no record is as young as that: latest"] * 2
+    assert late["reason"].to_list() == ["all records are older than that time: latest"] * 2
 
 
 def test_clamped_where_the_log_begins(desk, lab, topic):
@@ -519,7 +518,7 @@ def test_what_changed_after_the_plan_voids_it(desk, lab, topic, member, change):
     }
     with pytest.raises(StalePlan, match=said[change]):
         run.act()
-    assert run.record.state == RunState.VOID
+    assert run.record.state == RunState.STALE
     assert desk.offsets("kafka", group) != in_topic(topic, p0=40)
 
 
@@ -602,7 +601,7 @@ def test_znodes_that_change_in_the_midst_of_it(desk, topic):
         Outcome.REFUSED,
         f"the group has 1 members now, first {busy}_host-1-a",
     )
-    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
     assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
     assert desk.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
@@ -647,19 +646,19 @@ def test_brokers_that_answer_for_one_group_at_a_time(desk, topic):
     groups = [f"{name}-{topic}" for name in ("a", "b")]
 
     class Old:
-        """The link to brokers that know less."""
+        """The client to brokers that know less."""
 
         def supports(self, request, version):
             return request is not OffsetDeleteRequest and version < 8
 
         def __getattr__(self, name):
-            return getattr(desk.cluster.link, name)
+            return getattr(desk.cluster.broker_client, name)
 
-    cluster = replace(desk.cluster, link=Old())
+    cluster = replace(desk.cluster, broker_client=Old())
     for group in groups:
         desk.commit(group, topic, {0: Stored(10, "m", 0)})
     keys = [(group, topic, partition) for group in groups for partition in (0, 1)]
-    assert KafkaWriter(cluster.link).read(keys) == desk.kafka.read(keys)
+    assert KafkaWriter(cluster.broker_client).read(keys) == desk.kafka.read(keys)
     plan = plan_reset(cluster, "kafka", select(groups=groups, topics=topic), Reset("latest"), OPTIONS)
     assert "can't delete single offsets" in plan.steps[0].cannot_be_undone
 
@@ -671,26 +670,26 @@ def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
     desk.commit(group, topic, {0: 10})
 
     class Mute:
-        """The link, but for the answers to commits."""
+        """The client, but for the answers to commits."""
 
         def send(self, request, broker_id=None):
             if not isinstance(request, OffsetCommitRequest):
-                return desk.cluster.link.send(request, broker_id)
+                return desk.cluster.broker_client.send(request, broker_id)
             if is_sent:
-                desk.cluster.link.send(request, broker_id)
+                desk.cluster.broker_client.send(request, broker_id)
             return Future().failure(kafka_errors.RequestTimedOutError())
 
         def __getattr__(self, name):
-            return getattr(desk.cluster.link, name)
+            return getattr(desk.cluster.broker_client, name)
 
     step = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS).steps[0]
-    actor = OffsetsActor(replace(desk.cluster, link=Mute()), deadline_s=0.5)
+    actor = OffsetsActor(replace(desk.cluster, broker_client=Mute()), deadline_s=0.5)
     (outcome,) = actor.act(step, Permissive())
     if is_sent:
         assert (outcome.outcome, outcome.after) == (Outcome.CONFIRMED, 100)
     else:
         assert (outcome.outcome, outcome.after) == (Outcome.UNKNOWN, 10)
-        assert outcome.error == "the coordinator left the request unanswered; it reads back as 10"
+        assert outcome.error == "the coordinator did not answer the request; the offset reads back as 10"
 
 
 def test_nothing_is_written_by_any_plan_or_dry_run(desk, topic, tmp_path):
@@ -737,11 +736,11 @@ def test_what_is_not_there_is_named(desk, topic):
     refused(NotFound, "'nobody' is not in ZooKeeper or Kafka", plan_reset, "kafka", select(groups="nobody"), latest)
     refused(NotFound, "there is no topic 'nowhere'", plan_reset, "kafka", nowhere, latest)
     refused(NotFound, "has 2 partitions", plan_reset, "kafka", third, latest)
-    refused(NotFound, "name topics", plan_reset, "zookeeper", select(groups=group), latest)
+    refused(NotFound, "name their topics", plan_reset, "zookeeper", select(groups=group), latest)
     refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
     desk.commit(f"a/{group}", topic, {0: 10})
     alone, both = select(groups=f"a/{group}"), select(groups=[f"a/{group}", group])
-    refused(NothingToDo, "no offset is left to be .*its name is no name of a znode", plan_copy, *copied, alone)
+    refused(NothingToDo, "no offset is left to be .*a znode can.t have the group.s name", plan_copy, *copied, alone)
     left_out = plan_copy(cluster, *copied, both, replace(OPTIONS, allow_backwards=True)).parameters["left_out"]
     assert list(left_out) == [f"a/{group}/{topic}-0"]
     new = plan_reset(cluster, "kafka", select(groups="nobody", topics=topic), latest, replace(OPTIONS, new_groups=True))
@@ -753,7 +752,7 @@ def test_copies_of_a_group_onto_itself_or_of_two_into_one(desk, topic):
     for group in (one, two):
         desk.commit(group, topic, {0: 10})
     for groups, to_groups, said in (
-        ([one], {}, "that copies nothing"),
+        ([one], {}, "copies nothing"),
         ([one], {one: one}, "onto itself"),
         ([one], {two: "both"}, "is not selected"),
         ([one, two], {one: "both", two: "both"}, "would both be copied into 'both'"),
@@ -860,7 +859,7 @@ def test_a_value_that_somebody_else_had_written_is_left_to_him(desk, topic):
 @pytest.mark.parametrize("halt", ["stop", "crash"])
 def test_halted_between_two_batches_and_resumed(desk, topic, monkeypatch, halt):
     """Each znode is written once, however often the run is taken up."""
-    monkeypatch.setattr(offset_performer, "KEYS_PER_BATCH", 1)
+    monkeypatch.setattr("kit.migrate.offsets.performer.KEYS_PER_BATCH", 1)
     group = f"g-{topic}"
     desk.commit(group, topic, {0: 30, 1: 40})
     desk.put(group, topic, {0: 10, 1: 10})
@@ -960,7 +959,7 @@ def test_a_thousand_groups_to_zookeeper_over_a_line_that_breaks(pair):
     member = {item_of((groups[0], *place)) for place in places}
     moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
     assert {found[item][0] for item in member} == {Outcome.REFUSED}
-    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: it was moved since")
+    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: somebody moved it since the plan")
     assert found[odd][0] == Outcome.NOT_ATTEMPTED
     assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
     stored = ZookeeperWriter(zookeeper, 20).read(keys)
@@ -1003,7 +1002,7 @@ def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
         assert ending.state == RunState.FAILED
         assert {found[item][0] for item in kept - active - {moved}} == {Outcome.CONFIRMED}
         assert {found[item][0] for item in active} == {Outcome.REFUSED}
-        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
         assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
         now = performer_offsets(desk, keys)
         assert all(now[key] == 1000 for key in keys if item_of(key) in kept - active - {moved})
@@ -1016,4 +1015,4 @@ def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
 
 
 def performer_offsets(desk, keys):
-    return {key: stored.offset for key, stored in KafkaWriter(desk.cluster.link, 60).read(keys).items()}
+    return {key: stored.offset for key, stored in KafkaWriter(desk.cluster.broker_client, 60).read(keys).items()}

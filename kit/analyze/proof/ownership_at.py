@@ -25,25 +25,29 @@ _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 
 @nw.narwhalify
 def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
-    """Records handed out by a member that did not hold the partition's owner znode at that time, as ranges in time.
+    """Records that a member handed out without holding the partition's owner znode at that time, as ranges in time.
 
-    Columns: group_id, topic, partition, consumer; first_at_ms, last_at_ms (epoch ms); first_offset, last_offset (lowest
-    and highest); records; is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never
-    is, and may read without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
-
-    A hand-out counts as owned from ``tolerance_ms`` before the znode's creation to ``tolerance_ms`` after the watcher
-    was told of its end (an upper bound: what is read between the true end and the telling is not seen). Nothing is
+    A record counts as owned from ``tolerance_ms`` before the znode's creation until ``tolerance_ms`` after the watcher
+    learned of its end. That is an upper bound: a record between the true end and this notice is not seen. Nothing is
     claimed of times that were not watched, nor of times when a znode stood there whose owner could not be read.
+
+    Columns:
+        group_id, topic, partition, consumer: the key.
+        first_at_ms, last_at_ms: epoch ms.
+        first_offset, last_offset: lowest and highest.
+        records: how many.
+        is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never is, and may read
+            without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
     """
-    rows: FrameT = with_holdings(consumption, owner_history, tolerance_ms)
+    rows: FrameT = with_ownership(consumption, owner_history, tolerance_ms)
     rows = rows.with_columns(is_unowned=(_is_watched("n_watched") & (nw.col("n_held") <= 0)).cast(nw.Int64))
     order = ["at_ms", "offset"]
     changed = nw.col("is_unowned") != nw.col("is_unowned").shift(1).over(*SERIES, order_by=order)
     rows = rows.with_columns(is_change=changed.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_change").cum_sum().over(*SERIES, order_by=order))
-    found = rows.filter(nw.col("is_unowned") == 1)
+    unowned = rows.filter(nw.col("is_unowned") == 1)
     return (
-        found.group_by(*SERIES, "stretch", "is_registered")
+        unowned.group_by(*SERIES, "stretch", "is_registered")
         .agg(*extent())
         .drop("stretch")
         .select(*SERIES, "first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "is_registered")
@@ -66,7 +70,7 @@ def extent() -> list[nw.Expr]:
     ]
 
 
-def with_holdings(consumption: FrameT, owner_history: FrameT, tolerance_ms: int) -> FrameT:
+def with_ownership(consumption: FrameT, owner_history: FrameT, tolerance_ms: int) -> FrameT:
     """Hand-outs with what the owner history knows at that moment about that member and partition.
 
     Added: n_acquired (owner znodes it created before), n_due (those within the tolerance too), n_held (those that
@@ -79,9 +83,9 @@ def with_holdings(consumption: FrameT, owner_history: FrameT, tolerance_ms: int)
 
 def _counted(moments: FrameT) -> FrameT:
     """Hand-outs and what happened to znodes in one series, counted up to each hand-out."""
-    order = ["at_ms", "turn_in_ms", "offset"]
+    order = ["at_ms", "tiebreak", "offset"]
     moments = moments.with_columns(*[nw.col(name).cum_sum().over(*SERIES, order_by=order) for name in _COUNTS])
-    return moments.filter(nw.col("turn_in_ms") == _HAND_OUT).drop("turn_in_ms")
+    return moments.filter(nw.col("tiebreak") == _HAND_OUT).drop("tiebreak")
 
 
 def acquired_since(previous: str) -> nw.Expr:
@@ -112,7 +116,7 @@ def _moments_of(rows: FrameT, owner_history: FrameT, tolerance_ms: int) -> Frame
     begin, end = nw.col("from_ms") - tolerance_ms, nw.col("until_ms") + tolerance_ms
     moments = [
         _moments(rows, nw.col("at_ms"), _HAND_OUT, nw.col("offset")),
-        # In the very millisecond of a hand-out: it was made after it, by whoever came back in no time.
+        # A znode of the same millisecond as a hand-out was created after the hand-out, by a member that came back.
         _moments(known, nw.col("from_ms"), _AFTER, n_acquired=1),
         _moments(known, begin, _BEFORE, n_due=1, n_held=1),
         _moments(_ended(known), end, _AFTER, n_held=-1),
@@ -128,14 +132,14 @@ def _ended(lives: FrameT) -> FrameT:
     return lives.filter(~nw.col("until_ms").is_null())
 
 
-def _moments(rows: FrameT, at_ms: nw.Expr, turn_in_ms: int, offset: nw.Expr | None = None, **counts: int) -> FrameT:
-    """One row per moment: what it adds to each count; ``turn_in_ms`` orders moments of the same millisecond."""
+def _moments(rows: FrameT, at_ms: nw.Expr, tiebreak: int, offset: nw.Expr | None = None, **counts: int) -> FrameT:
+    """One row per moment: what it adds to each count; ``tiebreak`` orders moments of the same millisecond."""
     added: dict[str, Any] = {name: nw.lit(counts.get(name, 0), nw.Int64) for name in _COUNTS}
     return rows.select(
         *SERIES,
         at_ms=at_ms,
         offset=nw.lit(None, nw.Int64) if offset is None else offset,
-        turn_in_ms=nw.lit(turn_in_ms, nw.Int64),
+        tiebreak=nw.lit(tiebreak, nw.Int64),
         **added,
     )
 

@@ -1,4 +1,4 @@
-"""What the logs tell about each group, in sentences to paste into a ticket."""
+"""What the logs say about each group, in sentences to paste into a ticket."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def story(events: IntoDataFrame) -> list[str]:
 
 
 def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
-    """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
-    told = [_member_sentence(row) for row in members.iter_rows(named=True)]
+    """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
+    lines = [_member_sentence(row) for row in members.iter_rows(named=True)]
     said = set(members["reason"].drop_nulls())
-    told += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
-    return told + findings["sentence"].to_list()
+    lines += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
+    return lines + findings["sentence"].to_list()
 
 
 def _member_sentence(row: dict[str, Any]) -> str:
@@ -47,16 +47,20 @@ def _member_sentence(row: dict[str, Any]) -> str:
 
 
 def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
-    """``said``: the reasons that members gave, which their sentences have."""
+    """``said``: the reasons that members gave; their own sentences have them."""
     parts = [
         f"{len(row['members'])} member(s) seen",
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
         f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
         f"left: {', '.join(row['left'])}" if row["left"] else None,
-        f"last to join was {row['slowest']}, {seconds(row['late_ms'])} after the first" if row["late_ms"] else None,
-        f"with nobody in these logs any more: {listed(row['unseen'])}" if row["unseen"] else None,
+        f"last to join was {row['last_joiner']}, {seconds(row['join_spread_ms'])} after the first"
+        if row["join_spread_ms"]
+        else None,
+        f"with nobody in these logs any more: {listed(row['partitions_without_known_owner'])}"
+        if row["partitions_without_known_owner"]
+        else None,
         f"moved: {listed(row['moved'])}" if row["moved"] else None,
-        f"without a log here: {', '.join(row['unlogged'])}" if row["unlogged"] else None,
+        f"without a log here: {', '.join(row['members_without_log'])}" if row["members_without_log"] else None,
     ]
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
     what = f"{term(row['is_epoch'])} {row['generation']}{took}"

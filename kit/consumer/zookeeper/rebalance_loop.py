@@ -1,4 +1,4 @@
-"""The thread that keeps a member where it should be: one round of the protocol after the other."""
+"""The thread that keeps a member's partitions as they should be: one round of the protocol after the other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping
 
 from kit.consumer.metrics import Metrics
-from kit.consumer.notices import Notices
+from kit.consumer.once_logger import OnceLogger
 from kit.consumer.zookeeper.config import ConsumerConfig
-from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome
+from kit.consumer.zookeeper.coordination import Coordination, RoundResult, RoundStatus
 from kit.consumer.zookeeper.driver import Driver, Rebalancing
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import Mode
@@ -23,18 +23,19 @@ from kit.errors import InputError
 
 log = logging.getLogger("offramp.consumer")
 
-LOOK_EVERY_SECONDS = 5.0
+RECHECK_SECONDS = 5.0
 """A missed watch must not leave a member behind for longer than this (R8)."""
 KAFKA_RETRY_SECONDS = (0.05, 0.2)
 
 
-class Rounds:
-    """``outcome`` is the last round's; ``has_tried`` is set once one was carried out or failed."""
+class RebalanceLoop:
+    """``result`` is the last round's; ``has_tried`` is set once a round was carried out or failed."""
 
     def __init__(
         self,
         config: ConsumerConfig,
         subscription: Subscription,
+        *,
         consumer_id: str,
         session: Session,
         gate: Gate,
@@ -42,9 +43,9 @@ class Rounds:
         coordination: Coordination,
         driver: Driver,
         metrics: Metrics,
-        notices: Notices,
+        logger: OnceLogger,
     ) -> None:
-        self.outcome: Outcome | None = None
+        self.result: RoundResult | None = None
         self.has_tried = threading.Event()
         self._config = config
         self._subscription = subscription
@@ -55,7 +56,7 @@ class Rounds:
         self._coordination = coordination
         self._driver = driver
         self._metrics = metrics
-        self._notices = notices
+        self._logger = logger
         self._guard = RoundrobinGuard(config, consumer_id, znodes)
         self._backoff = config.seconds("rebalance.backoff.ms")
         self._session_id: int | None = None
@@ -64,7 +65,7 @@ class Rounds:
         self._idle: dict[str, int] = {}
 
     def run(self, stopping: threading.Event) -> None:
-        """Until ``stopping``. Raises InputError for what only the operator can mend."""
+        """Run rounds until ``stopping``. Raises InputError for what only the operator can repair."""
         while not stopping.is_set():
             pause = self._reconcile()
             if pause > 0:
@@ -72,29 +73,29 @@ class Rounds:
                 self._driver.changed.wait(pause)
 
     def _reconcile(self) -> float:
-        """One round; how long to wait for a change before the next one, in seconds."""
+        """One round; → how long to wait for a change before the next one, in seconds."""
         try:
             if not self._has_session():
                 self._driver.changed.clear()
                 return self._backoff
             began = time.monotonic()
             before = self._coordination.held
-            outcome = self._driver.drive(self._coordination.reconcile())
+            result = self._driver.drive(self._coordination.reconcile())
             if self._coordination.held != before:
                 self._metrics.rebalanced(time.monotonic() - began)
-            return self._after(outcome)
+            return self._after(result)
         except Rebalancing:
             return KAFKA_RETRY_SECONDS[1]
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001
-            # Whatever went wrong, a member that stops trying is worse: registered, and reading nothing.
-            self._notices.tell(f"a rebalance failed and is tried again: {error!r}", error)
+            # A member that stops trying stays registered and reads nothing: that is worse than any failure here.
+            self._logger.warn(f"the rebalance failed and is tried again: {error!r}", error)
             self._metrics.add("RebalanceRetries")
             return self._backoff
 
     def _has_session(self) -> bool:
-        """A new one begins with nothing held; while it is over, the Kafka group goes on without this member (R12)."""
+        """A new session begins with nothing held. When it is over, this member leaves the Kafka group too (R12)."""
         session = self._session.current
         if session is None:
             if self._session.is_over and self._driver.embedded is not None:
@@ -107,30 +108,32 @@ class Rounds:
             self._session_id = session
         return True
 
-    def _after(self, outcome: Outcome) -> float:
-        self.outcome = outcome
-        if outcome.decision is not None and outcome.decision.alarm:
-            self._notices.tell(outcome.decision.alarm)
-        match outcome.ended:
-            case Ended.SETTLED:
-                return self._after_settled(outcome)
-            case Ended.STALE:
+    def _after(self, result: RoundResult) -> float:
+        self.result = result
+        if result.decision is not None and result.decision.alarm:
+            self._logger.warn(result.decision.alarm)
+        match result.status:
+            case RoundStatus.SETTLED:
+                return self._after_settled(result)
+            case RoundStatus.STALE:
                 return 0.0
-            case Ended.WAITING:
+            case RoundStatus.WAITING:
                 return KAFKA_RETRY_SECONDS[1]
-            case Ended.UNREGISTERED:
+            case RoundStatus.UNREGISTERED:
                 return self._register()
         self._metrics.add("RebalanceRetries")
-        for name, problem in outcome.unreadable.items():
-            self._notices.tell(f"nothing can be claimed while member {name} is registered like this: {problem}")
-        return self._after_blocked(outcome) if outcome.ended is Ended.BLOCKED else self._backoff
+        for name, problem in result.unreadable.items():
+            self._logger.warn(
+                f"no partition can be claimed while member {name} is registered like this: {problem}. Stop that member"
+            )
+        return self._after_blocked(result) if result.status is RoundStatus.BLOCKED else self._backoff
 
-    def _after_settled(self, outcome: Outcome) -> float:
+    def _after_settled(self, result: RoundResult) -> float:
         self._n_blocked = 0
-        self._notices.forget()
-        self._tell_idle_threads(outcome)
+        self._logger.reset()
+        self._log_idle_threads(result)
         if not self._guard.is_watching:
-            return LOOK_EVERY_SECONDS
+            return RECHECK_SECONDS
         self._guard.look()
         return SILENCED_SECONDS / 4
 
@@ -140,13 +143,14 @@ class Rounds:
             self._has_looked = True
         if self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000)):
             return 0.0
-        self._notices.tell(
-            "its id is registered by another session, a member's or its own last one: it waits for the end"
+        self._logger.warn(
+            "this id is registered in another session, and the member waits for its end. It may be this member's last "
+            "session. If another member has the same consumer.id, stop one of the two"
         )
         return self._backoff
 
-    def _after_blocked(self, outcome: Outcome) -> float:
-        """In ZooKeeper's mode as the old consumer, but it never gives up; in Kafka's soon again, at odd times."""
+    def _after_blocked(self, result: RoundResult) -> float:
+        """ZooKeeper's mode: after the old consumer's backoff, without end. Kafka's mode: after a short random wait."""
         if self._coordination.mode is Mode.KAFKA:
             return random.uniform(*KAFKA_RETRY_SECONDS)
         self._n_blocked += 1
@@ -154,18 +158,17 @@ class Rounds:
             self._guard.look()
         if self._n_blocked == self._config["rebalance.max.retries"]:
             self._metrics.add("RebalanceFailures")
-            topic, partition = min(outcome.blocked)
-            self._notices.tell(
-                f"can't rebalance after {self._n_blocked} tries: {len(outcome.blocked)} partitions, "
-                f"{topic}-{partition} among them, are held by others. It goes on trying; look whether their owners are "
-                "alive"
+            topic, partition = min(result.blocked)
+            self._logger.warn(
+                f"the rebalance was blocked {self._n_blocked} times: others hold {len(result.blocked)} partitions, "
+                f"{topic}-{partition} among them. It is tried again; check that the members that own them run"
             )
         return self._backoff
 
-    def _tell_idle_threads(self, outcome: Outcome) -> None:
-        """Spare threads are no error, but people ask."""
+    def _log_idle_threads(self, result: RoundResult) -> None:
+        """Spare threads are no error; the log says why they get nothing."""
         busy: dict[str, set[str]] = {}
-        for (topic, _), thread in outcome.mine.items():
+        for (topic, _), thread in result.mine.items():
             busy.setdefault(topic, set()).add(thread)
         counts = self._counts()
         idle = {topic: count - len(busy.get(topic, ())) for topic, count in counts.items()}
@@ -181,5 +184,5 @@ class Rounds:
         self._idle = idle
 
     def _counts(self) -> Mapping[str, int]:
-        """Streams by topic; of a wildcard nothing, its streams are shared by all topics."""
+        """Streams by topic; none for a wildcard, whose streams are shared by all topics."""
         return {} if self._subscription.is_wildcard else self._subscription.streams

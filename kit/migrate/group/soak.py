@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kit.cluster import Cluster
 from kit.errors import RunError
 from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.group_state import KC, MEZKCC, Partition, Standing, look, named, told
+from kit.migrate.group.group_state import KC, MEZKCC, GroupState, Partition, listed, named, read_group_state
 
 KIND = "soak"
 AFTER_S = 120.0
@@ -20,27 +20,31 @@ MOST_CHANGES = 2
 """Changes of ownership in one soak; more is a group that keeps rebalancing."""
 
 
-def soak_step(step_id: str, group_id: str, flavour: str, soak_s: float, lag_tolerance: int) -> Step:
-    """Watch the members of ``flavour`` for ``soak_s`` seconds."""
+@dataclass(frozen=True, slots=True)
+class SoakParameters(StepParameters):
+    """Watch the members of ``flavour`` for ``soak_s`` seconds; their lag may grow by ``lag_tolerance`` records."""
+
+    group: str
+    flavour: str
+    soak_s: float
+    lag_tolerance: int
+
+
+def soak_step(step_id: str, words: SoakParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Watch the {flavour}s of {group_id} for {soak_s:g} s",
-        precondition=f"at least one {flavour} is a member",
+        title=f"Watch the {words.flavour}s of {words.group} for {words.soak_s:g} s",
+        precondition=f"at least one {words.flavour} is a member",
         verification=(
-            f"each {flavour} has its fair share; its partitions' lag did not grow by more than {lag_tolerance} records "
-            f"while the others' did not; its offsets moved on; ownership changed at most {MOST_CHANGES} times"
+            f"each {words.flavour} has its fair share; the lag of its partitions did not grow by more than"
+            f" {words.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed at most"
+            f" {MOST_CHANGES} times"
         ),
-        deadline_s=soak_s + AFTER_S,
+        deadline_s=words.soak_s + AFTER_S,
         undo="There is nothing to take back.",
-        parameters={"group": group_id, "flavour": flavour, "soak_s": soak_s, "lag_tolerance": lag_tolerance},
+        parameters=words.to_json(),
     )
-
-
-def soak_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
-    """The step that these parameters say, as :func:`soak_step` made it."""
-    words: Any = parameters
-    return soak_step(step_id, *(words[name] for name in ("group", "flavour", "soak_s", "lag_tolerance")))
 
 
 @dataclass(slots=True)
@@ -48,13 +52,13 @@ class _Soak:
     """What was seen since it began."""
 
     began: float
-    first: Standing
-    last: Standing
+    first: GroupState
+    last: GroupState
     n_changes: int = 0
 
 
 class SoakActor:
-    """Looks again and again; judges when the time is over."""
+    """Reads the group again and again; judges when the time is over."""
 
     def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
         self._cluster = cluster
@@ -62,9 +66,9 @@ class SoakActor:
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
-        found = look(self._cluster, str(step.parameters["group"]))
-        count = found.count(str(step.parameters["flavour"]))
-        return Checked(count > 0, f"{count} {step.parameters['flavour']}s are members")
+        words = SoakParameters.of(step)
+        count = read_group_state(self._cluster, words.group).count(words.flavour)
+        return Checked(count > 0, f"{count} {words.flavour}s are members")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
@@ -76,19 +80,19 @@ class SoakActor:
         """Raises:
         RunError: the time is over, and the newcomers did not do well; why.
         """
-        found, now = look(self._cluster, str(step.parameters["group"])), self._clock.monotonic()
+        words = SoakParameters.of(step)
+        found, now = read_group_state(self._cluster, words.group), self._clock.monotonic()
         soak = self._soaks.setdefault(step.step_id, _Soak(now, found, found))
         soak.n_changes += soak.last.owners != found.owners
         soak.last = found
-        soak_s = float(str(step.parameters["soak_s"]))
-        if now - soak.began < soak_s:
-            return Verified(False, f"watching for {soak_s:g} s")
+        if now - soak.began < words.soak_s:
+            return Verified(False, f"watching for {words.soak_s:g} s")
         self._soaks.pop(step.step_id)
-        flavour, tolerance = str(step.parameters["flavour"]), int(str(step.parameters["lag_tolerance"]))
-        problems = verdict(soak.first, found, flavour, tolerance, soak.n_changes)
+        problems = verdict(soak.first, found, words.flavour, words.lag_tolerance, soak.n_changes)
         if problems:
-            raise RunError(f"after {soak_s:g} s: {'; '.join(problems)}")
-        return Verified(True, f"after {soak_s:g} s all is well", _evidence(soak.first, found, flavour, soak.n_changes))
+            raise RunError(f"after {words.soak_s:g} s: {'; '.join(problems)}")
+        evidence = _evidence(soak.first, found, words.flavour, soak.n_changes)
+        return Verified(True, f"after {words.soak_s:g} s all is well", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "it wrote nothing")
@@ -97,7 +101,7 @@ class SoakActor:
         return []
 
 
-def verdict(first: Standing, last: Standing, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
+def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
     """What speaks against the members of ``flavour``, in sentences; nothing: they do well."""
     newcomers = [member for member in last.members if member.flavour == flavour]
     problems = [] if newcomers else [f"no {flavour} is a member any more"]
@@ -108,18 +112,18 @@ def verdict(first: Standing, last: Standing, flavour: str, lag_tolerance: int, n
             problems.append(f"{member.member_id} has {len(member.partitions)} partitions; a fair share is {fair:.1f}")
     grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
     if grown > lag_tolerance and grown > rest:
-        problems.append(f"its partitions' lag grew by {grown} records, the others' by {rest}")
+        problems.append(f"the lag of its partitions grew by {grown} records, that of the others by {rest}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
-        problems.append(f"no offset was committed for {told(still)}, though there were records")
+        problems.append(f"no offset was committed for {listed(still)}, though there were records")
     if n_changes > MOST_CHANGES:
         problems.append(f"ownership changed {n_changes} times: the group keeps rebalancing")
     if last.unconsumed:
-        problems.append(f"nobody has {told(last.unconsumed)}")
+        problems.append(f"no member owns {listed(last.unconsumed)}")
     return problems
 
 
-def _is_fair(found: Standing, n_partitions: int, member_id: str) -> bool:
+def _is_fair(found: GroupState, n_partitions: int, member_id: str) -> bool:
     """Within one partition per topic of an even share: by streams in ZooKeeper's mode, by members in Kafka's."""
     share = 0.0
     for topic, count in found.subscribed.items():
@@ -132,20 +136,20 @@ def _is_fair(found: Standing, n_partitions: int, member_id: str) -> bool:
     return abs(n_partitions - share) <= max(1, len(found.subscribed), streams)
 
 
-def _growth(first: Standing, last: Standing, pairs: frozenset[Partition]) -> int:
+def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int:
     """Of those whose lag is known at both ends."""
     lags = [(_lag(first, pair), _lag(last, pair)) for pair in pairs]
     return sum(now - before for before, now in lags if before is not None and now is not None)
 
 
-def _lag(found: Standing, pair: Partition) -> int | None:
-    position = found.positions.get(pair)
-    return None if position is None else position.lag
+def _lag(found: GroupState, pair: Partition) -> int | None:
+    offsets = found.offsets.get(pair)
+    return None if offsets is None else offsets.lag
 
 
-def _stands_still(first: Standing, last: Standing, pair: Partition, flavour: str) -> bool:
+def _stands_still(first: GroupState, last: GroupState, pair: Partition, flavour: str) -> bool:
     """Records came, and a store that this flavour commits to did not move: a MEZKCC's both, a KC's Kafka's."""
-    before, now = first.positions.get(pair), last.positions.get(pair)
+    before, now = first.offsets.get(pair), last.offsets.get(pair)
     if before is None or now is None or not (now.log_end or 0) > (before.log_end or 0):
         return False
     stores = [("kafka", before.kafka, now.kafka)] if flavour in (KC, MEZKCC) else []
@@ -154,7 +158,7 @@ def _stands_still(first: Standing, last: Standing, pair: Partition, flavour: str
     return any((after or 0) <= (old or 0) for _, old, after in stores)
 
 
-def _evidence(first: Standing, last: Standing, flavour: str, n_changes: int) -> dict[str, Json]:
+def _evidence(first: GroupState, last: GroupState, flavour: str, n_changes: int) -> dict[str, Json]:
     mine = frozenset(pair for member in last.members if member.flavour == flavour for pair in member.partitions)
     return {
         "shares": {member.member_id: len(member.partitions) for member in last.members},

@@ -1,4 +1,4 @@
-"""What a plan for offsets does, as frames: a row per partition. Pure."""
+"""The changes of a plan for offsets, as frames with a row per partition. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.moves import parse_item
 from kit.migrate.offsets.observations import LOG_ENDS, LOG_STARTS
+from kit.migrate.offsets.steps import OffsetStepParameters
 
 _CHANGES: dict[str, Any] = {
     "group_id": pl.String,
@@ -26,22 +27,22 @@ FIRST, BACKWARDS, FORWARDS, DELETED = "first", "backwards", "forwards", "deleted
 
 
 def offset_changes(plan: Plan) -> pl.DataFrame:
-    """Before, wanted, after, and the reason where the last two differ."""
+    """The offsets before, wanted and after, and the reason if wanted and after differ."""
     rows = []
     for step in plan.steps:
-        noted = step.parameters["noted"]
+        parameters = OffsetStepParameters.of(step)
         for change in step.changes:
-            note = noted.get(change.item) if isinstance(noted, Mapping) else None
-            wanted, reason = (note["wanted"], note["reason"]) if isinstance(note, Mapping) else (change.after, None)
+            note = parameters.noted.get(change.item)
+            wanted, reason = (change.after, None) if note is None else (note.wanted, note.reason)
             key = parse_item(change.item)
-            rows.append((*key, step.parameters["store"], change.before, wanted, change.after, reason))
+            rows.append((*key, parameters.store, change.before, wanted, change.after, reason))
     return pl.DataFrame(rows, schema=_CHANGES, orient="row")
 
 
 def offset_directions(plan: Plan | None) -> pl.DataFrame:
-    """The same with ``direction`` (first, backwards, forwards, deleted), ``log_start`` and ``log_end`` as planned.
+    """The changes with ``direction`` (first, backwards, forwards, deleted), ``log_start`` and ``log_end`` of the plan.
 
-    What goes backwards comes first, then what becomes something else than was wanted.
+    Backwards changes come first, then those with a reason.
     """
     if plan is None:
         return pl.DataFrame(schema={**_CHANGES, "direction": pl.String, "log_start": pl.Int64, "log_end": pl.Int64})

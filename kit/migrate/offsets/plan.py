@@ -1,16 +1,16 @@
 """Plans that move committed offsets: copied between stores and groups, brought back from a file, reset, deleted.
 
-Each plan writes to one store. Planning reads and writes nothing; :mod:`~kit.migrate.execution.run` carries the plan out
+Each plan writes to one store. Planning only reads; :mod:`~kit.migrate.execution.run` carries the plan out
 with :class:`kit.migrate.offsets.performer.OffsetsPerformer`::
 
     selection = select(groups=["orders-app"])
     plan = plan_copy(cluster, ZOOKEEPER, KAFKA, selection, PlanOptions(made_by="ann", now=datetime.now(UTC)))
     offset_changes(plan)        # group_id, topic, partition, store, before, wanted, after, reason
 
-What is wanted is clamped to the log: at least its start, at most its end (the high watermark). An offset that would go
-backwards makes the plan unsafe, and the rule names the first of them: ``allow_backwards`` overrides it, and
-``skip_backwards`` leaves those partitions out and lists them. Refusing comes first because a copy that silently omits
-some partitions looks as if it were whole.
+A wanted offset is clamped to its log: at least the log's start, at most its end (the high watermark). An offset that
+would go backwards makes the plan unsafe, and the error names the first ones: ``allow_backwards`` overrides the rule,
+``skip_backwards`` leaves those partitions out and lists them. The default is to refuse, because a copy that silently
+omits partitions looks complete.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound
 from kit.migrate.engine.plan import Plan
+from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.changes import offset_changes
-from kit.migrate.offsets.draft import Draft, PlanOptions
+from kit.migrate.offsets.clamping import Excluded, Exclusion, Selected, log_bounds
 from kit.migrate.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
 from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.migrate.offsets.kafka import KafkaWriter
-from kit.migrate.offsets.moves import Stored, Wish, item_of, told
+from kit.migrate.offsets.moves import OffsetTarget, Stored, item_of, shortened
 from kit.migrate.offsets.refusals import (
     refuse_if_onto_itself,
     refuse_merging,
@@ -51,7 +53,7 @@ _KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT, DELETE))
 
 
 def moves_offsets(kind: str) -> bool:
-    """Whether a plan of this kind is one of this module's."""
+    """Whether this module makes plans of this kind."""
     return kind.startswith(_KINDS)
 
 
@@ -65,15 +67,15 @@ def plan_copy(
 ) -> Plan:
     """Copy offsets from the store ``source`` to the store ``target`` (``kafka``, ``zookeeper``; may be the same).
 
-    ``selection`` is of what is read; ``to_groups`` names the group to write for a group that is read, others are
-    written under their own names. Between two groups of Kafka the metadata and leader epochs go along. A group that is
-    written need not exist yet. An offset whose partition no broker knows any more is left out, and listed.
+    ``selection`` selects the offsets to read. ``to_groups`` maps a group that is read to the group to write; other
+    groups keep their names. Between two groups in Kafka, metadata and leader epochs are copied too. The written group
+    need not exist yet. An offset whose partition no broker knows is left out and listed.
 
     Raises:
-        InputError: a store isn't there, two groups would be copied into one, or nothing would be copied elsewhere.
-        NotFound: a group, topic or partition is named that isn't there.
-        NothingToDo: all of it is so already.
-        UnsafePlan: a rule of ``offset_rules`` forbids it.
+        InputError: a store does not exist, two groups would be copied into one, or a group onto itself.
+        NotFound: a named group, topic or partition has no offset in ``source``.
+        NothingToDo: every offset has the wanted value already.
+        UnsafePlan: a rule of ``kit.migrate.offsets.rules`` forbids the plan.
         ConnectError, ReadError: the cluster could not be read.
     """
     refuse_unless_connected(cluster, source, target)
@@ -84,24 +86,29 @@ def plan_copy(
     groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
-    draft.parameters |= {"source": source, "groups": tuple(groups.items())}
-    draft.unread |= refuse_unread(selection, stores.groups(source), source)
-    draft.copies(source, groups)
-    carries = source == target == KAFKA
-    for key, stored in sorted(picked.items()):
-        draft.add((groups[key[0]], *key[1:]), stored, carries_metadata=carries)
-    return draft.plan()
+    inputs = PlanInputs(
+        cluster,
+        f"{COPY} offsets from {source} to {target}",
+        target,
+        stores,
+        logs,
+        options,
+        parameters={"source": source, "groups": tuple(groups.items())},
+        unread=refuse_unread(selection, stores.groups(source), source),
+        source=CopySource(source, groups),
+    )
+    to_write = {(groups[key[0]], *key[1:]): stored for key, stored in sorted(picked.items())}
+    return build_plan(inputs, _selected(inputs, to_write, carries_metadata=source == target == KAFKA))
 
 
 def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
     """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
 
-    Where the selection names groups and topics, all their partitions are set, committed or not; else those that have an
-    offset. A partition without one can't be shifted: it is left out, and listed.
+    Where the selection names groups and topics, all their partitions are set, with or without an offset; else only
+    partitions that have one. A partition without an offset can't be shifted: it is left out and listed.
 
     Raises:
-        NotFound: a group (unless ``options.new_groups``), topic or partition is named that isn't there.
+        NotFound: a named group (unless ``options.new_groups``), topic or partition does not exist.
         InputError, NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
@@ -113,15 +120,12 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
         raise NotFound(
-            f"{store} has no offset of what is selected: name topics of groups to set offsets where there are none"
+            f"{store} has no offset of the selected groups: to set offsets where there are none, name their topics"
         )
-    draft = Draft(cluster, f"{RESET} offsets in {store} to {reset.sentence}", store, stores, logs, options)
-    draft.parameters |= {"reset": reset.sentence}
-    draft.unread |= unread
+    kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
+    inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread)
     at_time = _offsets_at(cluster, reset, options, logs, keys)
-    for key in keys:
-        _wish_reset(draft, key, reset, at_time)
-    return draft.plan()
+    return build_plan(inputs, [_reset(inputs, key, reset, at_time.get(key[1:])) for key in keys])
 
 
 def plan_import(
@@ -134,11 +138,11 @@ def plan_import(
     other_cluster: bool = False,
     edited: bool = False,
 ) -> Plan:
-    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only those that it takes.
+    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only the selected ones.
 
     Raises:
-        InputError, WrongCluster: see ``offset_files.load_offsets``; or the selection takes nothing of the file.
-        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that isn't there.
+        InputError, WrongCluster: see ``load_offsets``; or the selection takes nothing of the file.
+        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that does not exist.
         NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
@@ -150,50 +154,46 @@ def plan_import(
     stores = fetch_stores(cluster, groups.__contains__)
     unknown = sorted(groups - stores.known())
     if unknown and not options.new_groups:
-        raise NotFound(f"{path} has offsets of {told(map(repr, unknown))}, unknown in both stores: see new_groups")
+        raise NotFound(f"{path} has offsets of {shortened(map(repr, unknown))}, unknown in both stores: see new_groups")
     logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
-        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {told(strangers)}")
-    draft = Draft(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options)
-    draft.parameters |= {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
-    for key, stored in sorted(offsets.items()):
-        draft.add(key, stored, carries_metadata=store == KAFKA)
-    return draft.plan()
+        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}")
+    parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
+    inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters)
+    return build_plan(inputs, _selected(inputs, dict(sorted(offsets.items())), carries_metadata=store == KAFKA))
 
 
 def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
-    """Delete offsets from one store; the plan keeps them, with what is stored beside them, and its undo writes them.
+    """Delete offsets from one store. The plan keeps them with their metadata and leader epochs; its undo writes them.
 
-    An offset that the other store doesn't hold as far is one that ``kept_elsewhere`` blocks: with it goes what was
-    read. Of a topic that was deleted it may go.
+    The rule ``kept_elsewhere`` blocks the plan if the other store has no offset that is as high: deleting would lose
+    the group's position. Offsets of a deleted topic may be deleted without that.
 
     Raises:
-        NotFound: a group, topic or partition is named that has no offset there.
+        NotFound: a named group, topic or partition has no offset in ``store``.
         InputError: these brokers can't delete single offsets.
         UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
-    if store == KAFKA and not KafkaWriter(cluster.link).can_delete:
+    if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
         raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
     stores = fetch_stores(cluster, selection.accepts)
     picked = _picked(stores, store, selection)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    draft = Draft(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options)
-    draft.unread |= refuse_unread(selection, stores.groups(store), store)
-    for key in sorted(picked):
-        draft.delete(key)
-    return draft.plan()
+    unread = refuse_unread(selection, stores.groups(store), store)
+    inputs = PlanInputs(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options, unread=unread)
+    return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), None) for key in sorted(picked)])
 
 
 def save_backup(plan: Plan, path: Path) -> int:
-    """Save what a plan overwrites or deletes to a new file, which ``plan_import`` takes; the number of offsets.
+    """Save the offsets that a plan overwrites or deletes to a new file for ``plan_import``; the number of offsets.
 
     Raises:
-        InputError: the file is there already, or can't be written.
+        InputError: the file exists, or can't be written.
     """
     if path.exists():
-        raise InputError(f"{path} is there already: it is not overwritten; name another file for the backup")
+        raise InputError(f"{path} exists and is not overwritten: name another file for the backup")
     before = {key: stored for step in plan.steps for key, stored in before_of(step).items()}
     before = {key: stored for key, stored in before.items() if stored.offset is not None}
     save_offsets(path, plan.cluster_id, store_of(plan.steps[0]), before, plan.made_at)
@@ -201,11 +201,11 @@ def save_backup(plan: Plan, path: Path) -> int:
 
 
 def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:
-    """Save what is selected to a file (``.jsonl`` or ``.csv``); the number of offsets. A read: nothing is planned.
+    """Save the selected offsets to a file (``.jsonl`` or ``.csv``); the number of offsets. Makes no plan.
 
     Raises:
-        NotFound: a group is named that has no offsets in this store, or nothing is selected.
-        ReadError: an offset can't be read; a backup that lacks it would not show that.
+        NotFound: a named group has no offsets in this store, or nothing is selected.
+        ReadError: an offset can't be read; a backup without that offset would look complete.
         InputError, ConnectError: the file can't be written; the cluster doesn't answer.
     """
     refuse_unless_connected(cluster, store)
@@ -217,48 +217,61 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
 
 
 def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
-    """The offsets that a selection takes of a store.
+    """The selected offsets of a store.
 
     Raises:
-        NotFound, ReadError: something is named that isn't there, or couldn't be read.
+        NotFound, ReadError: something named does not exist, or could not be read.
     """
-    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
-    refuse_unread(selection, found, source)
-    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
-    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    groups = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    refuse_unread(selection, groups, source)
+    selection.refuse_unknown_groups([each for each, group in groups.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in groups.items() for place, it in group.offsets.items()}
     picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
     refuse_unknown_places(selection, picked, source)
     return picked
 
 
 def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:
-    """Those that are named for these groups, and those that they have offsets of."""
+    """The topics that are named for these groups, and the topics that the groups have offsets of."""
     named = {topic for group_id in offsets for topic, _ in selection.named_places(group_id)}
     return named | {topic for places in offsets.values() for topic, _ in places}
 
 
-def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
-    within, before = draft.within(key), draft.before(key)
-    if within is None:
-        return
-    wanted, note = wanted_by(reset, before, *within, at_time.get(key[1:]))
+def _selected(inputs: PlanInputs, to_write: Mapping[Key, Stored], *, carries_metadata: bool) -> list[Selected]:
+    """The offsets to write as they are stored elsewhere, with metadata and leader epoch if these go along."""
+    selected: list[Selected] = []
+    for key, stored in to_write.items():
+        if stored.error is not None or stored.offset is None:
+            selected.append(Excluded(key, stored.error or "there is no offset", Exclusion.UNREADABLE))
+        else:
+            beside = (stored.metadata, stored.leader_epoch) if carries_metadata else (None, None)
+            selected.append(OffsetTarget(key, inputs.committed(key), stored.offset, None, *beside))
+    return selected
+
+
+def _reset(inputs: PlanInputs, key: Key, reset: Reset, at_time: int | None) -> Selected:
+    within, before = log_bounds(inputs, key), inputs.committed(key)
+    if isinstance(within, Excluded):
+        return within
+    wanted, note = wanted_by(reset, before, *within, at_time)
     if wanted is None and before.error is None:
-        draft.leave_out(key, "it has no offset that could be shifted")
-    else:
-        draft.wish(Wish(key, before, wanted or 0, note))
+        return Excluded(key, "it has no offset that could be shifted")
+    return OffsetTarget(key, before, wanted or 0, note)
 
 
 def _offsets_at(
     cluster: Cluster, reset: Reset, options: PlanOptions, logs: Mapping[Place, LogOffset], keys: Iterable[Key]
 ) -> dict[Place, int | None]:
-    """The offsets of the time that a reset means; none where it means no time."""
+    """For a reset to a time, the offset of that time by partition; for other resets nothing."""
     at = reset.time_at(options.now)
     places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
-    return {} if at is None or not places else fetch_offsets_at(cluster.link, places, int(at.timestamp() * 1000))
+    return (
+        {} if at is None or not places else fetch_offsets_at(cluster.broker_client, places, int(at.timestamp() * 1000))
+    )
 
 
 def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:
-    """The groups that are named, else all that have offsets in the store."""
+    """The named groups; without names, all groups that have offsets in the store."""
     if selection.groups is None:
         return sorted(group_id for group_id, group in stores.groups(store).items() if group.offsets)
     if not options.new_groups:

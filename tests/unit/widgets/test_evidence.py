@@ -7,7 +7,7 @@ import pytest
 from kit.errors import EvidenceError, NotFound, RunError
 from kit.migrate import evidence, frames
 from kit.show import charts
-from tests.models.desk import GROUP, ToyGroup, open_toy
+from tests.models.operations import GROUP, ToyGroup, open_toy
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def runs(tmp_path_factory):
 def test_the_newest_run_or_the_one_that_is_named(runs, tmp_path):
     newest = evidence.load(runs)
     assert evidence.verify(newest) == (
-        f"Run {newest.run_id} is UNDONE: All that was done was taken back, and read back so."
+        f"Run {newest.run_id} is UNDONE: Everything that was done was taken back, and read back."
     )
     others = sorted(path.name for path in runs.glob("2*") if path.name != newest.run_id)
     assert "is VERIFIED" in evidence.verify(evidence.load(runs, others[0]))

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from kit.migrate.fleet.plan import BLOCKER, MEMBERS, fleet, with_later_offsets
+from kit.migrate.fleet.plan import BLOCKER, MEMBERS, FleetPlanRequest, fleet, plan_from, with_later_offsets
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
-from kit.tables.groups import ZOOKEEPER, CommittedOffset, Group, Member, ReadTiming
+from kit.tables.groups import KAFKA, ZOOKEEPER, CommittedOffset, Group, Member, ReadTiming
+from tests.models.fleet import ToyFleet
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -32,9 +33,9 @@ def snapshot_of(age_s: float, **offsets: int) -> Snapshot[pl.DataFrame]:
     return Snapshot("s", **stamped)
 
 
-def rows_of(age_s: float, stable_s: float) -> dict[str, object]:
+def rows_of(age_s: float, min_stable_s: float) -> dict[str, object]:
     """The group's row."""
-    return fleet(snapshot_of(age_s), "kafka", stable_s).row(0, named=True)
+    return fleet(snapshot_of(age_s), "kafka", min_stable_s).row(0, named=True)
 
 
 @pytest.mark.parametrize(
@@ -47,15 +48,15 @@ def rows_of(age_s: float, stable_s: float) -> dict[str, object]:
 )
 def test_how_long_members_are_there(age_s, told):
     row = rows_of(age_s, 600.0)
-    assert (row["hindrance"], row["why_not"]) == (told and MEMBERS, told)
+    assert (row["not_ready_code"], row["not_ready_reason"]) == (told and MEMBERS, told)
 
 
 def test_where_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
-    assert rows_of(-30, 0.0)["why_not"] is None
+    assert rows_of(-30, 0.0)["not_ready_reason"] is None
 
 
 @pytest.mark.parametrize(
-    ("later", "hindrance"),
+    ("later", "not_ready_code"),
     [
         ({"zookeeper": 10, "kafka": 15}, None),  # the commit that Kafka's read met has reached ZooKeeper
         ({"zookeeper": 12, "kafka": 15}, None),
@@ -64,14 +65,22 @@ def test_where_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
         ({"kafka": 10}, BLOCKER),
     ],
 )
-def test_a_commit_between_the_reads_of_the_two_stores_is_no_blocker(later, hindrance):
+def test_a_commit_between_the_reads_of_the_two_stores_is_no_blocker(later, not_ready_code):
     at_first = snapshot_of(700, zookeeper=5, kafka=10)
-    assert fleet(at_first, "kafka", 0.0)["hindrance"].to_list() == [BLOCKER]
+    assert fleet(at_first, "kafka", 0.0)["not_ready_code"].to_list() == [BLOCKER]
     mended = with_later_offsets(at_first, snapshot_of(700, **later), ["g"])
-    assert fleet(mended, "kafka", 0.0)["hindrance"].to_list() == [hindrance]
+    assert fleet(mended, "kafka", 0.0)["not_ready_code"].to_list() == [not_ready_code]
 
 
 def test_only_the_groups_that_were_read_again_are_replaced():
     at_first = snapshot_of(700, zookeeper=5, kafka=10)
     kept = with_later_offsets(at_first, snapshot_of(700, zookeeper=10), ["other"])
     assert kept.committed_offsets.equals(at_first.committed_offsets)
+
+
+def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
+    toy = ToyFleet("a", "b", "c")
+    request = FleetPlanRequest(KAFKA, wave=1)
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ()
+    toy.old = {"b"}
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ("1 of 3 groups are left as they are.",)

@@ -1,4 +1,4 @@
-"""Forward: what the plan observed still holds, then step by step check, act, verify."""
+"""Carry a plan out: compare what it observed, then check, act and verify step by step."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
-from kit.migrate.execution.run_context import Workplace
+from kit.migrate.execution.run_context import RunContext
 
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED}
 _SHOWN = 3
 
 
-class Forward:
+class Execution:
     """One walk from where a run stands to its end; ``step`` is where it is, for who has to say where it failed."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place, self._plan = place, place.record.plan
+    def __init__(self, context: RunContext) -> None:
+        self._context, self._plan = context, context.record.plan
         self.step: Step | None = None
 
     def walk(self) -> None:
@@ -30,10 +30,10 @@ class Forward:
         RunError: a step failed, or observations changed in the midst of the run.
         Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
-        verified, begun = self._place.record.verified, self._place.record.begun
+        verified, begun = self._context.record.verified, self._context.record.begun
         has_begun = [step for step in self._plan.steps if step.step_id in begun]
-        self._place.journal.move(RunState.OBSERVING)
-        self._place.raise_if_halted()
+        self._context.journal.move(RunState.OBSERVING)
+        self._context.raise_if_halted()
         self._compare(has_begun)
         for step in self._plan.steps:
             if step.step_id in verified:
@@ -42,12 +42,12 @@ class Forward:
             if step.step_id not in begun or not self._was_done(step):
                 self._check(step)
                 self._act(step)
-            elif self._place.record.acted(step).is_open:
+            elif self._context.record.acted(step).is_open:
                 # What was ordered and never seen is called off, whoever did it instead.
-                self._place.journal.move(RunState.CHECKING, step.step_id)
+                self._context.journal.move(RunState.CHECKING, step.step_id)
                 self._act(step)
             self._verify(step)
-        self._place.journal.move(RunState.VERIFIED)
+        self._context.journal.move(RunState.VERIFIED)
 
     def _compare(self, has_begun: Sequence[Step]) -> None:
         """What a step that has begun moves by itself is no news any more; everything else still is."""
@@ -55,68 +55,81 @@ class Forward:
         planned = {
             name: Observation(it.value, IGNORED) if name in moved else it for name, it in self._plan.observed.items()
         }
-        found = differences(planned, self._place.performer.observe(self._plan))
-        if not found:
+        changed = differences(planned, self._context.performer.observe(self._plan))
+        if not changed:
             return
-        self._place.journal.append(*map(_entry, found))
-        told = f"what the plan observed has changed: {told_differences(found)}"
+        self._context.journal.append(*map(_entry, changed))
+        what_changed = f"what the plan observed has changed: {told_differences(changed)}"
         if has_begun:
-            raise RunError(f"{told}; some of the plan is done already, so undo it or see to what changed")
-        self._place.journal.move(RunState.VOID, sentence=told)
-        raise StalePlan(f"{told}; nothing was written, make a new plan")
+            run = self._context.record.run_id
+            raise RunError(
+                f"{what_changed}; some of the plan is done already. Take it back: offramp undo {run}."
+                f" Or restore what changed, and go on: offramp resume {run}"
+            )
+        self._context.journal.move(RunState.STALE, sentence=what_changed)
+        raise StalePlan(f"{what_changed}; nothing was written. Make a new plan: offramp plan")
 
     def _was_done(self, step: Step) -> bool:
         """A step that was begun before: asked of the cluster, never repeated blindly."""
-        self._place.mark_cut_off(step)
-        state = self._place.performer.state(step)
-        self._place.journal.append(
+        self._context.mark_cut_off(step)
+        state = self._context.performer.state(step)
+        self._context.journal.append(
             Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
         )
         if state == StepState.UNKNOWN:
-            raise RunError("nobody can tell how far it came; resume when the cluster can")
+            raise RunError(
+                "the step's state can't be read; when the cluster answers:"
+                f" offramp resume {self._context.record.run_id}"
+            )
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
-        self._place.raise_unless_permitted()
-        self._place.journal.move(RunState.CHECKING, step.step_id)
-        started = self._place.clock.monotonic()
-        checked = self._place.performer.check(step)
-        outcome, ms = "ok" if checked.ok else "failed", self._place.ms_since(started)
-        self._place.journal.append(
+        self._context.raise_unless_permitted()
+        self._context.journal.move(RunState.CHECKING, step.step_id)
+        started = self._context.clock.monotonic()
+        checked = self._context.performer.check(step)
+        outcome, ms = "ok" if checked.ok else "failed", self._context.ms_since(started)
+        self._context.journal.append(
             Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
         )
         if not checked.ok:
             raise RunError(f"its precondition does not hold: {checked.sentence}")
 
     def _act(self, step: Step) -> None:
-        self._place.raise_unless_permitted()
-        self._place.journal.move(RunState.ACTING, step.step_id, step.title)
-        act = self._place.performer.act
-        outcomes = self._place.carry_out(step, "acted", lambda report: act(step, report))
+        self._context.raise_unless_permitted()
+        self._context.journal.move(RunState.ACTING, step.step_id, step.title)
+        act = self._context.performer.act
+        outcomes = self._context.carry_out(step, "acted", lambda report: act(step, report))
         failed = [outcome for outcome in outcomes if outcome.outcome in _NOT_DONE]
         if failed:
             first = "; ".join(f"{it.item} {it.outcome}: {it.error or 'no reason given'}" for it in failed[:_SHOWN])
             raise RunError(f"{len(failed)} of {len(step.changes)} items were not done: {first}")
 
     def _verify(self, step: Step) -> None:
-        self._place.journal.move(RunState.VERIFYING, step.step_id)
-        self._place.wait_for(step, lambda: self._holds(step), "verified")
+        self._context.journal.move(RunState.VERIFYING, step.step_id)
+        self._context.wait_for(step, lambda: self._holds(step), "verified")
 
     def _holds(self, step: Step) -> tuple[bool, str, str | None]:
         try:
-            verified = self._place.performer.verify(step)
+            verified = self._context.performer.verify(step)
         except AuthenticationFailed:
             raise
         except ConnectError as error:
-            return False, f"it can't be asked now: {error}", None
+            return False, f"the cluster does not answer: {error}", None
         return verified.ok, verified.sentence, canonical(verified.evidence)
 
 
-def told_differences(found: Sequence[Difference]) -> str:
+def told_differences(changed: Sequence[Difference]) -> str:
     """The first of them as sentences, and how many more there are."""
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return "; ".join(difference.sentence for difference in found[:_SHOWN]) + more
+    more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+    return "; ".join(difference.sentence for difference in changed[:_SHOWN]) + more
 
 
-def _entry(found: Difference) -> Entry:
-    return Entry("differs", item=found.item, before=found.expected, after=found.found, sentence=found.sentence)
+def _entry(difference: Difference) -> Entry:
+    return Entry(
+        "differs",
+        item=difference.item,
+        before=difference.expected,
+        after=difference.found,
+        sentence=difference.sentence,
+    )
