@@ -17,7 +17,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")
-"""Folders of tests on real servers: all of them are slow."""
+"""Folders of tests on real servers: all of them are slow. So is each test that starts Spark, wherever it is."""
 LONGEST = (
     "notebooks/test_report.py",
     "notebooks/test_nbval.py",
@@ -25,15 +25,20 @@ LONGEST = (
     "browser/test_browser.py",
     "notebooks/test_runbook.py",
     "interop/test_migrate_group.py",
+    "interop/test_client_logs.py",
+    "servers/test_fleet.py",
     "interop/test_migrate_faults.py",
+    "interop/test_migration.py",
     "servers/test_spark_modes.py",
     "browser/test_wizard.py",
-    "interop/test_migration.py",
-    "servers/test_fleet.py",
+    "property/read/test_hostile_znodes.py",
+    "interop/test_migrate_fleet.py",
     "servers/test_migrate_offsets.py",
-    "interop/test_client_logs.py",
+    "interop/test_zookeeper_members.py",
+    "interop/test_consume_ends.py",
     "property/analyze/test_engines.py",
     "property/analyze/proof/test_exclusivity.py",
+    "servers/test_hostile_znodes.py",
     "notebooks/test_runbook_fleet.py",
     "browser/test_fleet_wizard.py",
 )
@@ -45,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one file, or of one named group, run in one process: they share servers."""
     items.sort(key=_rank)  # the order within a file stays
     for item in items:
-        if _file(item).startswith(REAL):
+        if _file(item).startswith(REAL) or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(_file(item)))

@@ -72,7 +72,7 @@ class Operations:
         return self.save_plan(plan)
 
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
+        """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
 
     def save_plan(self, plan: Plan) -> Plan:

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from kit.lab.process import wait_until
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.progress import evidence
 from kit.migrate.engine.states import RunState
-from kit.migrate.fleet.plan import FleetPlanRequest, fleet
+from kit.migrate.fleet.plan import FleetPlanRequest, fleet, survey
 from kit.migrate.fleet.wave import NOT_FOLLOWING
 from kit.migrate.group.group_state import read_group_state
 from kit.migrate.group.plan import GroupPlanRequest
@@ -59,7 +58,7 @@ def desk(fleet_lab: Lab, tmp_path: Path) -> Iterator[Operations]:
 
 
 @pytest.fixture(scope="module")
-def members(fleet_lab: Lab) -> Iterator[list[Consumer]]:
+def started(fleet_lab: Lab) -> Iterator[list[Consumer]]:
     """Real groups of one MEZKCC each, in two processes, and one more in a process of its own."""
     names = [f"fleet-{number:03d}" for number in range(GROUPS)]
     started: list[Consumer] = []
@@ -70,10 +69,25 @@ def members(fleet_lab: Lab) -> Iterator[list[Consumer]]:
     for each in started:
         each.await_ready(120)
     producer = fleet_lab.start_producer(TOPIC, 50)
-    in_kafka = "KafkaOwnedPartitionsCount"
-    wait_until(lambda: all(gauges_of(each)[in_kafka] == 2 for each in started), "all in their Kafka groups", 120)
+    await_in_kafka(started)
     yield started
     producer.stop()
+
+
+@pytest.fixture
+def members(started: list[Consumer], desk: Operations) -> list[Consumer]:
+    """All are well under ZooKeeper's assignment, whatever the test before left."""
+    for name in [name for name, mode in modes(desk).items() if mode == "kafka"]:
+        desk.cluster.zookeeper.set(f"/consumers/{name}/migration/mode", b"zookeeper")
+    await_in_kafka(started)
+    wait_until(lambda: n_ready(desk) == len(started), "all are ready", 60)
+    return started
+
+
+def await_in_kafka(members: list[Consumer]) -> None:
+    wait_until(
+        lambda: all(gauges_of(each)["KafkaOwnedPartitionsCount"] == 2 for each in members), "all in Kafka groups", 120
+    )
 
 
 def approved(desk: Operations, plan: Plan) -> Plan:
@@ -86,7 +100,7 @@ def wish(to: str, wave: int = WAVE, **wishes: object) -> FleetPlanRequest:
 
 
 def n_ready(desk: Operations) -> int:
-    return fleet(observe(desk.cluster, r"fleet-\d+"), "kafka", 0.0)["not_ready_reason"].null_count()
+    return fleet(survey(desk.cluster, wish("kafka")), "kafka", 0.0)["not_ready_reason"].null_count()
 
 
 def n_kafka(desk: Operations, names: Sequence[str]) -> int:
@@ -101,7 +115,6 @@ def modes(desk: Operations) -> dict[str, str]:
 
 
 def test_groups_in_waves_and_back_at_once(desk: Operations, members: list[Consumer]) -> None:
-    wait_until(lambda: n_ready(desk) == len(members), "all are ready", 60)
     plan = desk.plan_fleet(wish("kafka"))
     assert [step.kind for step in plan.steps] == ["wave", *["circuit breaker", "wave"] * (N_WAVES - 1)]
     desk.begin(approved(desk, plan)).act().raise_unless()
@@ -118,7 +131,6 @@ def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Operations, members:
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]
     names = tuple(each.group for each in members) if IS_SOAK else ("fleet-000", "fleet-001", "fleet-999")
-    wait_until(lambda: gauges_of(victim)["KafkaOwnedPartitionsCount"] == 2, "it is well again", 60)
     plan = desk.plan_fleet(wish("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
     run = desk.begin(approved(desk, plan))
     run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
@@ -269,19 +281,6 @@ def test_bad_input(desk: Operations, members: list[Consumer]) -> None:
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
 
 
-def planned(desk: Operations, wanted: FleetPlanRequest) -> Plan:
-    """A group at work may show one store ahead for a moment: as soon as none does."""
-    made: list[Plan] = []
-
-    def can_be() -> bool:
-        with suppress(PlanError):
-            made.append(desk.plan_fleet(wanted))
-        return bool(made)
-
-    wait_until(can_be, "all are ready", 60)
-    return made[0]
-
-
 def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Operations, fleet_lab: Lab) -> None:
     """No name stands in the way of the emergency exit, nor in that of the evidence."""
     wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
@@ -289,19 +288,17 @@ def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: O
     try:
         for each in started:
             each.await_ready(120)
-        wait_until(
-            lambda: all(gauges_of(each)["KafkaOwnedPartitionsCount"] == 2 for each in started), "all in Kafka", 60
-        )
+        await_in_kafka(started)
         there = FleetPlanRequest(
             "kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        first = desk.begin(approved(desk, planned(desk, there)))
+        first = desk.begin(approved(desk, desk.plan_fleet(there)))
         first.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == len(SECRET_LIKE)
         back = FleetPlanRequest(
             "zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        second = desk.begin(approved(desk, planned(desk, back)))
+        second = desk.begin(approved(desk, desk.plan_fleet(back)))
         second.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == 0
         single = desk.plan_group(

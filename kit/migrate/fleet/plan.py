@@ -7,7 +7,7 @@ and takes the load off the cluster again by toggling them back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -153,14 +153,35 @@ def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
 
 
 def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overrides: Iterable[str] = ()) -> Plan:
-    """Look at all groups once and plan for those that are ready. Writes nothing.
+    """Look at all groups and plan for those that are ready. Writes nothing.
 
     Raises:
         NotFound: a group that was named isn't there.
         PlanError: one that was named isn't ready, or none is.
         UnsafePlan: a rule forbids it.
     """
-    return plan_from(observe(cluster, request.pattern), cluster.cluster_id, request, made_by, overrides)
+    return plan_from(survey(cluster, request), cluster.cluster_id, request, made_by, overrides)
+
+
+def survey(cluster: Cluster, request: FleetPlanRequest) -> Snapshot[pl.DataFrame]:
+    """One look at all groups, and one more at ZooKeeper's offsets of those that a blocker holds back.
+
+    A group at work commits to Kafka and to ZooKeeper, and a snapshot reads ZooKeeper first. A commit between the two
+    reads makes Kafka's offset look ahead, in another group each time. ZooKeeper's later offset has that commit, too.
+    """
+    snapshot = observe(cluster, request.pattern)
+    rows = fleet(snapshot, request.to, request.min_stable_s)
+    blocked = rows.filter(not_ready_code=BLOCKER)["group_id"].to_list()
+    return with_later_offsets(snapshot, observe_some(cluster, blocked), blocked) if blocked else snapshot
+
+
+def with_later_offsets(
+    snapshot: Snapshot[pl.DataFrame], later: Snapshot[pl.DataFrame], groups: Sequence[str]
+) -> Snapshot[pl.DataFrame]:
+    """The snapshot with ``later``'s ZooKeeper offsets of these groups."""
+    again = pl.col("group_id").is_in(groups) & (pl.col("store") == ZOOKEEPER)
+    offsets = [snapshot.committed_offsets.filter(~again), later.committed_offsets.filter(again)]
+    return replace(snapshot, committed_offsets=pl.concat(offsets))
 
 
 def plan_from(

@@ -58,11 +58,6 @@ def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(frame.rows(), key=lambda row: tuple((value is None, str(value)) for value in row))
 
 
-SLOW = {"group_summary", "readiness", "blockers", "finding_summary"}
-"""Made of many of the others: Spark plans them for long."""
-BOTH = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ANALYSES]
-
-
 def test_a_table_of_several_pieces_comes_to_spark_whole(spark: SparkSession) -> None:
     """Reads of several sources, and polars' threads, leave pieces without rows between and before the others."""
     piece = pa.table({"offset": range(12_000)})
@@ -72,7 +67,7 @@ def test_a_table_of_several_pieces_comes_to_spark_whole(spark: SparkSession) -> 
         assert in_spark(spark, whole).count() == len(whole)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ANALYSES)
 def test_spark_and_polars_agree(name: str, many: Rows, spark_frames: Frames) -> None:
     expected = ANALYSES[name](polars_frames(many))
     found = pl.from_arrow(ANALYSES[name](spark_frames).toArrow())
