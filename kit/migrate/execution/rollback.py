@@ -74,7 +74,19 @@ class Rollback:
                 raise RunError(f"the step can't be undone now: {checked.sentence}")
             outcomes = self._context.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
             self._refuse_left(step, acted, outcomes)
+        else:
+            self._tell_changed_by_others(step, acted)
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
+
+    def _tell_changed_by_others(self, step: Step, acted: ActedRecord) -> None:
+        """Nothing is left of what this run wrote: what this run did not take back itself, another hand changed."""
+        events = self._context.journal.events
+        taken_back = {it.item for it in events if (it.event, it.step_id) == ("undone", step.step_id)}
+        others = [it.item for it in acted.written if it.item not in taken_back]
+        why = "another hand changed it after this run"
+        self._context.journal.append(
+            *(Entry("undone", step.step_id, item, Outcome.REFUSED, error=why) for item in others)
+        )
 
     def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:
         """An error in hand is not waited for; what others changed since is left alone, and no error.

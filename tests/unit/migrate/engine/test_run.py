@@ -747,6 +747,19 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
     )
 
 
+def test_a_step_that_others_changed_whole_is_left_alone_and_told(world):
+    """Nothing is left to be taken back of it, and this run took nothing back: that is said, once."""
+    world.run.act()
+    world.cluster.values |= {"i10": "theirs", "i11": "old"}
+    result = world.process().undo()
+    assert result.state == RunState.UNDONE
+    assert result.sentence == (
+        "Everything that nobody else had changed was taken back. Left alone: i10: another hand changed it after this"
+        " run; i11: another hand changed it after this run."
+    )
+    assert world.cluster.values == {"i00": "old", "i01": "old", "i10": "theirs", "i11": "old"}
+
+
 @pytest.mark.parametrize("asked", ["whole", b"garbage", b"{}"])
 def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
     """Whatever it wrote: a request that can't be read must not bar the way for ever."""
