@@ -599,7 +599,7 @@ def test_znodes_that_change_in_the_midst_of_it(desk, topic):
     assert [found[f"{calm}/{topic}-{number}"] for number in (0, 1)] == [(Outcome.CONFIRMED, None)] * 2
     assert found[f"{busy}/{topic}-0"] == (
         Outcome.REFUSED,
-        f"the group has 1 members now, first {busy}_host-1-a",
+        f"the group has 1 members now, first {busy}_host-1-a: stop them",
     )
     assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
