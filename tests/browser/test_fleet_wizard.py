@@ -83,7 +83,7 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     wizard.expect("watching for 60 s")
     in_kafka = {name for name, mode in fleet_site.modes().items() if mode == KAFKA}
     assert in_kafka == set(GROUPS[:2])
-    expect(wizard.all.locator("p", has_text="All back at once plans")).to_contain_text("2 now", timeout=STEP_MS)
+    expect(wizard.all.locator("p", has_text="“All back at once” plans")).to_contain_text("2 now", timeout=STEP_MS)
     for theme, is_light in (("JupyterLab Dark", False), ("JupyterLab Light", True)):
         notebook.use_theme(theme, is_light)
         picture(wizard, f"fleet-wizard-{'light' if is_light else 'dark'}")
