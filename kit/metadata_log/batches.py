@@ -47,7 +47,7 @@ def read_batches(data: Bytes) -> Iterator[Batch]:
     while at < len(view):
         end = _end(view, at)
         if isinstance(end, str):
-            if bytes(view[at:]).strip(b"\0"):  # Zeros are room that nobody wrote to.
+            if len(view) - at < HEADER.size or bytes(view[at:]).strip(b"\0"):  # Zeros: room that nobody wrote to.
                 yield _broken(at, end)
             return
         yield _batch(view, at, end)
