@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,12 +125,10 @@ def change_everything(cluster: Cluster) -> None:
         )
     )
     both = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-    users = [
-        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 5000), SECRET.encode())
-        for user in ("alice", "bob")
-        for mechanism in both
-    ]
-    done(admin.alter_user_scram_credentials(users))
+    for mechanism in both:  # The two of one user can't be in one request.
+        info = ScramCredentialInfo(mechanism, 5000)
+        users = [UserScramCredentialUpsertion(user, info, SECRET.encode()) for user in ("alice", "bob")]
+        done(admin.alter_user_scram_credentials(users))
     done(admin.alter_user_scram_credentials([UserScramCredentialDeletion("bob", both[0])]))
     alter(admin, ConfigResource.Type.TOPIC, "orders", {"retention.ms": "1000", "cleanup.policy": "compact"})
     alter(admin, ConfigResource.Type.TOPIC, "orders", {"cleanup.policy": None})
@@ -195,7 +192,7 @@ def log(copied) -> MetadataLog:
     return read_log(copied)
 
 
-_DUMPED = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*? (?:payload|(\w+)): (\{.*)")
+_DUMPED = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*? (?:payload:|(\w+):?) (\{.*)")
 
 
 def dumped(cluster: Cluster, file: Path, jar_set: jars.JarSet) -> list[tuple]:
@@ -239,6 +236,8 @@ def test_every_record_is_what_kafka_s_own_tool_prints(cluster, log, jar_set):
     """Segments and checkpoints, control records too; the tool of 3.9.1 reads the same log."""
     for file in log.files["file"]:
         mine = read_here(log.records.filter(pl.col("file") == file))
+        if jar_set is jars.SERVERS:  # The older tool prints no fields of it.
+            mine = [record for record in mine if record[2] != "LeaderChange"]
         assert mine == dumped(cluster, Path(file), jar_set)
         assert len(mine) > 10
     assert {"Begin", "NoOp"} <= {name.removesuffix("Transaction") for name in log.types}
@@ -447,4 +446,4 @@ def test_the_table_of_record_types_is_kafka_s():
     for kind, entries in json.loads(text(of_older)).items():
         for key, entry in entries.items():
             assert of_newer[kind][key] == entry
-    assert Counter(RECORD_TYPES) == Counter(map(int, of_newer["records"]))
+    assert set(RECORD_TYPES) == set(map(int, of_newer["records"]))
