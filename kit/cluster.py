@@ -13,8 +13,8 @@ from kazoo.exceptions import AuthFailedError, KazooException
 
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, WrongCluster
 from kit.profile import Profile, Secret, load_profile
+from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient
 from kit.read.brokers import ClusterMetadata, fetch_metadata
-from kit.read.link import AUTHENTICATION_FAILURES, BrokerLink
 from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
@@ -30,7 +30,7 @@ class Cluster:
 
     profile: Profile
     cluster_id: str
-    link: BrokerLink
+    broker_client: BrokerClient
     zookeeper: KazooClient | None
 
     @property
@@ -38,7 +38,7 @@ class Cluster:
         return self.profile.name
 
     def close(self) -> None:
-        self.link.close()
+        self.broker_client.close()
         if self.zookeeper is not None:
             _stop(self.zookeeper)
 
@@ -60,24 +60,24 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
     """
     if not isinstance(profile, Profile):
         profile = load_profile(profile)
-    link = _connect_kafka(profile, timeout_s)
+    client = _connect_kafka(profile, timeout_s)
     zookeeper = None
     try:
         zookeeper = _connect_zookeeper(profile, timeout_s) if profile.zookeeper_connect else None
-        cluster_id = _check_identity(profile, fetch_metadata(link, timeout_s), zookeeper)
+        cluster_id = _check_identity(profile, fetch_metadata(client, timeout_s), zookeeper)
     except OfframpError:
-        link.close()
+        client.close()
         if zookeeper is not None:
             _stop(zookeeper)
         raise
-    return Cluster(profile, cluster_id, link, zookeeper)
+    return Cluster(profile, cluster_id, client, zookeeper)
 
 
-def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerLink:
+def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
     where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
     security = profile.security.kafka
     try:
-        return BrokerLink(kafka_settings(profile), timeout_s)
+        return BrokerClient(kafka_settings(profile), timeout_s)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
             f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused: wrong user or "

@@ -23,11 +23,11 @@ class Proof:
     verdict: pl.DataFrame
     summary: pl.DataFrame
     sentences: pl.DataFrame
-    handing_out: pl.DataFrame
+    consumption_intervals: pl.DataFrame
     overlaps: pl.DataFrame
     lost: pl.DataFrame
     duplicates: pl.DataFrame
-    pauses: pl.DataFrame
+    stalls: pl.DataFrame
     handovers: pl.DataFrame
     unowned_hand_outs: pl.DataFrame | None = None
 
@@ -45,30 +45,30 @@ def prove(
     tolerance_ms: int = TOLERANCE_MS,
     clock_skew_ms: int = 0,
 ) -> Proof:
-    """Judge a history; frames of polars or of Spark, all of one engine. On Spark the turns are cached meanwhile.
+    """Judge a history; frames of polars or of Spark, all of one engine. On Spark the intervals are cached meanwhile.
 
-    Arguments and results: ``kit.analyze.overlaps``, ``lost``, ``duplicates``, ``pauses``, ``handovers``,
+    Arguments and results: ``kit.analyze.overlaps``, ``lost``, ``duplicates``, ``stalls``, ``handovers``,
     ``unowned_hand_outs``, ``verdict``.
     """
     consumption, production, owner_history, ends = map(_lazy, (consumption, production, owner_history, ends))
     with ExitStack() as kept:
-        turned = _kept(kept, analyze.with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
-        records = _kept(kept, analyze.records_of(turned, production))
-        found = _found(turned, records, ends, clock_skew_ms)
+        intervals = _kept(kept, analyze.with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
+        records = _kept(kept, analyze.records_of(intervals, production))
+        found = _found(intervals, records, ends, clock_skew_ms)
         if owner_history is not None:
-            found["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(turned, owner_history, tolerance_ms))
+            found["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(intervals, owner_history, tolerance_ms))
     judged = analyze.verdict(**found)
     return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **found)
 
 
-def _found(turned: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
+def _found(intervals: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
     return {
-        "handing_out": _collect(analyze.handing_out(turned)),
-        "overlaps": _collect(analyze.overlaps(turned, clock_skew_ms=clock_skew_ms)),
-        "duplicates": _collect(analyze.duplicates(turned, clock_skew_ms=clock_skew_ms)),
-        "lost": _collect(analyze.lost(turned, records, ends)),
-        "pauses": _collect(analyze.pauses(turned, records)),
-        "handovers": _collect(analyze.handovers(turned, records)),
+        "consumption_intervals": _collect(analyze.consumption_intervals(intervals)),
+        "overlaps": _collect(analyze.overlaps(intervals, clock_skew_ms=clock_skew_ms)),
+        "duplicates": _collect(analyze.duplicates(intervals, clock_skew_ms=clock_skew_ms)),
+        "lost": _collect(analyze.lost(intervals, records, ends)),
+        "stalls": _collect(analyze.stalls(intervals, records)),
+        "handovers": _collect(analyze.handovers(intervals, records)),
     }
 
 

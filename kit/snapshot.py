@@ -128,11 +128,11 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
     started_at = datetime.now(UTC)
     reading = _Reading()
     with reading.step("metadata") as done:
-        metadata = fetch_metadata(cluster.link)
+        metadata = fetch_metadata(cluster.broker_client)
         done(len(metadata.topic_partitions))
     consumers, registered = _fetch_zookeeper(cluster, accepts, reading)
     with reading.step("coordinators") as done:
-        coordinated = fetch_groups(cluster.link, accepts)
+        coordinated = fetch_groups(cluster.broker_client, accepts)
         done(len(coordinated.committed_offsets))
     rows = _assemble(metadata, registered, consumers, coordinated)
     with reading.step("log offsets") as done:
@@ -220,7 +220,7 @@ def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, pa.Table]) -> 
     led = [row for row in wanted if row.leader is not None]
     leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
     vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
-    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.link, led), *leaderless, *vanished])
+    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
 
 
 def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:

@@ -29,9 +29,9 @@ from kit.show import charts, display, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from tests.generators import hostile
-from tests.models.desk import ToyDesk, ToyGroup
 from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.offsets import ToyOffsets, open_toy
+from tests.models.operations import ToyGroup, ToyOperations
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_fragments
 from widgets.group.model import GroupMigration
@@ -60,7 +60,7 @@ ALL_IN_ONE = (
 
 _NUMBERS = {"partition", "generation", "lag"}
 _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
-    "lag_heatmap": lambda at, name: _row(at, name, lag=at, uncommitted=False),
+    "lag_heatmap": lambda at, name: _row(at, name, lag=at, has_no_commit=False),
     "member_share_bars": lambda at, name: _row(
         at, name, n_partitions=at, n_threads=1, fair_share=1.5, share_ratio=2.0, is_idle=not at
     ),
@@ -166,7 +166,7 @@ class Wizards:
     def _group(self) -> None:
         toy = _HostileGroup(self.name)
         runs = self.home / "group"
-        model = GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell), toy.look, self.group)
+        model = GroupMigration(lambda say, tell: ToyOperations(toy, runs, say, tell), toy.look, self.group)
         model.soak_s, model.to_stage = 0.0, "canary MEZKCC"
         views = [show(model) for show in (wizard, toggle_wizard, rollback_wizard)]
         model.to_stage = "canary MEZKCC"
@@ -180,7 +180,7 @@ class Wizards:
         toy = ToyFleet(self.group, f"{self.group}-2", *"abcd")
         toy.deaf.add(self.group)
         model = open_toy_fleet(toy, self.home / "fleet")
-        model.wave, model.each_s, model.pause_s = 4, 0.05, 0.01
+        model.wave, model.step_timeout_s, model.pause_s = 4, 0.05, 0.01
         self._through(model, [fleet_wizard(model)], "fleet")
         model.close()
 

@@ -14,13 +14,13 @@ from kit.analyze.groups.readiness import group_readiness, readiness
 from kit.analyze.groups.stages import STAGES
 from kit.analyze.groups.stickiness import stickiness
 from kit.analyze.groups.summary import finding_summary, group_summary
-from kit.analyze.proof.consumption_intervals import handing_out, with_turns
+from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
 from kit.analyze.proof.duplicates import duplicates
 from kit.analyze.proof.exclusivity import overlaps
 from kit.analyze.proof.lost import lost
 from kit.analyze.proof.ownership_at import unowned_hand_outs
 from kit.analyze.proof.records import records_of
-from kit.analyze.proof.stalls import handovers, pauses
+from kit.analyze.proof.stalls import handovers, stalls
 from kit.analyze.proof.verdict import verdict, verdict_sentences, verdict_summary
 from kit.analyze.rebalances.epochs import epoch_rebalances
 from kit.analyze.rebalances.stored import topic_rebalances
@@ -31,6 +31,7 @@ __all__ = [
     "blockers",
     "broker_load",
     "canary_share",
+    "consumption_intervals",
     "duplicates",
     "epoch_rebalances",
     "finding_summary",
@@ -39,7 +40,6 @@ __all__ = [
     "group_parity",
     "group_readiness",
     "group_summary",
-    "handing_out",
     "handovers",
     "lag_change",
     "lost",
@@ -51,9 +51,9 @@ __all__ = [
     "partition_lag",
     "partition_owners",
     "partition_progress",
-    "pauses",
     "readiness",
     "records_of",
+    "stalls",
     "stickiness",
     "store_parity",
     "thread_shares",
@@ -64,5 +64,5 @@ __all__ = [
     "verdict",
     "verdict_sentences",
     "verdict_summary",
-    "with_turns",
+    "with_intervals",
 ]

@@ -40,7 +40,7 @@ class Flavour(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class ConsumeOptions:
     """What is to be consumed and where to. ``properties`` are the consumer's own keys, and win over all others.
 
     ``topic_seconds``: how long to wait for a topic that isn't there.
@@ -63,7 +63,7 @@ class Wish:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # Passwords may be among them.
 
 
-def consume(profile: Profile, wish: Wish) -> None:
+def consume(profile: Profile, options: ConsumeOptions) -> None:
     """Consume until SIGTERM, SIGINT, the limit, the time-out, or the end of the output; then leave in order.
 
     Raises:
@@ -78,11 +78,11 @@ def consume(profile: Profile, wish: Wish) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signals = _Signals()
     try:
-        _check(wish)
-        missing = _check_cluster(profile, wish)
-        child = Child.start(wish.command) if wish.command else None
+        _check(options)
+        missing = _check_cluster(profile, options)
+        child = Child.start(options.command) if options.command else None
         try:
-            hand_over = _consume(profile, wish, child, signals, missing)
+            hand_over = _consume(profile, options, child, signals, missing)
         finally:
             signals.calm()
             child_error = child.close() if child is not None else None
@@ -98,25 +98,29 @@ def consume(profile: Profile, wish: Wish) -> None:
     if child_error is not None:
         raise child_error
     if is_childs_end:
-        sys.stderr.write(f"{wish.command[0]} wanted no more: {hand_over.error}\n")
+        sys.stderr.write(f"{options.command[0]} wanted no more: {hand_over.error}\n")
 
 
-def _consume(profile: Profile, wish: Wish, child: Child | None, signals: _Signals, missing: list[str]) -> HandOver:
+def _consume(
+    profile: Profile, options: ConsumeOptions, child: Child | None, signals: _Signals, missing: list[str]
+) -> HandOver:
     """Everything until the last member has left."""
     with ExitStack() as stack:
-        hand_over = HandOver(_output(child), as_json if wish.as_json else as_text, wish.consumption, wish.limit)
-        lines = stack.enter_context(opened(wish.events)) if wish.events else sys.stderr
-        members = _members(profile, wish, hand_over, Events(lines, hand_over.fail))
+        hand_over = HandOver(
+            _output(child), as_json if options.as_json else as_text, options.consumption, options.limit
+        )
+        lines = stack.enter_context(opened(options.events)) if options.events else sys.stderr
+        members = _members(profile, options, hand_over, Events(lines, hand_over.fail))
         if missing:
-            _await_topics(profile, wish)
+            _await_topics(profile, options)
         for member in members:
             stack.callback(member.stop)
         stack.callback(signals.calm)
         for member in members:
             if isinstance(member, ZookeeperMember):
-                member.start(wish.topics, wish.allow, wish.deny, wish.threads)
+                member.start(options.topics, options.allow, options.deny, options.threads)
             else:
-                member.start(wish.topics)
+                member.start(options.topics)
         signals.calm()
         while not hand_over.ended.wait(LOOK_SECONDS):
             if signals.is_asked:
@@ -135,10 +139,12 @@ def _output(child: Child | None) -> IO[bytes]:
     return sys.stdout.buffer
 
 
-def _members(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) -> list[ZookeeperMember | KafkaMember]:
-    if wish.flavour is Flavour.KC:
-        return [_kafka_member(profile, wish, hand_over, events) for _ in range(wish.threads)]
-    return [_zookeeper_member(profile, wish, hand_over, events)]
+def _members(
+    profile: Profile, options: ConsumeOptions, hand_over: HandOver, events: Events
+) -> list[ZookeeperMember | KafkaMember]:
+    if options.flavour is Flavour.KC:
+        return [_kafka_member(profile, options, hand_over, events) for _ in range(options.threads)]
+    return [_zookeeper_member(profile, options, hand_over, events)]
 
 
 class _Interrupted(BaseException):
@@ -167,30 +173,32 @@ class _Signals:
             raise _Interrupted
 
 
-def _check(wish: Wish) -> None:
-    if sum((bool(wish.topics), wish.allow is not None, wish.deny is not None)) != 1:
+def _check(options: ConsumeOptions) -> None:
+    if sum((bool(options.topics), options.allow is not None, options.deny is not None)) != 1:
         raise InputError("give topics, or one pattern of topics to allow, or one to deny")
-    if wish.threads < 1:
-        raise InputError(f"{wish.threads} threads can't consume; 1 or more can")
-    if wish.flavour is Flavour.KC and not wish.topics:
+    if options.threads < 1:
+        raise InputError(f"{options.threads} threads can't consume; 1 or more can")
+    if options.flavour is Flavour.KC and not options.topics:
         raise InputError("a Kafka consumer (kc) takes topics; a pattern among them begins with ^")
 
 
-def _check_cluster(profile: Profile, wish: Wish) -> list[str]:
+def _check_cluster(profile: Profile, options: ConsumeOptions) -> list[str]:
     """The right cluster, before anything is registered; the topics that it hasn't."""
-    if wish.flavour is not Flavour.KC and not profile.zookeeper_connect:
-        raise ProfileError(f"cluster {profile.name!r} has no zookeeper_connect: {wish.flavour.value} needs ZooKeeper")
+    if options.flavour is not Flavour.KC and not profile.zookeeper_connect:
+        raise ProfileError(
+            f"cluster {profile.name!r} has no zookeeper_connect: {options.flavour.value} needs ZooKeeper"
+        )
     with connect(profile) as cluster:
-        return _missing_topics(cluster, wish)
+        return _missing_topics(cluster, options)
 
 
-def _await_topics(profile: Profile, wish: Wish) -> None:
+def _await_topics(profile: Profile, options: ConsumeOptions) -> None:
     """A member for a topic that isn't there would wait without a word, and leave a group behind."""
-    until = time.monotonic() + wish.topic_seconds
+    until = time.monotonic() + options.topic_seconds
     with connect(profile) as cluster:
-        while missing := _missing_topics(cluster, wish):
+        while missing := _missing_topics(cluster, options):
             if time.monotonic() >= until:
-                waited = f" after {wish.topic_seconds:g} s" if wish.topic_seconds else ""
+                waited = f" after {options.topic_seconds:g} s" if options.topic_seconds else ""
                 raise NotFound(
                     f"cluster {profile.name!r} has no topic {', '.join(map(repr, missing))}{waited}; nothing was "
                     "registered. Mend the name, or wait for it with --wait-for-topics SECONDS"
@@ -198,43 +206,45 @@ def _await_topics(profile: Profile, wish: Wish) -> None:
             time.sleep(LOOK_SECONDS)
 
 
-def _missing_topics(cluster: Cluster, wish: Wish) -> list[str]:
+def _missing_topics(cluster: Cluster, options: ConsumeOptions) -> list[str]:
     """Of those that are named, not of patterns."""
-    named = [topic for topic in wish.topics if wish.flavour is not Flavour.KC or not topic.startswith("^")]
+    named = [topic for topic in options.topics if options.flavour is not Flavour.KC or not topic.startswith("^")]
     if not named:
         return []
-    there = {each.topic for each in fetch_metadata(cluster.link).topic_partitions}
+    there = {each.topic for each in fetch_metadata(cluster.broker_client).topic_partitions}
     return sorted(set(named) - there)
 
 
-def _zookeeper_member(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) -> ZookeeperMember:
+def _zookeeper_member(
+    profile: Profile, options: ConsumeOptions, hand_over: HandOver, events: Events
+) -> ZookeeperMember:
     kafka = librdkafka_settings(profile)
     config: dict[str, Any] = {
-        "group.id": wish.group_id,
+        "group.id": options.group_id,
         "zookeeper.connect": profile.zookeeper_connect,
-        "auto.offset.reset": "smallest" if wish.from_beginning else "largest",
+        "auto.offset.reset": "smallest" if options.from_beginning else "largest",
     }
-    if wish.flavour is Flavour.MEZKCC:
+    if options.flavour is Flavour.MEZKCC:
         config |= {"offsets.storage": "kafka", MIGRATION_PREFIX + "enabled": "true"}
         config |= {MIGRATION_PREFIX + name: value for name, value in kafka.items()}
-    consumer = ZookeeperConsumer({**config, **wish.properties}, zookeeper_settings(profile))
-    if wish.metrics:
-        serve_metrics(wish.metrics, PrometheusCollector(consumer.metrics))
+    consumer = ZookeeperConsumer({**config, **options.properties}, zookeeper_settings(profile))
+    if options.metrics:
+        serve_metrics(options.metrics, PrometheusCollector(consumer.metrics))
     return ZookeeperMember(consumer, hand_over, events)
 
 
-def _kafka_member(profile: Profile, wish: Wish, hand_over: HandOver, events: Events) -> KafkaMember:
-    generated = f"{wish.group_id}-{socket.gethostname()}-{time.time_ns() // 1_000_000}-{secrets.token_hex(4)}"
+def _kafka_member(profile: Profile, options: ConsumeOptions, hand_over: HandOver, events: Events) -> KafkaMember:
+    generated = f"{options.group_id}-{socket.gethostname()}-{time.time_ns() // 1_000_000}-{secrets.token_hex(4)}"
     config = {
         "log_level": 0,
         "client.id": generated,
-        "group.id": wish.group_id,
+        "group.id": options.group_id,
         "partition.assignment.strategy": "range",
-        "auto.offset.reset": "earliest" if wish.from_beginning else "latest",
+        "auto.offset.reset": "earliest" if options.from_beginning else "latest",
         **librdkafka_settings(profile),
-        **wish.properties,
+        **options.properties,
     }
-    if wish.metrics:
+    if options.metrics:
         raise InputError("metrics are those of a ZooKeeper member (ozkcc, mezkcc); a Kafka consumer has its own")
     return KafkaMember(KafkaConsumer(config), str(config["client.id"]), hand_over, events)
 

@@ -11,8 +11,8 @@ import typer
 
 from kit.cli.terminal import print_json, refusals, say, tell
 from kit.cluster import connect
-from kit.migrate.desk import Desk
 from kit.migrate.engine.plan import Plan
+from kit.migrate.operations import Operations
 from kit.migrate.rendering.text import event_text, plan_text
 from kit.profile import load_profile
 
@@ -27,12 +27,12 @@ UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Take bac
 
 
 @contextmanager
-def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Desk]:
+def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
     """The operator's desk, at which events and requests are told on standard error."""
     with refusals():
         chosen = load_profile(profile, profile_file)
         with connect(chosen) as cluster:
-            yield Desk(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
+            yield Operations(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
 
 
 def show_plan(plan: Plan, as_json: bool) -> None:

@@ -19,7 +19,7 @@ import polars as pl
 import typer
 
 from kit import views
-from kit.cli.consume import Flavour, Wish, properties_of
+from kit.cli.consume import ConsumeOptions, Flavour, properties_of
 from kit.cli.consume import consume as run_consumers
 from kit.cli.ends import exit_code
 from kit.cli.operate import plan_app, register
@@ -228,7 +228,7 @@ def consume(
     offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
     """
     with refusals():
-        wish = Wish(
+        options = ConsumeOptions(
             flavour,
             group,
             topic or (),
@@ -245,7 +245,7 @@ def consume(
             metrics,
             properties_of(property_ or (), properties),
         )
-        run_consumers(load_profile(profile, profile_file), wish)
+        run_consumers(load_profile(profile, profile_file), options)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import typer
 from kit.cli.desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk, show_plan
 from kit.cli.terminal import ProfileFile, ProfileName, print_rows, say
 from kit.errors import InputError
-from kit.migrate.desk import operator
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.offsets.plan import (
     PlanOptions,
@@ -26,6 +25,7 @@ from kit.migrate.offsets.plan import (
     save_backup,
     select,
 )
+from kit.migrate.operations import operator
 
 offsets_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -64,7 +64,7 @@ def copy(
             raise InputError("--to-group goes with exactly one --group")
         renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
         selection = _selection(groups, topics, partitions)
-        _show(desk.keep(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
+        _show(desk.save_plan(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
 
 
 @offsets_app.command("reset")
@@ -88,7 +88,7 @@ def reset(
     with open_desk(profile, profile_file, runs) as desk:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
-        _show(desk.keep(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
+        _show(desk.save_plan(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
 
 
 @offsets_app.command("import")
@@ -114,7 +114,7 @@ def import_(
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
         made = plan_import(desk.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited)
-        _show(desk.keep(made), as_json)
+        _show(desk.save_plan(made), as_json)
 
 
 @offsets_app.command("delete")
@@ -139,7 +139,7 @@ def delete(
         plan = plan_delete(desk.cluster, store, _selection(groups, topics, partitions), options)
         file = backup or desk.backup_file(plan)
         count = save_backup(plan, file)
-        _show(desk.keep(plan), as_json)
+        _show(desk.save_plan(plan), as_json)
         say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
 
 

@@ -17,18 +17,18 @@ from kit.cli.desk import AsJson, Overrides, RunsFolder, UndoOnFailure, open_desk
 from kit.cli.offsets import offsets_app
 from kit.cli.terminal import ProfileFile, ProfileName, print_rows, refusals, say, tell
 from kit.errors import EvidenceError, IllegalMove, InputError, OfframpError, ProfileError, RunError
-from kit.migrate.desk import operator, runs_beside
 from kit.migrate.engine.approval import is_badly_signed, told_signature
 from kit.migrate.engine.journal import request_stop
 from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Ending, Run
-from kit.migrate.fleet.plan import FleetWish
-from kit.migrate.group.plan import PATH, Wish
+from kit.migrate.execution.run import Run, RunResult
+from kit.migrate.fleet.plan import FleetPlanRequest
+from kit.migrate.group.plan import PATH, GroupPlanRequest
 from kit.migrate.group.toggle import SETTLE_S
-from kit.migrate.kept import PlanRow, list_plans, run_folder
+from kit.migrate.operations import operator, runs_beside
 from kit.migrate.rendering.text import plan_text, record_text
+from kit.migrate.runs_folder import PlanRow, list_plans, run_folder
 from kit.profile import load_profile
 
 plan_app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -48,10 +48,17 @@ def plan_group(
         list[str] | None, typer.Option("--member", help="Whom to replace first; can be given again.")
     ] = None,
     soak: Annotated[float, typer.Option(help="Seconds for which a canary is watched.")] = 60.0,
-    stable: Annotated[float, typer.Option(help="Seconds for which the group must have had the same members.")] = 60.0,
+    min_stable: Annotated[
+        float,
+        typer.Option("--min-stable", "--stable", help="Seconds for which the group must have had the same members."),
+    ] = 60.0,
     lag_tolerance: Annotated[int, typer.Option(help="Records by which a canary's lag may grow.")] = 1000,
-    each: Annotated[float, typer.Option(help="Seconds that one replacement may take.")] = 180.0,
-    look: Annotated[float, typer.Option(help="Seconds for which the group is looked at first.")] = 5.0,
+    step_timeout: Annotated[
+        float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
+    ] = 180.0,
+    observe: Annotated[
+        float, typer.Option("--observe", "--look", help="Seconds for which the group is looked at first.")
+    ] = 5.0,
     way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -63,8 +70,8 @@ def plan_group(
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
     with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
-        limits = (canary, soak, stable, lag_tolerance, each, look)
-        wish = Wish(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
+        limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
+        wish = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
         show_plan(desk.plan_group(wish, override or ()), as_json)
 
@@ -76,12 +83,18 @@ def plan_fleet(
     pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
     wave: Annotated[int, typer.Option(help="Groups at a time; 0: all at once.")] = 10,
     pause: Annotated[float, typer.Option(help="Seconds between two waves, in which they are watched.")] = 60.0,
-    stable: Annotated[float, typer.Option(help="Seconds for which a group must have had the same members.")] = 600.0,
+    min_stable: Annotated[
+        float,
+        typer.Option("--min-stable", "--stable", help="Seconds for which a group must have had the same members."),
+    ] = 600.0,
     lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
-    read_ms: Annotated[
-        float | None, typer.Option(help="How long a read of them may take; by default 5 times now.")
+    max_read_ms: Annotated[
+        float | None,
+        typer.Option("--max-read-ms", "--read-ms", help="How long a read of them may take; by default 5 times now."),
     ] = None,
-    each: Annotated[float, typer.Option(help="Seconds until all groups of a wave must follow.")] = SETTLE_S,
+    step_timeout: Annotated[
+        float, typer.Option("--step-timeout", "--each", help="Seconds until all groups of a wave must follow.")
+    ] = SETTLE_S,
     way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
@@ -93,8 +106,8 @@ def plan_fleet(
     """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
     with open_desk(profile, profile_file, runs) as desk:
         on_failure = UNDO if undo_on_failure else STOP
-        limits = (wave, pause, stable, lag_tolerance, read_ms, each, on_failure, way_back * 3600)
-        show_plan(desk.plan_fleet(FleetWish(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
+        limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
+        show_plan(desk.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
 
 
 @plan_app.command("show")
@@ -281,7 +294,7 @@ def register(app: typer.Typer) -> None:
         app.command(name)(verb)
 
 
-def _carry_out(run: Run, verb: Callable[[Run], Ending], wanted: RunState) -> None:
+def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> None:
     """Ctrl-C asks the run to stop; a second one interrupts it."""
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -68,7 +68,7 @@ GAUGES = {
     "OwnedPartitionsCount": "Partitions this member owns by ZooKeeper.",
     "ConsumedPartitionsCount": "Partitions being handed out.",
     "DeferredToggleCount": "1 while the toggle asks for ZooKeeper but plain Kafka consumers are members.",
-    "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member fences against old ones.",
+    "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member reserves against old consumers.",
     "BlockedPartitionsCount": "Partitions that are this member's but still held by others.",
     "SecondsInDoubt": "How long nothing may be handed out because a session is in doubt.",
     "Messages": "Records handed out.",

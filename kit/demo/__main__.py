@@ -24,7 +24,7 @@ from kit.spark.session import spark_session
 
 RUNS = Path("runs")
 PROOF = (
-    "group_id", "n_partitions", "records", "lost", "overlaps", "unowned", "duplicates_tail", "longest_pause_ms",
+    "group_id", "n_partitions", "records", "lost", "overlaps", "unowned", "duplicates_tail", "longest_stall_ms",
     "is_complete", "is_exclusive",
 )  # fmt: skip
 
@@ -63,7 +63,7 @@ def run(say: Callable[[str], None]) -> None:
     say("group checkout: from old consumers to Kafka's and back, under load, by approved plans")
     proof = migrate_and_prove(profile, RUNS, say)
     print_rows(proof.summary.select(PROOF), as_json=False)
-    longest = proof.summary["longest_pause_ms"].item()
+    longest = proof.summary["longest_stall_ms"].item()
     say(f"nothing lost, nothing read by two; longest pause of a partition: {longest} ms")
     say(f"report:   {report.html}")
     say(f"notebook: {report.notebook}")

@@ -16,11 +16,11 @@ from kit.errors import NothingToDo, RunError
 from kit.lab import fleet
 from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import PacedProducer, launch_producer, production_folder
-from kit.lab.process import Ward, wait_until
-from kit.migrate.desk import Desk, operator
+from kit.lab.process import ProcessSupervisor, wait_until
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.record import REPORT
-from kit.migrate.group.plan import PATH, Wish
+from kit.migrate.group.plan import PATH, GroupPlanRequest
+from kit.migrate.operations import Operations, operator
 from kit.profile import Profile
 from kit.proof import Proof, prove
 from kit.read.owner_history import OwnerWatch
@@ -41,7 +41,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     group, topic = fleet.MIGRATED.group, fleet.MIGRATED.topics
     lab, since = profile.file.parent, round(time.time() * 1000)
     with connect(profile) as cluster, _watched(cluster, group) as watch, _load(cluster, topic) as (producer, written):
-        desk = Desk(cluster, runs, tell=lambda event: _tell(event, say))
+        desk = Operations(cluster, runs, tell=lambda event: _tell(event, say))
         for stage in (PATH[-1], PATH[0]):
             _move(desk, group, stage, say)
         producer.stop()
@@ -60,8 +60,8 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     return proof
 
 
-def _move(desk: Desk, group: str, stage: str, say: Callable[[str], None]) -> None:
-    wish = Wish(group, stage, soak_s=SOAK_SECONDS, stable_s=0.0, look_s=2.0)
+def _move(desk: Operations, group: str, stage: str, say: Callable[[str], None]) -> None:
+    wish = GroupPlanRequest(group, stage, soak_s=SOAK_SECONDS, min_stable_s=0.0, observe_s=2.0)
     try:
         plan = desk.plan_group(wish)
     except NothingToDo:
@@ -95,13 +95,13 @@ def _watched(cluster: Cluster, group: str) -> Iterator[OwnerWatch]:
 @contextmanager
 def _load(cluster: Cluster, topic: str) -> Iterator[tuple[PacedProducer, Path]]:
     """A producer, and the folder with what was acknowledged to it."""
-    ward = Ward()
+    supervisor = ProcessSupervisor()
     try:
-        written = production_folder(ward.folder)
+        written = production_folder(supervisor.folder)
         written.mkdir()
-        yield launch_producer(ward, cluster.profile.bootstrap_servers, [topic], RECORDS_PER_SECOND, 1), written
+        yield launch_producer(supervisor, cluster.profile.bootstrap_servers, [topic], RECORDS_PER_SECOND, 1), written
     finally:
-        ward.close()
+        supervisor.close()
 
 
 def _consumption(lab: Path, group: str) -> pl.DataFrame:

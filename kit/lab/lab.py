@@ -22,7 +22,7 @@ from kit.lab.members.handles import Consumer, consumption_folder
 from kit.lab.members.new_consumers import NewMember, PacedProducer, production_folder
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.members.python import PythonMember
-from kit.lab.process import Ward
+from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kraft import KRaftServers
 from kit.lab.servers.security import Security, profile_sections
@@ -71,26 +71,28 @@ class Lab:
 
     def start(self) -> Lab:
         """Start ZooKeeper, then all brokers side by side; raises LabError, after ending what was started."""
-        self.ward = Ward()
+        self.supervisor = ProcessSupervisor()
         try:
             self.consumption.mkdir()
             self.production.mkdir()
             self.security = Security(self.folder) if self._secured else None
             if self.security is not None:
                 self.security.make_certificates()
-            self.servers = KRaftServers(self.ward) if self._kraft else Servers(self.ward, *self._shape, self.security)
+            self.servers = (
+                KRaftServers(self.supervisor) if self._kraft else Servers(self.supervisor, *self._shape, self.security)
+            )
             self.servers.start()
             self._secure()
             self._control = Control(self.folder, self.replace)
         except BaseException:
-            self.ward.close()
+            self.supervisor.close()
             raise
         return self
 
     def stop(self) -> None:
         """End everything and remove the folder."""
         self._control.close()
-        self.ward.close()
+        self.supervisor.close()
 
     def __enter__(self) -> Lab:
         return self.start()
@@ -116,17 +118,17 @@ class Lab:
     @property
     def folder(self) -> Path:
         """The throw-away folder: logs, data, consumption."""
-        return self.ward.folder
+        return self.supervisor.folder
 
     @property
     def consumption(self) -> Path:
         """Folder with one file of JSON lines per consumer: at_ms, consumer, topic, partition, offset."""
-        return consumption_folder(self.ward.folder)
+        return consumption_folder(self.supervisor.folder)
 
     @property
     def production(self) -> Path:
         """Folder with one file of JSON lines per paced producer: at_ms, producer, topic, partition, offset, number."""
-        return production_folder(self.ward.folder)
+        return production_folder(self.supervisor.folder)
 
     @property
     def zookeeper_connect(self) -> str:
@@ -197,7 +199,7 @@ class Lab:
         self, members: Sequence[OldMember], version: str = "1.1.1", wait: bool = True
     ) -> list[Consumer]:
         """Start one JVM with several old consumers, of one group or of several."""
-        started = old_consumers.launch(self.ward, self.zookeeper_connect, members, version)
+        started = old_consumers.launch(self.supervisor, self.zookeeper_connect, members, version)
         for member, each in zip(members, started):
             self._known[each.consumer_id] = (each, tuple(member.topics.split(",")), member.threads)
         for consumer in started if wait else ():
@@ -216,7 +218,7 @@ class Lab:
 
     def start_python_members(self, members: Sequence[PythonMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several members written in Python, of one group or of several."""
-        started = python_members.launch(self.ward, self.zookeeper_connect, self.servers.addresses(), members)
+        started = python_members.launch(self.supervisor, self.zookeeper_connect, self.servers.addresses(), members)
         for member, each in zip(members, started):
             self._known[each.consumer_id] = (each, tuple(member.topics), member.threads)
         for consumer in started if wait else ():
@@ -244,7 +246,7 @@ class Lab:
 
     def start_new_consumers(self, members: Sequence[NewMember], wait: bool = True) -> list[Consumer]:
         """Start one process with several confluent-kafka consumers, of one group or of several."""
-        started = new_consumers.launch(self.ward, self.servers.addresses(), members, next(self._serial))
+        started = new_consumers.launch(self.supervisor, self.servers.addresses(), members, next(self._serial))
         for member, each in zip(members, started):
             self._known[each.consumer_id] = (each, tuple(member.topics), 1)
         for consumer in started if wait else ():
@@ -253,7 +255,9 @@ class Lab:
 
     def start_console_consumer(self, group: str, topic: str, wait: bool = True) -> Consumer:
         """Start the Java console consumer of Kafka 3.9.1 as a member of ``group``."""
-        consumer = new_consumers.launch_console(self.ward, self.servers.addresses(), group, topic, next(self._serial))
+        consumer = new_consumers.launch_console(
+            self.supervisor, self.servers.addresses(), group, topic, next(self._serial)
+        )
         self._known[consumer.consumer_id] = (consumer, (topic,), 1)
         if wait:
             consumer.await_ready()
@@ -301,7 +305,7 @@ class Lab:
     def start_producer(self, topics: str | Sequence[str], rate: float = 100.0) -> PacedProducer:
         """Start a process that writes numbered records, ``rate`` per second over all ``topics``, until stopped."""
         names = [topics] if isinstance(topics, str) else topics
-        return new_consumers.launch_producer(self.ward, self.servers.addresses(), names, rate, next(self._serial))
+        return new_consumers.launch_producer(self.supervisor, self.servers.addresses(), names, rate, next(self._serial))
 
     def profile_toml(self, protocol: str = "SASL_SSL", zookeeper_tls: bool = False) -> str:
         """The profile that names this lab as cluster ``lab``.

@@ -24,12 +24,12 @@ LINES_QUOTED = 15
 class Process:
     """One started process: ``pid``, ``log`` (its output) and the ways to end it."""
 
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, ward: Ward) -> None:
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path, supervisor: ProcessSupervisor) -> None:
         self.name = name
         self.pid = popen.pid
         self.log = log
         self._popen = popen
-        self._ward = ward
+        self._supervisor = supervisor
 
     @property
     def running(self) -> bool:
@@ -102,10 +102,10 @@ class Process:
         if self._popen.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._popen.stdin.close()
-        self._ward.forget(self)
+        self._supervisor.forget(self)
 
 
-class Ward:
+class ProcessSupervisor:
     """A throw-away folder, the processes that live in it, and a watchdog that ends both when the caller is gone."""
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def read_client_logs(
     wanted = [paths] if isinstance(paths, str) else list(paths)
     sifted = lines.sifted(spark, wanted)
     read = lines.read_lines(sifted)
-    tell = telling.Tell(read.before, layout, zone)
+    tell = telling.ExtractEvents(read.before, layout, zone)
     of_few = None if read.few is None else _told_here(spark, read.few, tell)
     found, events, unknown = of_few or _told_in_tasks(sifted, read, tell)
     files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
@@ -80,7 +80,7 @@ def verify_logs(logs: ClientLogs) -> str:
 
 
 def _told_here(
-    spark: SparkSession, few: pl.DataFrame, tell: telling.Tell
+    spark: SparkSession, few: pl.DataFrame, tell: telling.ExtractEvents
 ) -> tuple[accounts.Told, DataFrame, DataFrame]:
     """What each file told, the events, and the lines that were not understood."""
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
@@ -97,7 +97,9 @@ def _told_here(
     return found, spark_events, spark_unknown
 
 
-def _told_in_tasks(sifted: DataFrame, read: Lines, tell: telling.Tell) -> tuple[accounts.Told, DataFrame, DataFrame]:
+def _told_in_tasks(
+    sifted: DataFrame, read: Lines, tell: telling.ExtractEvents
+) -> tuple[accounts.Told, DataFrame, DataFrame]:
     """As :func:`_told_here`, of many lines: one task for a file, in order."""
     wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)

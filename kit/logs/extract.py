@@ -28,7 +28,7 @@ ACCOUNT = {
     "n_context": pa.int64(),
     "n_unknown": pa.int64(),
     "layouts": pa.list_(pa.string()),
-    "n_times_back": pa.int64(),
+    "n_time_regressions": pa.int64(),
     "first_at": pa.timestamp("us", "UTC"),
     "last_at": pa.timestamp("us", "UTC"),
     "n_unzoned": pa.int64(),
@@ -47,7 +47,7 @@ account of its file."""
 
 
 @dataclass(frozen=True)
-class Tell:
+class ExtractEvents:
     """The task for ``mapInArrow`` over rows of ``file``, ``block``, ``number``, ``value``, in this order; its rows are
     of ``SCHEMA``. ``before``: as of ``lines.Lines``."""
 
@@ -182,7 +182,7 @@ def _account(told: pl.DataFrame, entries: pl.DataFrame, last: pl.DataFrame) -> t
             n_context=(pl.col("kind") == wordings.CONTEXT).sum(),
             n_unknown=pl.col("is_unknown").sum(),
             layouts=pl.col("layout").drop_nulls().unique(),
-            n_times_back=pl.col("goes_back").sum(),
+            n_time_regressions=pl.col("goes_back").sum(),
             first_at=pl.col("observed_at").min(),
             last_at=pl.col("observed_at").max(),
             n_unzoned=unzoned.len(),

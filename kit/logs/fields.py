@@ -214,7 +214,7 @@ def _kind(source: str) -> pl.Expr:
     return pl.coalesce([pl.when(_fits(message, each)).then(pl.lit(each.kind)) for each in wordings.BY_SOURCE[source]])
 
 
-def _fits(message: pl.Expr, wording: wordings.Wording) -> pl.Expr:
+def _fits(message: pl.Expr, wording: wordings.LogTemplate) -> pl.Expr:
     pattern = wording.pattern
     return message.str.starts_with(wording.head) if pattern is None else message.str.contains(pattern)
 

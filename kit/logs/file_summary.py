@@ -82,7 +82,7 @@ def log_files(
                 n_context=account.get("n_context", 0),
                 n_unknown=account.get("n_unknown", 0),
                 layouts=tuple(sorted(account.get("layouts", ()))),
-                n_times_back=account.get("n_times_back", 0),
+                n_time_regressions=account.get("n_time_regressions", 0),
                 first_at=account.get("first_at"),
                 last_at=account.get("last_at"),
                 problem=_problem(account, n_lines[file], file in damaged, file in binary, given),
@@ -99,7 +99,7 @@ def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary:
         "binary": is_binary,
         "layout": nothing and given is not None,
         "no coordination": nothing,
-        "times go back": bool(account.get("n_times_back")),
+        "times go back": bool(account.get("n_time_regressions")),
         "zone unknown": bool(account.get("n_unzoned")),
     }
     return next((name for name, applies in problems.items() if applies), None)

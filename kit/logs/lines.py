@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 
 from kit.errors import NotFound, ReadError
-from kit.logs.scan import SCHEMA, Sift, blocks_of
+from kit.logs.scan import SCHEMA, CandidateScan, blocks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
     except PySparkException as error:
         raise NotFound(f"no log at {', '.join(paths)}: {error.getCondition()}") from error
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in blocks_of(file, size))
-    sift = Sift(blocks, _HELD_HERE // max(len(blocks), 1))
+    sift = CandidateScan(blocks, _HELD_HERE // max(len(blocks), 1))
     return kept_on_disk(spark.range(len(blocks)).mapInArrow(sift, SCHEMA))
 
 

@@ -99,7 +99,7 @@ def blocks_of(file: str, size: int) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class Sift:
+class CandidateScan:
     """The task for ``mapInArrow`` over a range of numbers of ``blocks``; its rows are of ``SCHEMA``.
 
     ``few``: at most so many bytes of candidates are few.

@@ -15,7 +15,7 @@ CONTEXT = "context"
 
 
 @dataclass(frozen=True)
-class Wording:
+class LogTemplate:
     """One text of one kind of client. ``versions``: first and last that print it (``+``: still does)."""
 
     kind: str
@@ -37,6 +37,6 @@ class Wording:
         return "^" + ".*?".join(re.escape(part) for part in [head, *rest.split("{}")])
 
 
-def rows(source: str, text: str) -> list[Wording]:
+def rows(source: str, text: str) -> list[LogTemplate]:
     lines = [line.split("|", 2) for line in text.strip().splitlines() if line.strip()]
-    return [Wording(kind.strip(), template.strip(), versions.strip(), source) for kind, versions, template in lines]
+    return [LogTemplate(kind.strip(), template.strip(), versions.strip(), source) for kind, versions, template in lines]

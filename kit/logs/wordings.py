@@ -11,9 +11,9 @@ from __future__ import annotations
 from kit.logs.broker_wordings import BROKERS
 from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS
 from kit.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
-from kit.logs.wording import BROKER, CONTEXT, JAVA, LIBRDKAFKA, OLD_CONSUMER, PYTHON, Wording
+from kit.logs.wording import BROKER, CONTEXT, JAVA, LIBRDKAFKA, OLD_CONSUMER, PYTHON, LogTemplate
 
-__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "Wording"]
+__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "LogTemplate"]
 
 BY_SOURCE = {
     JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS],

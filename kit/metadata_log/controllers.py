@@ -21,7 +21,14 @@ from kit.errors import AuthenticationFailed, ConnectError, ReadError
 from kit.metadata_log.batches import whole_batches
 from kit.metadata_log.files import CHECKPOINT, FETCHED, LogFile
 from kit.profile import KafkaSecurity, Profile, Security
-from kit.read.link import AUTHENTICATION_FAILURES, DEADLINE_S, RETRIABLE_CODES, BrokerLink, Deadline, describe_code
+from kit.read.broker_client import (
+    AUTHENTICATION_FAILURES,
+    DEADLINE_S,
+    RETRIABLE_CODES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+)
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
@@ -71,7 +78,7 @@ class Controllers:
             link.close()
         return fetched
 
-    def _connect(self) -> _ControllerLink:
+    def _connect(self) -> _ControllerClient:
         profile = Profile(
             name="controllers",
             file=Path(),
@@ -79,7 +86,7 @@ class Controllers:
             security=Security(kafka=self.security),
         )
         try:
-            return _ControllerLink(kafka_settings(profile), self.timeout_s)
+            return _ControllerClient(kafka_settings(profile), self.timeout_s)
         except AUTHENTICATION_FAILURES as error:
             raise AuthenticationFailed(f"controllers {self.servers}: the login was refused ({error})") from None
         except (kafka_errors.KafkaError, OSError, ValueError) as error:
@@ -89,7 +96,7 @@ class Controllers:
             ) from None
 
 
-class _ControllerLink(BrokerLink):
+class _ControllerClient(BrokerClient):
     """Connections to controllers. They don't answer Metadata, so the servers given are all that it knows."""
 
     async def _bootstrap(self, timeout_ms: int) -> None:
@@ -114,8 +121,10 @@ class _ControllerLink(BrokerLink):
             found = await self._fetch(node, leader_epoch, at, epoch, deadline)
             records = bytes(found.records or b"")
             whole = whole_batches(records)
-            if whole is None or at >= found.high_watermark:
+            if at >= found.high_watermark:
                 return bytes(data), found.high_watermark
+            if whole is None:  # The log was cut or replaced since the first look.
+                raise ReadError(f"the controller sends no more of {TOPIC} at offset {at}; read it again")
             n_bytes, at, epoch = whole
             data += records[:n_bytes]
 

@@ -19,15 +19,15 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.execution.dry_run import DryRun
 from kit.migrate.fleet.plan import BLOCKER, MEMBERS
 from kit.migrate.fleet.wave import NOT_FOLLOWING
-from kit.migrate.group.group_state import MemberStanding, Standing
+from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.rendering.text import plan_rows, shown
 
 _WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 
 
-def members(standing: Standing) -> pl.DataFrame:
+def members(group_state: GroupState) -> pl.DataFrame:
     """One row per member: member_id, flavour, host, n_partitions, share (of all partitions), lag, since."""
-    rows = [_member(standing, member) for member in standing.members]
+    rows = [_member(group_state, member) for member in group_state.members]
     schema: dict[str, Any] = {
         "member_id": pl.String,
         "flavour": pl.String,
@@ -116,18 +116,20 @@ def stages(rows: pl.DataFrame) -> pl.DataFrame:
     """Of a fleet, one row per stage in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
     counts = rows.group_by("stage").agg(
         n_groups=pl.len().cast(pl.Int64),
-        n_ready=pl.col("why_not").is_null().sum().cast(pl.Int64),
-        n_blocked=(pl.col("hindrance") == BLOCKER).sum().cast(pl.Int64),
-        n_new_members=(pl.col("hindrance") == MEMBERS).sum().cast(pl.Int64),
+        n_ready=pl.col("not_ready_reason").is_null().sum().cast(pl.Int64),
+        n_blocked=(pl.col("not_ready_code") == BLOCKER).sum().cast(pl.Int64),
+        n_new_members=(pl.col("not_ready_code") == MEMBERS).sum().cast(pl.Int64),
     )
     order = pl.DataFrame({"stage": STAGES})
     return order.join(counts, on="stage", how="inner", maintain_order="left")
 
 
 def groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), why_not."""
-    ready = pl.when(pl.col("why_not").is_null()).then(pl.lit(_WORDS[True])).otherwise(pl.lit(_WORDS[False]))
-    return rows.select("group_id", "stage", pl.col("mode").alias("toggle"), "n_members", "why_not", ready=ready)
+    """Of a fleet, one row per group: group_id, stage, toggle, n_members, ready (a word), not_ready_reason."""
+    ready = pl.when(pl.col("not_ready_reason").is_null()).then(pl.lit(_WORDS[True])).otherwise(pl.lit(_WORDS[False]))
+    return rows.select(
+        "group_id", "stage", pl.col("mode").alias("toggle"), "n_members", "not_ready_reason", ready=ready
+    )
 
 
 def matching(rows: pl.DataFrame, pattern: str) -> pl.DataFrame:
@@ -203,22 +205,22 @@ def verdict(record: RunRecord) -> pl.DataFrame:
     return _words(("run_id", "state", "sentence", "made_by", "approved_by", "plan", "notes"), [row])
 
 
-def member_lag(standing: Standing, member: MemberStanding) -> int | None:
+def member_lag(group_state: GroupState, member: MemberState) -> int | None:
     """Of the partitions that a member has; None: it is known of none."""
-    found = (standing.positions.get(pair) for pair in member.partitions)
-    known = [position.lag for position in found if position is not None and position.lag is not None]
+    found = (group_state.offsets.get(pair) for pair in member.partitions)
+    known = [offsets.lag for offsets in found if offsets is not None and offsets.lag is not None]
     return sum(known) if known else None
 
 
-def _member(standing: Standing, member: MemberStanding) -> dict[str, object]:
-    n_all = len(standing.partitions)
+def _member(group_state: GroupState, member: MemberState) -> dict[str, object]:
+    n_all = len(group_state.partitions)
     return {
         "member_id": member.member_id,
         "flavour": member.flavour,
         "host": member.host,
         "n_partitions": len(member.partitions),
         "share": len(member.partitions) / n_all if n_all else None,
-        "lag": member_lag(standing, member),
+        "lag": member_lag(group_state, member),
         "since": member.since,
     }
 

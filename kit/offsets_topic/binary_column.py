@@ -14,7 +14,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 _PADDING = np.zeros(8, np.uint8)
 
 
-class Octets:
+class BinaryColumn:
     """The bytes of a binary column, end to end; ``start`` and ``end`` of each row in them. A null is an empty row."""
 
     def __init__(self, column: pa.Array) -> None:

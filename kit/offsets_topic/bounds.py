@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from kit.cluster import CONNECT_TIMEOUT_S, connect
 from kit.errors import NotFound
-from kit.offsets_topic.fetching import Part, reader_settings
+from kit.offsets_topic.fetching import PartitionRange, reader_settings
 from kit.profile import Profile
 from kit.read.brokers import fetch_log_offsets, fetch_metadata
 
@@ -19,7 +19,7 @@ from kit.read.brokers import fetch_log_offsets, fetch_metadata
 class Bounds:
     """The parts to read, why the others can't be, and the names of all topics by their ids."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PartitionRange, ...]
     errors: dict[int, str]
     topic_names: dict[bytes, str]
 
@@ -32,20 +32,20 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
         NotFound: the cluster has no such topic.
     """
     with connect(profile.model_copy(update={"zookeeper_connect": None})) as cluster:
-        metadata = fetch_metadata(cluster.link)
+        metadata = fetch_metadata(cluster.broker_client)
         rows = [row for row in metadata.topic_partitions if row.topic == topic]
         if not rows:
             raise NotFound(
                 f"cluster {profile.name!r} has no topic {topic}: no group has joined or committed yet, or "
                 f"{profile.security.kafka.username or 'anonymous'} may not describe it"
             )
-        found = fetch_log_offsets(cluster.link, rows)
+        found = fetch_log_offsets(cluster.broker_client, rows)
     errors = {row.partition: row.error for row in found if row.error is not None}
     # A broker leaves out a partition that never had a leader.
     seen = {row.partition for row in rows}
     errors |= dict.fromkeys(set(range(max(seen))) - seen, "no broker names it")
     parts = [
-        Part(row.partition, row.log_start_offset, row.log_end_offset)
+        PartitionRange(row.partition, row.log_start_offset, row.log_end_offset)
         for row in found
         if row.log_start_offset is not None and row.log_end_offset is not None and row.error is None
     ]
@@ -54,7 +54,9 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
     return Bounds(tuple(sorted(parts, key=lambda part: part.partition)), errors, metadata.topic_names)
 
 
-def _since(profile: Profile, topic: str, parts: Iterable[Part], at: datetime, errors: dict[int, str]) -> list[Part]:
+def _since(
+    profile: Profile, topic: str, parts: Iterable[PartitionRange], at: datetime, errors: dict[int, str]
+) -> list[PartitionRange]:
     """The parts from their first record of that time on; of one that has none, nothing."""
     by_partition = {part.partition: part for part in parts}
     epoch_ms = round(at.timestamp() * 1000)
@@ -70,4 +72,4 @@ def _since(profile: Profile, topic: str, parts: Iterable[Part], at: datetime, er
     errors |= {each.partition: each.error.str() for each in answers if each.error is not None}
     starts = {each.partition: each.offset for each in answers if each.error is None}
     ends = {partition: part.end for partition, part in by_partition.items()}
-    return [Part(each, start if start >= 0 else ends[each], ends[each]) for each, start in starts.items()]
+    return [PartitionRange(each, start if start >= 0 else ends[each], ends[each]) for each, start in starts.items()]

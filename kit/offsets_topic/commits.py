@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit.offsets_topic.binary_column import Ints, Mask, Octets, integers, times
+from kit.offsets_topic.binary_column import BinaryColumn, Ints, Mask, integers, times
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
 from kit.tables import schema as tables
@@ -27,7 +27,7 @@ def commit_rows(records: Records, keys: Keys) -> pa.RecordBatch:
     at = keys.commits
     values = records.values.take(pa.array(at)) if len(at) < len(records) else records.values
     is_tombstone = values.is_null().to_numpy(zero_copy_only=False)
-    octets = Octets(values)
+    octets = BinaryColumn(values)
     version = np.where(octets.end - octets.start >= 2, octets.integer(octets.start, ">i2"), -1)
     is_known = (version >= 0) & (version <= _NEWEST)
     has_epoch, is_flexible = version >= _EPOCH_SINCE, version == _NEWEST
@@ -61,7 +61,7 @@ def commit_rows(records: Records, keys: Keys) -> pa.RecordBatch:
     )
 
 
-def _metadata(octets: Octets, at: Ints, is_flexible: Mask) -> tuple[Ints, Ints]:
+def _metadata(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> tuple[Ints, Ints]:
     """Where the metadata stands and how long it is; -1 is null."""
     text_at, length = at + 2, octets.integer(at, ">i2")
     rows = np.flatnonzero(is_flexible)
@@ -71,7 +71,7 @@ def _metadata(octets: Octets, at: Ints, is_flexible: Mask) -> tuple[Ints, Ints]:
     return text_at, length
 
 
-def _has_tags(octets: Octets, at: Ints, is_flexible: Mask) -> Mask:
+def _has_tags(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> Mask:
     """Whether the tagged fields that end a flexible value are all there; nearly all values have none or one."""
     found = np.zeros(len(at), np.bool_)
     rows = np.flatnonzero(is_flexible)

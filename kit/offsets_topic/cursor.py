@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Unread(Exception):
+class DecodeError(Exception):
     """The value can't be decoded; why, for the row."""
 
 
 @dataclass
 class Cursor:
-    """Reads a value from its front; every step raises ``Unread`` where it is cut or odd."""
+    """Reads a value from its front; every step raises ``DecodeError`` where it is cut or odd."""
 
     octets: bytes
     is_flexible: bool = False
@@ -25,7 +25,7 @@ class Cursor:
         try:
             (found,) = struct.unpack_from(kind, self.octets, self.at)
         except struct.error:
-            raise Unread("the value ends too early") from None
+            raise DecodeError("the value ends too early") from None
         self.at += struct.calcsize(kind)
         return int(found)
 
@@ -36,7 +36,7 @@ class Cursor:
             value |= (octet & 0x7F) << shift
             if octet < 0x80:
                 return value
-        raise Unread("the value has a number that never ends")
+        raise DecodeError("the value has a number that never ends")
 
     def length(self, kind: str) -> int:
         return self.uvarint() - 1 if self.is_flexible else self.number(kind)
@@ -48,7 +48,7 @@ class Cursor:
     def take(self, length: int) -> bytes:
         found = self.octets[self.at : self.at + length]
         if len(found) < length:
-            raise Unread("the value ends too early")
+            raise DecodeError("the value ends too early")
         self.at += length
         return found
 
@@ -57,7 +57,7 @@ class Cursor:
         try:
             return None if found is None else found.decode()
         except UnicodeDecodeError:
-            raise Unread("the value has a text that is no UTF-8") from None
+            raise DecodeError("the value has a text that is no UTF-8") from None
 
     def skip_tags(self) -> None:
         for _ in range(self.uvarint() if self.is_flexible else 0):

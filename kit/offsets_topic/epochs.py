@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from kit.offsets_topic.cursor import Cursor, Unread, time_of
+from kit.offsets_topic.cursor import Cursor, DecodeError, time_of
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import (
     CURRENT_ASSIGNMENT,
@@ -45,10 +45,10 @@ def parse_epoch(row: GroupEpoch, kind: int, value: bytes, topic_names: Names) ->
     try:
         version = cursor.number(">h")
         if version != 0:
-            raise Unread(f"version {version} of a value of type {name_of(kind)} is not known")
+            raise DecodeError(f"version {version} of a value of type {name_of(kind)} is not known")
         found = _READERS[kind][1](cursor, topic_names)
         cursor.skip_tags()
-    except Unread as problem:
+    except DecodeError as problem:
         return replace(row, error=str(problem))
     return replace(row, **found)
 

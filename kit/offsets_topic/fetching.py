@@ -43,7 +43,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class PartitionRange:
     """One partition and its bounds: from ``start`` until before ``end``."""
 
     partition: int
@@ -77,7 +77,7 @@ class Fetch:
     wait for, and a reader of committed records sees the end at the first open transaction.
     """
 
-    def __init__(self, profile: Profile, topic: str, parts: Sequence[Part], stall_s: float = STALL_S) -> None:
+    def __init__(self, profile: Profile, topic: str, parts: Sequence[PartitionRange], stall_s: float = STALL_S) -> None:
         self._profile, self._topic, self.parts, self._stall_s = profile, topic, parts, stall_s
         self.read_until = {part.partition: part.end for part in parts if part.start >= part.end}
         self.errors: dict[int, str] = {}

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from kit.offsets_topic.cursor import Cursor, Unread, time_of
+from kit.offsets_topic.cursor import Cursor, DecodeError, time_of
 from kit.offsets_topic.fetching import Records
 from kit.offsets_topic.keys import Keys
 from kit.read.consumer_protocol import parse_member
@@ -59,14 +59,14 @@ def parse_generation(
         return [row]
     try:
         return list(_rows(row, value))
-    except Unread as problem:
+    except DecodeError as problem:
         return [replace(row, error=str(problem))]
 
 
 def _rows(row: GroupGeneration, value: bytes) -> Iterator[GroupGeneration]:
     version = Cursor(value).number(">h")
     if not 0 <= version <= _NEWEST:
-        raise Unread(f"version {version} of a group's value is not known")
+        raise DecodeError(f"version {version} of a group's value is not known")
     cursor = Cursor(value, version >= _FLEXIBLE_SINCE, at=2)
     row = replace(
         row,

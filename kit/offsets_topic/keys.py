@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit.offsets_topic.binary_column import Ints, Mask, Octets
+from kit.offsets_topic.binary_column import BinaryColumn, Ints, Mask
 
 COMMITS = (0, 1)
 GENERATION = 2
@@ -69,7 +69,7 @@ class Keys:
 
 def parse_keys(column: pa.Array) -> Keys:
     """A binary column of keys, decoded."""
-    octets = Octets(column)
+    octets = BinaryColumn(column)
     kind = np.where(octets.end - octets.start >= 2, octets.integer(octets.start, ">i2"), UNREADABLE)
     kind = np.where(kind < 0, UNREADABLE, kind)
     group_at, group_length, after_group = _text(octets, octets.start + 2)
@@ -101,7 +101,7 @@ def parse_keys(column: pa.Array) -> Keys:
     return Keys(kind, commits, groups, topics, partitions, generations, other_groups, epochs, epoch_groups, members)
 
 
-def _text(octets: Octets, at: Ints) -> tuple[Ints, Ints, Ints]:
+def _text(octets: BinaryColumn, at: Ints) -> tuple[Ints, Ints, Ints]:
     """Where a string begins whose length stands at ``at``, that length, and what comes after."""
     length = octets.integer(at, ">i2")
     return at + 2, length, at + 2 + np.maximum(length, 0)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kit.offsets_topic.binary_column import Ints
-from kit.offsets_topic.fetching import Part, Records
+from kit.offsets_topic.fetching import PartitionRange, Records
 from kit.offsets_topic.keys import EPOCHS, GENERATION, UNREADABLE, Keys, name_of
 from kit.tables.rebalances import OffsetsPartition
 
@@ -59,7 +59,7 @@ class Tally:
             self._counts[partition, "errors"] += 1
             self._problems[partition, error] += 1
 
-    def row(self, part: Part, read_until: int) -> OffsetsPartition:
+    def row(self, part: PartitionRange, read_until: int) -> OffsetsPartition:
         """What became of one partition that was read to its end."""
         count = {name: self._counts[part.partition, name] for name in ("records", *_TABLES)}
         unreadable = self._counts[part.partition, "unreadable"]
@@ -77,8 +77,8 @@ class Tally:
             n_epochs=count["epochs"],
             n_tombstones=self._counts[part.partition, "tombstones"],
             n_errors=self._counts[part.partition, "errors"],
-            n_other=sum(n for _, n in others),
-            n_outside=self._counts[part.partition, "read"] - sum(count[name] for name in _TABLES),
+            n_unsupported=sum(n for _, n in others),
+            n_filtered=self._counts[part.partition, "read"] - sum(count[name] for name in _TABLES),
             n_unreadable=unreadable,
             others=tuple(f"{name_of(kind)}: {n}" for kind, n in others),
             problems=tuple(f"{text}: {n}" for text, n in problems),
@@ -86,7 +86,7 @@ class Tally:
         )
 
 
-def unread(partition: int, error: str, part: Part | None = None) -> OffsetsPartition:
+def unread(partition: int, error: str, part: PartitionRange | None = None) -> OffsetsPartition:
     """A partition that could not be read, or not to its end."""
     return OffsetsPartition(
         partition=partition,
@@ -99,8 +99,8 @@ def unread(partition: int, error: str, part: Part | None = None) -> OffsetsParti
         n_epochs=None,
         n_tombstones=None,
         n_errors=None,
-        n_other=None,
-        n_outside=None,
+        n_unsupported=None,
+        n_filtered=None,
         n_unreadable=None,
         others=(),
         problems=(),

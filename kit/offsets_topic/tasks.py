@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from kit.errors import ProfileError, ReadError
 from kit.offsets_topic.commits import commit_rows
 from kit.offsets_topic.epochs import epoch_rows
-from kit.offsets_topic.fetching import Fetch, Part, Records
+from kit.offsets_topic.fetching import Fetch, PartitionRange, Records
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import Keys, parse_keys
 from kit.offsets_topic.partition_summary import Tally, unread
@@ -31,10 +31,10 @@ class Reading:
 
     profile: Profile
     topic: str
-    parts: tuple[Part, ...]
+    parts: tuple[PartitionRange, ...]
     selection: Selection
 
-    def of(self, parts: Iterable[Part]) -> Reading:
+    def of(self, parts: Iterable[PartitionRange]) -> Reading:
         """The same of other parts."""
         return replace(self, parts=tuple(parts))
 

@@ -94,7 +94,7 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
         f"{rows['error'].null_count()} of {len(rows)} partitions, {rows['n_records'].sum()} records: "
         f"{rows['n_commits'].sum()} offset commits, {rows['n_generations'].sum()} group generations, "
         f"{rows['n_epochs'].sum()} records of KIP-848 groups, {rows['n_tombstones'].sum()} of them tombstones; "
-        f"{rows['n_outside'].sum()} of groups or times not asked for, {rows['n_other'].sum()} of other kinds."
+        f"{rows['n_filtered'].sum()} of groups or times not asked for, {rows['n_unsupported'].sum()} of other kinds."
     ]
     waiting = rows.filter(pl.col("read_until") < pl.col("end_offset"))
     told += [

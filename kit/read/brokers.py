@@ -12,7 +12,14 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kit.errors import ReadError
-from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
+from kit.read.broker_client import (
+    DEADLINE_S,
+    RETRIABLE_CODES,
+    RETRIABLE_FAILURES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+)
 from kit.tables.groups import Broker, LogOffset, TopicPartition
 
 _LATEST, _EARLIEST = -1, -2
@@ -31,14 +38,14 @@ class ClusterMetadata:
     topic_names: dict[bytes, str]
 
 
-def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterMetadata:
+def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> ClusterMetadata:
     """Brokers and partitions. A broker that is named by a replica and didn't register is a row with an error.
 
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    response = link.run(
-        link.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline.after(deadline_s)
+    response = client.run(
+        client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline.after(deadline_s)
     )
     partitions = tuple(row for topic in response.topics for row in _partitions(topic))
     registered = tuple(
@@ -55,7 +62,7 @@ def fetch_metadata(link: BrokerLink, deadline_s: float = DEADLINE_S) -> ClusterM
 
 
 def fetch_log_offsets(
-    link: BrokerLink, partitions: Iterable[TopicPartition], deadline_s: float = DEADLINE_S
+    client: BrokerClient, partitions: Iterable[TopicPartition], deadline_s: float = DEADLINE_S
 ) -> tuple[LogOffset, ...]:
     """Log start and end (high watermark) of each partition: two ListOffsets per leader, retried after a leader move.
 
@@ -63,12 +70,14 @@ def fetch_log_offsets(
         ConnectError: no broker answered before the deadline.
     """
     leaders = {(each.topic, each.partition): each.leader for each in partitions}
-    (starts, ends), failed = link.run(_list_offsets, link, leaders, (_EARLIEST, _LATEST), Deadline.after(deadline_s))
+    (starts, ends), failed = client.run(
+        _list_offsets, client, leaders, (_EARLIEST, _LATEST), Deadline.after(deadline_s)
+    )
     return tuple(LogOffset(*key, starts.get(key), ends.get(key), failed.get(key)) for key in leaders)
 
 
 def fetch_offsets_at(
-    link: BrokerLink, partitions: Iterable[Key], timestamp_ms: int, deadline_s: float = DEADLINE_S
+    client: BrokerClient, partitions: Iterable[Key], timestamp_ms: int, deadline_s: float = DEADLINE_S
 ) -> dict[Key, int | None]:
     """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is no such one.
 
@@ -78,7 +87,7 @@ def fetch_offsets_at(
         ConnectError: no broker answered before the deadline.
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    found, failed = link.run(_fetch_offsets_at, link, set(partitions), timestamp_ms, Deadline.after(deadline_s))
+    found, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
     if failed:
         (topic, partition), error = min(failed.items())
         raise ReadError(f"{topic}-{partition}: no offset by time: {error}")
@@ -100,14 +109,14 @@ def _partitions(topic: Any) -> Iterable[TopicPartition]:
 
 
 async def _fetch_offsets_at(
-    link: BrokerLink, keys: set[Key], timestamp_ms: int, deadline: Deadline
+    client: BrokerClient, keys: set[Key], timestamp_ms: int, deadline: Deadline
 ) -> tuple[dict[Key, int], dict[Key, str]]:
-    (found,), failed = await _list_offsets(link, await _leaders(link, keys, deadline), (timestamp_ms,), deadline)
+    (found,), failed = await _list_offsets(client, await _leaders(client, keys, deadline), (timestamp_ms,), deadline)
     return found, failed
 
 
 async def _list_offsets(
-    link: BrokerLink, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
+    client: BrokerClient, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
 ) -> tuple[list[dict[Key, int]], dict[Key, str]]:
     """Offsets for each timestamp, and why others can't be had."""
     found: list[dict[Key, int]] = [{} for _ in timestamps]
@@ -119,9 +128,9 @@ async def _list_offsets(
         for key, leader in leaders.items():
             if leader is not None:
                 by_leader[leader].append(key)
-        await link.gather(
+        await client.gather(
             [
-                partial(_ask_leader, link, leader, asked, timestamp, into, again, failed)
+                partial(_ask_leader, client, leader, asked, timestamp, into, again, failed)
                 for leader, asked in by_leader.items()
                 for timestamp, into in zip(timestamps, found, strict=True)
             ]
@@ -129,14 +138,14 @@ async def _list_offsets(
         if not again or not deadline.allows(attempt):
             failed |= again
             break
-        await link.pause(attempt)
+        await client.pause(attempt)
         attempt += 1
-        leaders = await _leaders(link, set(again), deadline)
+        leaders = await _leaders(client, set(again), deadline)
     return found, failed
 
 
 async def _ask_leader(
-    link: BrokerLink,
+    client: BrokerClient,
     leader: int,
     asked: Sequence[Key],
     timestamp: int,
@@ -145,7 +154,7 @@ async def _ask_leader(
     failed: dict[Key, str],
 ) -> None:
     try:
-        response = await link.send(_request(asked, timestamp), leader)
+        response = await client.send(_request(asked, timestamp), leader)
     except RETRIABLE_FAILURES as error:
         again.update(dict.fromkeys(asked, f"broker {leader} does not answer: {error}"))
         return
@@ -169,10 +178,10 @@ def _request(asked: Sequence[Key], timestamp: int) -> Any:
     return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics, min_version=1)
 
 
-async def _leaders(link: BrokerLink, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
+async def _leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
     """Today's leaders; a partition that is gone has none."""
-    await link.refresh_metadata()
-    response = await link.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
+    await client.refresh_metadata()
+    response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
     rows = (row for topic in response.topics for row in _partitions(topic))
     leaders = {(row.topic, row.partition): row.leader for row in rows}
     return {key: leaders.get(key) for key in keys}

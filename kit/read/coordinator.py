@@ -19,8 +19,15 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from kit.read import consumer_group_describe as consumer_protocol
+from kit.read.broker_client import (
+    DEADLINE_S,
+    RETRIABLE_CODES,
+    RETRIABLE_FAILURES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+)
 from kit.read.consumer_protocol import parse_member
-from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Group, Member, Ownership, ReadError, Subscription
 
@@ -44,7 +51,7 @@ class CoordinatedGroups:
 
 
 def fetch_groups(
-    link: BrokerLink,
+    client: BrokerClient,
     accepts: Callable[[str], bool] = lambda group_id: True,
     deadline_s: float = DEADLINE_S,
 ) -> CoordinatedGroups:
@@ -53,27 +60,27 @@ def fetch_groups(
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return link.run(_fetch_groups, link, accepts, Deadline.after(deadline_s))
+    return client.run(_fetch_groups, client, accepts, Deadline.after(deadline_s))
 
 
-async def _fetch_groups(link: BrokerLink, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
+async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
     found = _Found()
-    await _list_everywhere(link, found, deadline)
+    await _list_everywhere(client, found, deadline)
     found.listed = {group_id: found.listed[group_id] for group_id in sorted(found.listed) if accepts(group_id)}
-    failed = await _describe(link, found, deadline)
+    failed = await _describe(client, found, deadline)
     everyone = {group_id: listed.broker_id for group_id, listed in found.listed.items()}
-    for group_id, error in (await _fetch_offsets(link, everyone, found, deadline)).items():
+    for group_id, error in (await _fetch_offsets(client, everyone, found, deadline)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
     return found.result(failed)
 
 
-async def _describe(link: BrokerLink, found: _Found, deadline: Deadline) -> dict[str, str]:
+async def _describe(client: BrokerClient, found: _Found, deadline: Deadline) -> dict[str, str]:
     """Classic groups and those of KIP-848 are described by requests of their own; others by none."""
     classic = found.coordinators("classic")
-    failed = await _sweep(link, classic, _describe_request, _described, found.take_description, deadline)
+    failed = await _sweep(client, classic, _describe_request, _described, found.take_description, deadline)
     consumer = found.coordinators("consumer")
     ask, answers = consumer_protocol.describe_request, consumer_protocol.described
-    return failed | await _sweep(link, consumer, ask, answers, found.take_consumer_group, deadline)
+    return failed | await _sweep(client, consumer, ask, answers, found.take_consumer_group, deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,37 +180,37 @@ class _Found:
         )
 
 
-async def _list_everywhere(link: BrokerLink, found: _Found, deadline: Deadline) -> None:
+async def _list_everywhere(client: BrokerClient, found: _Found, deadline: Deadline) -> None:
     """Every broker's groups; asked again of the others when one died meanwhile, because its groups have moved."""
     while True:
-        asked = [partial(_list_groups, link, broker_id, found, deadline) for broker_id in link.broker_ids()]
-        if not any(await link.gather(asked)):
+        asked = [partial(_list_groups, client, broker_id, found, deadline) for broker_id in client.broker_ids()]
+        if not any(await client.gather(asked)):
             return
         # The controller needs a moment to make others the coordinators; then they say that they are loading.
-        await link.pause(_TAKE_OVER_ATTEMPT)
+        await client.pause(_TAKE_OVER_ATTEMPT)
 
 
-async def _list_groups(link: BrokerLink, broker_id: int, found: _Found, deadline: Deadline) -> bool:
+async def _list_groups(client: BrokerClient, broker_id: int, found: _Found, deadline: Deadline) -> bool:
     """Whether the broker left the cluster instead of answering."""
     attempt = 0
     while True:
-        problem = await _try_to_list(link, broker_id, found)
+        problem = await _try_to_list(client, broker_id, found)
         if problem is None:
             return False
         if not deadline.allows(attempt):
             found.errors.append(_unlisted(broker_id, problem))
             return False
-        await link.pause(attempt)
+        await client.pause(attempt)
         attempt += 1
-        await link.refresh_metadata()
-        if broker_id not in link.broker_ids():
+        await client.refresh_metadata()
+        if broker_id not in client.broker_ids():
             return True
 
 
-async def _try_to_list(link: BrokerLink, broker_id: int, found: _Found) -> str | None:
+async def _try_to_list(client: BrokerClient, broker_id: int, found: _Found) -> str | None:
     """A problem that may pass; None when the broker has answered."""
     try:
-        response = await link.send(ListGroupsRequest(min_version=0), broker_id)
+        response = await client.send(ListGroupsRequest(min_version=0), broker_id)
     except RETRIABLE_FAILURES as error:
         return str(error)
     if response.error_code in RETRIABLE_CODES:
@@ -223,20 +230,20 @@ def _unlisted(broker_id: int, problem: str) -> ReadError:
 
 
 async def _fetch_offsets(
-    link: BrokerLink, coordinators: dict[str, int], found: _Found, deadline: Deadline
+    client: BrokerClient, coordinators: dict[str, int], found: _Found, deadline: Deadline
 ) -> dict[str, str]:
-    if link.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION):
-        return await _sweep(link, coordinators, _offsets_request, _offsets_by_group, found.take_offsets, deadline)
+    if client.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION):
+        return await _sweep(client, coordinators, _offsets_request, _offsets_by_group, found.take_offsets, deadline)
     failed: dict[str, str] = {}
     for group_id, broker_id in coordinators.items():
         answers = partial(_offsets_of_one, group_id)
         one = {group_id: broker_id}
-        failed |= await _sweep(link, one, _single_offsets_request, answers, found.take_offsets, deadline)
+        failed |= await _sweep(client, one, _single_offsets_request, answers, found.take_offsets, deadline)
     return failed
 
 
 async def _sweep(
-    link: BrokerLink,
+    client: BrokerClient,
     coordinators: dict[str, int],
     request: Callable[[Sequence[str]], Any],
     answers: Callable[[Any], Iterable[tuple[str, int, Any]]],
@@ -251,19 +258,19 @@ async def _sweep(
         groups_of: dict[int, list[str]] = defaultdict(list)
         for group_id, broker_id in pending.items():
             groups_of[broker_id].append(group_id)
-        ask = partial(_sweep_broker, link, request, answers, take, again, failed)
-        await link.gather([partial(ask, broker_id, group_ids) for broker_id, group_ids in groups_of.items()])
+        ask = partial(_sweep_broker, client, request, answers, take, again, failed)
+        await client.gather([partial(ask, broker_id, group_ids) for broker_id, group_ids in groups_of.items()])
         if not again or not deadline.allows(attempt):
             return failed | again
-        await link.pause(attempt)
+        await client.pause(attempt)
         attempt += 1
         pending = {group_id: pending[group_id] for group_id in again}
-        await link.refresh_metadata()
-        pending |= await link.find_coordinators(list(again), deadline)
+        await client.refresh_metadata()
+        pending |= await client.find_coordinators(list(again), deadline)
 
 
 async def _sweep_broker(
-    link: BrokerLink,
+    client: BrokerClient,
     request: Callable[[Sequence[str]], Any],
     answers: Callable[[Any], Iterable[tuple[str, int, Any]]],
     take: Callable[[str, Any], None],
@@ -275,7 +282,7 @@ async def _sweep_broker(
     """One broker's groups, the next request under way while an answer is decoded."""
     under_way: deque[tuple[Sequence[str], Any]] = deque()
     for chunk in _chunks(group_ids):
-        under_way.append((chunk, link.send(request(chunk), broker_id)))
+        under_way.append((chunk, client.send(request(chunk), broker_id)))
         if len(under_way) == _REQUESTS_IN_FLIGHT:
             await _take_answers(*under_way.popleft(), answers, take, again, failed)
     while under_way:

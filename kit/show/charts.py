@@ -245,12 +245,12 @@ def shortened(n_drawn: int, n_all: int, what: str) -> str:
 
 
 def _cells(lag: pl.DataFrame) -> pl.DataFrame:
-    """One row per topic and partition: the largest known lag, else uncommitted or unknown."""
+    """One row per topic and partition: the largest known lag, else no commit or unknown."""
     cells = lag.group_by("topic", "partition").agg(
-        pl.col("lag").max(), pl.col("member_id").min(), pl.col("error").min(), pl.col("uncommitted").all()
+        pl.col("lag").max(), pl.col("member_id").min(), pl.col("error").min(), pl.col("has_no_commit").all()
     )
     state = pl.when(pl.col("lag").is_not_null()).then(pl.lit("known"))
-    other = state.when(pl.col("uncommitted")).then(pl.lit("no commit")).otherwise(pl.lit("unknown"))
+    other = state.when(pl.col("has_no_commit")).then(pl.lit("no commit")).otherwise(pl.lit("unknown"))
     return cells.with_columns(state=other).sort("topic", "partition")
 
 

@@ -193,7 +193,7 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class HandOut:
+class ConsumedRecord:
     """One record that one member handed out, by that member's own file; ``at_ms`` is epoch time by its clock."""
 
     group_id: str

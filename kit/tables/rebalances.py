@@ -80,7 +80,7 @@ class LogFile:
     n_context: int
     n_unknown: int
     layouts: tuple[str, ...]
-    n_times_back: int
+    n_time_regressions: int
     first_at: datetime | None
     last_at: datetime | None
     problem: str | None
@@ -94,7 +94,7 @@ class MemberRebalance:
     ``consumer`` tells consumers apart that print the same client id. Times are as the log has them; ``is_utc`` says
     whether they are UTC or of an unknown zone. ``discover_ms``: coordinator asked for → found; ``join_ms``: joining →
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
-    known; ``paused_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
+    known; ``unassigned_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
     committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
     committed one. ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends before). ``line``,
     ``last_line``: where its story stands in ``file``.
@@ -122,7 +122,7 @@ class MemberRebalance:
     sync_ms: int | None
     assign_ms: int | None
     offsets_ms: int | None
-    paused_ms: int | None
+    unassigned_ms: int | None
     revoked: tuple[str, ...] | None
     added: tuple[str, ...] | None
     owned: tuple[str, ...] | None
@@ -140,11 +140,11 @@ class MemberRebalance:
 class Rebalance:
     """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer.
 
-    ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch.
-    ``joined`` and ``left``: beside the generation before (None: that isn't in the logs); ``slowest``: who joined last,
-    ``late_ms`` after the first. ``unlogged``: the leader, and members it named, of whom there is no log. ``moved``,
-    ``kept``: partitions whose owner changed, or didn't, of those seen in both; ``unseen``: seen before, and with nobody
-    now, which may be a missing log. ``reasons``: in the logs' words.
+    ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch. ``joined`` and ``left``: compared
+    with the generation before (None: the logs don't have it). ``last_joiner`` joined ``join_spread_ms`` after the
+    first. ``members_without_log``: the leader, and members that it named, of whom there is no log. ``moved``,
+    ``kept``: partitions seen in both generations whose owner changed, or didn't. ``partitions_without_known_owner``:
+    owned before, without an owner now; perhaps a log is missing. ``reasons``: in the logs' words.
     """
 
     group_id: str
@@ -160,12 +160,12 @@ class Rebalance:
     members: tuple[str, ...]
     joined: tuple[str, ...] | None
     left: tuple[str, ...] | None
-    unlogged: tuple[str, ...]
-    slowest: str | None
-    late_ms: int | None
+    members_without_log: tuple[str, ...]
+    last_joiner: str | None
+    join_spread_ms: int | None
     moved: tuple[str, ...] | None
     kept: tuple[str, ...] | None
-    unseen: tuple[str, ...]
+    partitions_without_known_owner: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
@@ -199,7 +199,7 @@ class OffsetCommit:
     committed_offset: int | None
     leader_epoch: Int32 | None
     metadata: str | None
-    commit_at: datetime | None
+    committed_at: datetime | None
     expires_at: datetime | None
     value_version: Int32 | None
     is_tombstone: bool
@@ -275,10 +275,10 @@ class OffsetsPartition:
 
     Read from ``start_offset`` until before ``read_until``: ``end_offset`` (high watermark when the read began), or less
     where a transaction was open. ``n_records`` = ``n_commits`` + ``n_generations`` (records, not members) +
-    ``n_epochs`` + ``n_other`` + ``n_outside`` (of groups or times not asked for) + ``n_unreadable`` (their key can't be
-    decoded: no row). ``n_tombstones`` and ``n_errors`` are of the first three. ``others``, ``problems``: what they
-    were, and how many.
-    Counts are None where there is an ``error``: nothing of that partition is in the other tables.
+    ``n_epochs`` + ``n_unsupported`` (of other record types) + ``n_filtered`` (of groups or times not asked for) +
+    ``n_unreadable`` (their key can't be decoded: no row). ``n_tombstones`` and ``n_errors`` are of the first three.
+    ``others``, ``problems``: what they were, and how many. Counts are None where there is an ``error``: no other table
+    has a row of that partition.
     """
 
     partition: Int32
@@ -291,8 +291,8 @@ class OffsetsPartition:
     n_epochs: int | None
     n_tombstones: int | None
     n_errors: int | None
-    n_other: int | None
-    n_outside: int | None
+    n_unsupported: int | None
+    n_filtered: int | None
     n_unreadable: int | None
     others: tuple[str, ...]
     problems: tuple[str, ...]

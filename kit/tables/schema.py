@@ -20,7 +20,7 @@ from kit.tables import metadata as metadata_model
 from kit.tables import rebalances as rebalance_model
 
 SCHEMA_VERSION = 2
-"""Raised with every change of a table; a history written by another version is refused."""
+"""Raised with every change of a table in ``ALL``; a history of another version is refused."""
 
 _ARROW = {
     str: pa.string(),
@@ -146,7 +146,7 @@ ALL = (
     SNAPSHOTS,
 )
 
-CONSUMPTION = Table("consumption", model.HandOut)
+CONSUMPTION = Table("consumption", model.ConsumedRecord)
 PRODUCTION = Table("production", model.Produced)
 UNREAD_LINES = Table("unread_lines", model.UnreadLine)
 OWNER_HISTORY = Table("owner_history", model.ZnodeLife)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kit.errors import RunError
-from kit.migrate.group.deploy import Swap
+from kit.migrate.group.deploy import MemberReplacement
 from kit.migrate.group.group_state import FLAVOURS
 from tests.adversary.groups import Start
 
@@ -41,7 +41,7 @@ class Order:
     run_id: str
     step_id: str | None
     is_back: bool
-    swap: Swap
+    replacement: MemberReplacement
     manner: Manner
     stopped: str | None = None
     started: int = 0
@@ -54,8 +54,8 @@ class Order:
         return self.is_pending and not self.is_countermanded
 
     def __str__(self) -> str:
-        swap = self.swap
-        return f"{swap.from_flavour} {swap.member or '(none)'} → {swap.to_flavour} of {swap.group}"
+        it = self.replacement
+        return f"{it.from_flavour} {it.member or '(none)'} → {it.to_flavour} of {it.group}"
 
 
 class Deployer:
@@ -69,29 +69,33 @@ class Deployer:
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return instruction(group, from_flavour, to_flavour)
 
-    def replace(self, swap: Swap, tell: Callable[[str], None]) -> str:
-        self._world.point(self._process, f"replace {swap.from_flavour} {swap.member or '(none)'} of {swap.group}")
+    def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
+        self._world.point(
+            self._process, f"replace {replacement.from_flavour} {replacement.member or '(none)'} of {replacement.group}"
+        )
         process = self._process
-        order = Order(process.run_id, process.step_id, process.is_back, swap, self._world.manner_of_next())
+        order = Order(process.run_id, process.step_id, process.is_back, replacement, self._world.manner_of_next())
         self._world.judge.ordered(process, order)
         process.ordered(order)
         self._world.orders.append(order)
         tell(f"Now replace {order}")
         self._world.say(f"ordered: {order}; who is asked {order.manner}")
         carry_out(self._world, order)
-        self._world.point(process, f"replaced {swap.member or '(none)'}")
+        self._world.point(process, f"replaced {replacement.member or '(none)'}")
         if order.manner in _FAILS:
             raise RunError(f"the deployer {order.manner}")
         return "done"
 
-    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> str:
+    def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         """Who was asked and hasn't begun won't; who has stopped one doesn't start another."""
-        self._world.point(self._process, f"countermand {swap.member or '(none)'}")
+        self._world.point(self._process, f"countermand {replacement.member or '(none)'}")
         for order in self._world.orders:
-            if order.run_id == self._process.run_id and order.swap.group == swap.group:
-                order.is_countermanded = order.is_countermanded or _is_same(order.swap, swap)
-        tell(f"Don't replace {swap.from_flavour} {swap.member} any more")
-        self._world.say(f"countermanded: {swap.from_flavour} {swap.member or '(none)'} → {swap.to_flavour}")
+            if order.run_id == self._process.run_id and order.replacement.group == replacement.group:
+                order.is_countermanded = order.is_countermanded or _is_same(order.replacement, replacement)
+        tell(f"Don't replace {replacement.from_flavour} {replacement.member} any more")
+        self._world.say(
+            f"countermanded: {replacement.from_flavour} {replacement.member or '(none)'} → {replacement.to_flavour}"
+        )
         return "told"
 
 
@@ -119,8 +123,8 @@ def finish(world: World, order: Order) -> None:
     if order.is_countermanded:
         order.is_pending = False
         return
-    world.foreign[order.swap.group] += 1
-    if order.swap.member and order.stopped is None:
+    world.foreign[order.replacement.group] += 1
+    if order.replacement.member and order.stopped is None:
         _stop(world, order)
         if world.rng.random() < 0.3:
             world.say(f"late, the first half: {order}")
@@ -131,16 +135,16 @@ def finish(world: World, order: Order) -> None:
 
 
 def _stop(world: World, order: Order) -> None:
-    gone = world.groups[order.swap.group].stop(order.swap.member, world.now())
+    gone = world.groups[order.replacement.group].stop(order.replacement.member, world.now())
     order.stopped = gone.member_id if gone else None
 
 
 def _start(world: World, order: Order) -> None:
-    assert order.swap.to_flavour in FLAVOURS
-    host, by = order.swap.host or "host9", Start(order.run_id, order.step_id, order.is_back)
-    world.groups[order.swap.group].start(order.swap.to_flavour, host, world.now(), by)
+    assert order.replacement.to_flavour in FLAVOURS
+    host, by = order.replacement.host or "host9", Start(order.run_id, order.step_id, order.is_back)
+    world.groups[order.replacement.group].start(order.replacement.to_flavour, host, world.now(), by)
     order.started += 1
 
 
-def _is_same(one: Swap, other: Swap) -> bool:
+def _is_same(one: MemberReplacement, other: MemberReplacement) -> bool:
     return (one.member, one.from_flavour, one.to_flavour) == (other.member, other.from_flavour, other.to_flavour)

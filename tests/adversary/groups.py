@@ -16,10 +16,10 @@ from kit.migrate.group.group_state import (
     KC,
     MEZKCC,
     OZKCC,
-    MemberStanding,
+    GroupState,
+    MemberState,
     Partition,
-    Position,
-    Standing,
+    PartitionOffsets,
 )
 from kit.migrate.group.toggle import mode_path
 from kit.tables.groups import KAFKA, ZOOKEEPER
@@ -152,7 +152,7 @@ class Group:
         else:
             self._tree.create(path, str(self.progress).encode(), makepath=True)
 
-    def standing(self, now: datetime) -> Standing:
+    def group_state(self, now: datetime) -> GroupState:
         """As ``group_state.look`` would tell it; ``test_adversary_model.py`` holds that against it."""
         if not self.members and self._tree.text(f"/consumers/{self.name}/ids") is None:
             raise NotFound(f"there is no group {self.name!r}, neither in ZooKeeper nor in Kafka")
@@ -163,7 +163,7 @@ class Group:
             shown = {name: frozenset[Partition]() for name in shown}
         members = sorted(self.members, key=lambda each: each.member_id)
         mode = mode_path(self.name)
-        return Standing(
+        return GroupState(
             group_id=self.name,
             observed_at=now,
             stage=stage_of(mix),
@@ -171,7 +171,7 @@ class Group:
             mode=mix.mode,
             mode_version=self._tree.nodes[mode].version if mode in self._tree.nodes else None,
             members=tuple(
-                MemberStanding(
+                MemberState(
                     each.member_id,
                     each.member_id,
                     each.flavour,
@@ -185,7 +185,7 @@ class Group:
             owners=self.owners(now),
             kafka_state=self.kafka_state(now),
             coordinator=0 if self.kafka_state(now) else None,
-            positions={pair: self._position(pair) for pair in PARTITIONS if self._has_position(pair)},
+            offsets={pair: self._position(pair) for pair in PARTITIONS if self._has_position(pair)},
             threads={each.member_id: {TOPIC: 1} for each in self.members if each.flavour != KC},
             subscribed={TOPIC: N_PARTITIONS} if self.members else {},
             blockers={"unsafe_mix": "KCs beside ZooKeeper's assignment"} if mix.reads_twice else {},
@@ -231,10 +231,10 @@ class Group:
     def offset_path(self, pair: Partition) -> str:
         return f"/consumers/{self.name}/offsets/{pair[0]}/{pair[1]}"
 
-    def _position(self, pair: Partition) -> Position:
+    def _position(self, pair: Partition) -> PartitionOffsets:
         node = self._tree.nodes.get(self.offset_path(pair))
         old = None if node is None else int(node.data)
-        return Position(old, None if node is None else node.version, self.kafka, 0, self.log_end)
+        return PartitionOffsets(old, None if node is None else node.version, self.kafka, 0, self.log_end)
 
     @property
     def log_end(self) -> int:

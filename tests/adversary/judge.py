@@ -120,9 +120,9 @@ class Judge:
             self.wrong("stranger", f"{process}: {write.verb} {write.path}")
 
     def ordered(self, process: Process, order: Order) -> None:
-        swap, facts = order.swap, self.runs[process.run_id]
-        self._may_write(process, swap.group, str(order))
-        seen = process.seen.get(swap.group)
+        replacement, facts = order.replacement, self.runs[process.run_id]
+        self._may_write(process, replacement.group, str(order))
+        seen = process.seen.get(replacement.group)
         if seen is None or process.slept - seen.at > FRESH_S:
             self.wrong("stale look", f"{process} orders {order} and has slept since it looked")
             return
@@ -130,11 +130,11 @@ class Judge:
         problem = None if step is None else _off_the_way(step, seen.mix.counts)
         if problem:
             self.wrong("foreign", f"{process} orders {order}, and {problem}")
-        after = seen.mix.changed(swap.from_flavour if swap.member else None, swap.to_flavour)
+        after = seen.mix.changed(replacement.from_flavour if replacement.member else None, replacement.to_flavour)
         if after.reads_twice:
             self.wrong("reads another's", f"{process} orders {order} where {after.counts} then read, {after.mode!r}")
         self._victim(process, order, seen.mix.flavours)
-        if self._open_orders(process, swap.group):
+        if self._open_orders(process, replacement.group):
             self.wrong("two orders", f"{process} orders {order} while another order of it may still be carried out")
 
     def _may_write(self, process: Process, group: str, what: str) -> None:
@@ -180,43 +180,45 @@ class Judge:
             self.wrong("offset lowered", f"{process}: {write.path} from {before} to {write.text}")
 
     def _victim(self, process: Process, order: Order, flavours: Mapping[str, str]) -> None:
-        swap = order.swap
-        if not swap.member:
+        replacement = order.replacement
+        if not replacement.member:
             # Whether one that it wanted to be stopped went by its order or by another hand, nobody can tell.
             seen_through = self._seen_through(process)
-            wanted = {each.swap.member for each in self._orders_of(process.run_id, swap.group)} - {""}
+            wanted = {each.replacement.member for each in self._orders_of(process.run_id, replacement.group)} - {""}
             if not wanted - seen_through - flavours.keys():
                 self.wrong("no victim", f"{process} has one started and stopped nobody: {order}")
-        elif flavours.get(swap.member) != swap.from_flavour:
+        elif flavours.get(replacement.member) != replacement.from_flavour:
             self.wrong("no victim", f"{process} orders {order}; it saw {dict(flavours)}")
         elif process.is_back and not self._is_mine(process, order):
             self.wrong("undo of another's", f"{process} orders {order}, which another hand started")
 
     def _is_mine(self, process: Process, order: Order) -> bool:
         """Whom this run started goes first. One that was restarted since has another id: only its flavour is known."""
-        members = self._world.groups[order.swap.group].everybody
-        seen = process.seen[order.swap.group].mix.flavours
+        members = self._world.groups[order.replacement.group].everybody
+        seen = process.seen[order.replacement.group].mix.flavours
         ours = {
             name for name, each in members.items() if each.started_for and each.started_for.run_id == process.run_id
         }
         wanted = Start(process.run_id, order.step_id, is_back=False)
         left = [name for name in ours & seen.keys() if members[name].started_for == wanted]
-        return order.swap.member in ours or not left or self._is_unheard(process, order)
+        return order.replacement.member in ours or not left or self._is_unheard(process, order)
 
     def _is_unheard(self, process: Process, order: Order) -> bool:
         """Who came by an order of which nobody heard can't be told from who was restarted since."""
         there = self._there[self.runs[process.run_id].plan.digest]
-        forward = {it.swap.member for it in self._orders_of(process.run_id, order.swap.group) if not it.is_back}
-        return order.swap.member not in there and bool(forward - self._seen_through(process))
+        forward = {
+            it.replacement.member for it in self._orders_of(process.run_id, order.replacement.group) if not it.is_back
+        }
+        return order.replacement.member not in there and bool(forward - self._seen_through(process))
 
     def _orders_of(self, run_id: str, group: str) -> list[Order]:
-        return [each for each in self._world.orders if each.run_id == run_id and each.swap.group == group]
+        return [each for each in self._world.orders if each.run_id == run_id and each.replacement.group == group]
 
     def _open_orders(self, process: Process, group: str) -> list[Order]:
         """Without those that another hand carried out meanwhile, so that the run takes them for done."""
         mine = [each for each in self._orders_of(process.run_id, group) if each.is_open]
         seen_through = self._seen_through(process) if mine else set()
-        return [each for each in mine if each.swap.member not in seen_through]
+        return [each for each in mine if each.replacement.member not in seen_through]
 
     def _seen_through(self, process: Process) -> set[str]:
         """Those in whose place this run saw somebody come."""

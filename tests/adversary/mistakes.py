@@ -20,7 +20,7 @@ from kit.migrate.engine.values import frozen_mapping
 from kit.migrate.execution.run import Run
 from kit.migrate.execution.run_context import _Reporter
 from kit.migrate.fleet.wave import WaveActor
-from kit.migrate.group.group_state import MemberStanding, Standing
+from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import Order, counts_of, direction_of, item_of
 from kit.migrate.group.toggle import Toggle
@@ -57,7 +57,7 @@ def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> S
     return outcomes
 
 
-def _anybody(self: Any, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+def _anybody(self: Any, step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
     """Where nobody is left to be stopped, one is just started."""
     return next((each for each in found.members if each.flavour == flavour), None)
 
@@ -86,18 +86,18 @@ _SECRET_NAME = re.compile(r"(?:^|[._\- ])(?:password|secret|credentials?|(?:priv
 
 def _refusing(value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Names are keys, and a key that ends so is taken for a secret's."""
-    for place, text in _texts(value, where):
-        if _SECRET_NAME.search(place):
-            raise InputError(f"{place} looks like a secret: {text!r}")
+    for at, text in _texts(value, where):
+        if _SECRET_NAME.search(at):
+            raise InputError(f"{at} looks like a secret: {text!r}")
     return frozen_mapping(value, where)
 
 
-def _texts(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _texts(item, str(key))
     elif isinstance(value, str):
-        yield place, value
+        yield where, value
 
 
 B4: Mistake = {(step_module, "frozen_mapping"): _refusing}
@@ -112,11 +112,11 @@ B8: Mistake = {
 
 
 def _attempt_unasked(self: Any, items: Sequence[str], details: Any = None) -> None:
-    permit, self.place.permit = self.place.permit, _nothing
+    permit, self.context.permit = self.context.permit, _nothing
     try:
         _ATTEMPT(self, items, details)
     finally:
-        self.place.permit = permit
+        self.context.permit = permit
 
 
 _ATTEMPT: Callable[..., None] = _Reporter.attempt

@@ -16,10 +16,10 @@ from kit.errors import InputError, OfframpError
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.step import Step
 from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group import plan as group
 from kit.migrate.group.group_state import FLAVOURS
-from kit.migrate.group.plan import Wish
+from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.group.replacement import replace_step
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
@@ -44,28 +44,33 @@ from tests.adversary.world import World
 PLANNER: Any = SimpleNamespace(needs_person=True, instruction=instruction)
 
 
-def plan_group(world: World, wish: Wish) -> Plan | None:
+def plan_group(world: World, request: GroupPlanRequest) -> Plan | None:
     """None where it was refused, which is told; a name is no reason to refuse."""
     return _planned(
         world,
-        f"{wish.group_id} to {wish.to_stage}",
-        lambda: group.plan_from(*_looks(world, wish.group_id), "model", PLANNER, wish, "Ann"),
+        f"{request.group_id} to {request.to_stage}",
+        lambda: group.plan_from(*_looks(world, request.group_id), "model", PLANNER, request, "Ann"),
     )
 
 
-def plan_fleet(world: World, wish: FleetWish) -> Plan | None:
-    sight: Any = Sight({name: world.look(name) for name in wish.groups})
+def plan_fleet(world: World, request: FleetPlanRequest) -> Plan | None:
+    sight: Any = Sight({name: world.look(name) for name in request.groups})
     with patch.object(fleet, "fleet", fleet_rows):
-        return _planned(world, f"a fleet to {wish.to}", lambda: fleet.plan_from(sight, "model", wish, "Ann"))
+        return _planned(world, f"a fleet to {request.to}", lambda: fleet.plan_from(sight, "model", request, "Ann"))
 
 
-def fleet_rows(sight: Sight, to: str, stable_s: float) -> pl.DataFrame:
+def fleet_rows(sight: Sight, to: str, min_stable_s: float) -> pl.DataFrame:
     """What a plan takes from :func:`kit.migrate.fleet.plan.fleet`, which takes a fifth of a second."""
     names = sight.found.items()
-    why_not = [None if found.stage == fleet.READY[to] else f"its stage is {found.stage}" for _, found in names]
+    not_ready_reason = [None if found.stage == fleet.READY[to] else f"its stage is {found.stage}" for _, found in names]
     modes = [found.mode for _, found in names]
     versions = [found.mode_version for _, found in names]
-    columns = {"group_id": list(sight.found), "mode": modes, "mode_version": versions, "why_not": why_not}
+    columns = {
+        "group_id": list(sight.found),
+        "mode": modes,
+        "mode_version": versions,
+        "not_ready_reason": not_ready_reason,
+    }
     types = {**dict.fromkeys(columns, pl.String), "mode_version": pl.Int32}
     return pl.DataFrame(columns, types).sort("group_id")
 
@@ -156,7 +161,7 @@ def snapshot_of(groups: list[Group], now: datetime) -> Snapshot[pl.DataFrame]:
 
 
 def _rows(found: Group, now: datetime) -> dict[str, list[Any]]:
-    at, name = found.standing(now), found.name
+    at, name = found.group_state(now), found.name
     groups = [GroupRow(name, ZOOKEEPER, None, None, None, None, None)]
     if at.kafka_state:
         groups.append(GroupRow(name, KAFKA, at.kafka_state, "classic", "consumer", "range", 0))
@@ -168,7 +173,7 @@ def _rows(found: Group, now: datetime) -> dict[str, list[Any]]:
     for pair, thread in at.owners.items():
         rows["ownership"].append(Ownership(name, ZOOKEEPER, *pair, thread.rpartition("-")[0], thread, 1, 1))
     rows["committed_offsets"] = []
-    for pair, it in at.positions.items():
+    for pair, it in at.offsets.items():
         if it.zookeeper is not None:
             old = (it.zookeeper, None, None, None, it.zookeeper_version, 1)
             rows["committed_offsets"].append(CommittedOffset(name, ZOOKEEPER, *pair, *old))

@@ -24,13 +24,13 @@ from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.execution.run import Ending, Run
+from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.fleet import wave
-from kit.migrate.fleet.wave import BrakeActor, WaveActor
+from kit.migrate.fleet.wave import CircuitBreakerActor, WaveActor
 from kit.migrate.group import plan as group
 from kit.migrate.group import replace, soak, toggle
-from kit.migrate.group.group_state import Standing
+from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.soak import SoakActor
 from kit.migrate.group.toggle import ToggleActor
@@ -96,15 +96,15 @@ class Process:
     def is_back(self) -> bool:
         return self.state in BACK
 
-    def work(self, verb: str, approval: Approval | None = None) -> Ending | OfframpError | None:
+    def work(self, verb: str, approval: Approval | None = None) -> RunResult | OfframpError | None:
         """The ending, the refusal, or None where the process died or was interrupted."""
         self.verb = verb
         if approval is not None:
             self.world.judge.runs[self.run_id].approvals.append(approval)
         self.world.say(f"{self}{' with a new approval' if approval else ''}")
         try:
-            found: Ending | OfframpError = self._begun(verb, approval)
-            told = found.sentence if isinstance(found, Ending) else str(found)
+            found: RunResult | OfframpError = self._begun(verb, approval)
+            told = found.sentence if isinstance(found, RunResult) else str(found)
         except OfframpError as error:
             found, told = error, str(error)
         except Killed:
@@ -113,18 +113,18 @@ class Process:
             self.client.expire()  # Ctrl-C ends a terminal's process, and that its session.
             self.world.say(f"  {self} was interrupted")
             return None
-        name = found.state if isinstance(found, Ending) else type(found).__name__
+        name = found.state if isinstance(found, RunResult) else type(found).__name__
         self.world.say(f"  {self} → {name}: {told[:300]}")
-        self._judge(told if isinstance(found, Ending) else None)
+        self._judge(told if isinstance(found, RunResult) else None)
         return found
 
-    def _begun(self, verb: str, approval: Approval | None) -> Ending:
+    def _begun(self, verb: str, approval: Approval | None) -> RunResult:
         plan = self.world.judge.runs[self.run_id].plan
         performer = self._group() if plan.kind == group.KIND else self._fleet()
         lock = ZookeeperLock(self.cluster)
         self.run = Run(self.folder, performer, lock, clock=self.clock, poll_s=RUN_POLL_S, tell=self._tell)
-        ending: Ending = getattr(self.run, verb)(approval)
-        return ending
+        result: RunResult = getattr(self.run, verb)(approval)
+        return result
 
     def _judge(self, told: str | None) -> None:
         try:
@@ -144,7 +144,10 @@ class Process:
         return Hand(self, actors, group.RECIPES, lambda plan: group.observe(self.cluster, plan))
 
     def _fleet(self) -> ClusterPerformer:
-        actors = {wave.WAVE: WaveActor(self.cluster), wave.BRAKE: BrakeActor(self.cluster, self.clock)}
+        actors = {
+            wave.WAVE: WaveActor(self.cluster),
+            wave.CIRCUIT_BREAKER: CircuitBreakerActor(self.cluster, self.clock),
+        }
         return Hand(self, actors, fleet.RECIPES, lambda plan: fleet.observe_plan(self.cluster, plan))
 
     def _tell(self, event: Event) -> None:
@@ -172,7 +175,7 @@ class Process:
 
     # What it sees
 
-    def look(self, name: str) -> Standing:
+    def look(self, name: str) -> GroupState:
         self.world.point(self, f"look at {name}")
         if self.blind:
             self.blind -= 1
@@ -205,7 +208,7 @@ class Hand(ClusterPerformer):
 class Sight:
     """What ``observe_groups`` gives: as much of a snapshot as plans and actors of waves take from one."""
 
-    def __init__(self, found: Mapping[str, Standing], unread: Mapping[str, str] | None = None) -> None:
+    def __init__(self, found: Mapping[str, GroupState], unread: Mapping[str, str] | None = None) -> None:
         self.found, self.unread = found, dict(unread or {})
         self.read_timings = pl.DataFrame({"duration_ms": [1.0]})
 
@@ -232,7 +235,7 @@ class Sight:
 
     @property
     def group_lag(self) -> pl.DataFrame:
-        lags = [position.lag or 0 for found in self.found.values() for position in found.positions.values()]
+        lags = [offsets.lag or 0 for found in self.found.values() for offsets in found.offsets.values()]
         return pl.DataFrame({"store": [KAFKA], "lag": [sum(lags)]})
 
 
@@ -254,7 +257,7 @@ def _whole_sight(cluster: Any, names: Iterable[str]) -> Sight:
     return sight
 
 
-def _readable(sight: Sight, names: Iterable[str]) -> tuple[list[Standing], dict[str, str]]:
+def _readable(sight: Sight, names: Iterable[str]) -> tuple[list[GroupState], dict[str, str]]:
     return [sight.found[name] for name in names if name in sight.found], dict(sight.unread)
 
 
@@ -265,11 +268,11 @@ def seams() -> Iterator[None]:
     views = SimpleNamespace(lag=lambda found: found, group_lag=lambda found: found.group_lag)
     with ExitStack() as stack:
         for module in (replace, toggle, soak, group):
-            stack.enter_context(patch.object(module, "look", look))
+            stack.enter_context(patch.object(module, "read_group_state", look))
         for module in (wave, fleet):
             stack.enter_context(patch.object(module, "observe_some", _sight))
         stack.enter_context(patch.object(wave, "observe_groups", _whole_sight))
-        stack.enter_context(patch.object(wave, "readable", _readable))
+        stack.enter_context(patch.object(wave, "readable_group_states", _readable))
         stack.enter_context(patch.object(wave, "views", views))
         stack.enter_context(patch.object(toggle, "_Watch", _NoWatch))
         yield

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import RunRecord, load_run
-from kit.migrate.fleet.plan import FleetWish
-from kit.migrate.group.plan import Wish
+from kit.migrate.fleet.plan import FleetPlanRequest
+from kit.migrate.group.plan import GroupPlanRequest
 from tests.adversary.judge import Wrong
 from tests.adversary.moves import Move
 from tests.adversary.plans import plan_fleet, plan_group
@@ -44,14 +44,16 @@ def scene(*groups: tuple[str, tuple[str, ...], str | None]) -> Iterator[World]:
 
 
 def move_plan(world: World, name: str, to_stage: str, **changed: object) -> Plan:
-    plan = plan_group(world, Wish(name, to_stage, **{"soak_s": 0, "stable_s": 0, "each_s": 40, **changed}))
+    plan = plan_group(
+        world, GroupPlanRequest(name, to_stage, **{"soak_s": 0, "min_stable_s": 0, "step_timeout_s": 40, **changed})
+    )
     world.judge.raise_if_wrong()
     assert plan is not None, world.story
     return plan
 
 
 def toggle_plan(world: World, to: str, *names: str, wave: int = 1) -> Plan:
-    plan = plan_fleet(world, FleetWish(to, groups=names, wave=wave, pause_s=0, stable_s=0))
+    plan = plan_fleet(world, FleetPlanRequest(to, groups=names, wave=wave, pause_s=0, min_stable_s=0))
     world.judge.raise_if_wrong()
     assert plan is not None, world.story
     return plan

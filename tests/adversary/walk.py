@@ -16,11 +16,11 @@ from kit.errors import OfframpError, PlanError
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Ending
-from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.execution.run import RunResult
+from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group import plan as group
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
-from kit.migrate.group.plan import PATH, Wish
+from kit.migrate.group.plan import PATH, GroupPlanRequest
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
 from tests.adversary.deployers import PLAIN, Manner
@@ -41,7 +41,7 @@ BEGINNINGS: tuple[tuple[tuple[str, ...], str | None], ...] = (
     ((MEZKCC, MEZKCC, KC), KAFKA),
     ((OZKCC, OZKCC, MEZKCC), None),
 )
-OVER = {RunState.UNDONE, RunState.VOID}
+OVER = {RunState.UNDONE, RunState.STALE}
 N_STEPS = (3, 8)
 STRIKES_WITHIN = 80
 SHORT = (timedelta(seconds=12), timedelta(minutes=1))
@@ -88,20 +88,28 @@ class Walk:
         on_failure = self.rng.choice(("stop", "stop", "undo"))
         names = list(self.world.groups)
         if self.rng.random() < 0.3:
-            wave = FleetWish(self.rng.choice((KAFKA, ZOOKEEPER)), groups=tuple(names[:2]), wave=self.rng.choice((1, 0)))
+            wave = FleetPlanRequest(
+                self.rng.choice((KAFKA, ZOOKEEPER)), groups=tuple(names[:2]), wave=self.rng.choice((1, 0))
+            )
             return self._fleet(wave, on_failure)
         to_stage = self.rng.choice(PATH)
         soak_s = self.rng.choice((0, 30))
-        wish = Wish(names[0], to_stage, soak_s=soak_s, stable_s=0, each_s=40, on_failure=on_failure)
-        return plan_group(self.world, wish)
+        request = GroupPlanRequest(
+            names[0], to_stage, soak_s=soak_s, min_stable_s=0, step_timeout_s=40, on_failure=on_failure
+        )
+        return plan_group(self.world, request)
 
-    def _fleet(self, wish: FleetWish, on_failure: str) -> Plan | None:
-        fields = {"pause_s": 30, "stable_s": 0, "on_failure": on_failure}
+    def _fleet(self, request: FleetPlanRequest, on_failure: str) -> Plan | None:
+        fields = {"pause_s": 30, "min_stable_s": 0, "on_failure": on_failure}
         groups = [
-            name for name in wish.groups if {each.flavour for each in self.world.groups[name].members} == {MEZKCC}
+            name for name in request.groups if {each.flavour for each in self.world.groups[name].members} == {MEZKCC}
         ]
-        wave = 1 if wish.to == KAFKA else wish.wave
-        return plan_fleet(self.world, FleetWish(wish.to, groups=tuple(groups), wave=wave, **fields)) if groups else None
+        wave = 1 if request.to == KAFKA else request.wave
+        return (
+            plan_fleet(self.world, FleetPlanRequest(request.to, groups=tuple(groups), wave=wave, **fields))
+            if groups
+            else None
+        )
 
     def _undo(self) -> None:
         self._again("undo")
@@ -217,14 +225,14 @@ class Walk:
         self._begin_anew()
 
     def _bring_to_an_end(self, process: Process) -> None:
-        found: Ending | OfframpError | None = None
+        found: RunResult | OfframpError | None = None
         for verb in ("resume", "undo", "undo"):
             if self._state(process) in {*OVER, RunState.VERIFIED, RunState.APPROVED, None}:
                 return
             process = self.world.again(process)
             found = process.work(verb, self._approval(process))
             self.world.settle()
-        if isinstance(found, Ending):
+        if isinstance(found, RunResult):
             self.world.judge.at_rest(process, found.sentence)
 
     def _state(self, process: Process) -> RunState | None:
@@ -243,11 +251,13 @@ class Walk:
             found.start(OZKCC, f"host{number}", self.world.now())
         self.world.set_toggle(name, None)
         self.world.settle()
-        plan = plan_group(self.world, Wish(name, "canary MEZKCC", soak_s=0, stable_s=0, each_s=60))
+        plan = plan_group(
+            self.world, GroupPlanRequest(name, "canary MEZKCC", soak_s=0, min_stable_s=0, step_timeout_s=60)
+        )
         process = None if plan is None else self.world.start(plan, "anew")
-        ending = None if process is None else process.work("act")
-        if not isinstance(ending, Ending) or ending.state != RunState.VERIFIED:
-            self.world.judge.wrong("never again", f"a new plan for {name} came to {ending}")
+        result = None if process is None else process.work("act")
+        if not isinstance(result, RunResult) or result.state != RunState.VERIFIED:
+            self.world.judge.wrong("never again", f"a new plan for {name} came to {result}")
 
 
 def wander(seed: int) -> World:

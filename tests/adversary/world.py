@@ -15,7 +15,7 @@ from kit.migrate.engine.approval import Approval, approve
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.plan import Plan
 from kit.migrate.execution.run import start_run
-from kit.migrate.group.group_state import Standing
+from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.toggle import mode_path
 from kit.migrate.lock import LOCKS
 from tests.adversary.deployers import Manner, Order, finish
@@ -118,12 +118,12 @@ class World:
 
     # What is seen, and what follows a write
 
-    def look(self, name: str, process: Process | None = None) -> Standing:
+    def look(self, name: str, process: Process | None = None) -> GroupState:
         found = self.groups[name]
         found.hand_out(self.now())
         if process is not None:
             process.seen[name] = Seen(found.mix, process.slept, self.foreign[name])
-        return found.standing(self.now())
+        return found.group_state(self.now())
 
     def follow(self, write: Write) -> None:
         """Members follow the toggle."""
@@ -183,7 +183,7 @@ class World:
         self.others_wrote.append((self.tree.zxid, path))
         self._touched(name, f"sets the toggle to {mode!r}")
 
-    def swap(self, name: str, member_id: str | None, flavour: str | None) -> None:
+    def replacement(self, name: str, member_id: str | None, flavour: str | None) -> None:
         """Stop one (None: nobody), start one (None: nobody)."""
         group = self.groups[name]
         gone = group.stop(member_id, self.now()) if member_id else None

@@ -60,7 +60,7 @@ def running(site: Site) -> Iterator[Timing]:
     (port,) = free_ports(1)
     config = site.lab.folder / "kminion.yaml"
     config.write_text(_CONFIG.format(brokers=site.lab.bootstrap_servers, port=port), encoding="utf-8")
-    process = site.lab.ward.start("kminion", [str(binary())], environment={"CONFIG_FILEPATH": str(config)})
+    process = site.lab.supervisor.start("kminion", [str(binary())], environment={"CONFIG_FILEPATH": str(config)})
     try:
         process.wait_until(partial(_answers, port), "ready", _START_SECONDS)
         scrape = timed(partial(_get, port, "/metrics"), partial(_check, site, process))

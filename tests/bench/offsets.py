@@ -42,7 +42,7 @@ def compared(site: Site) -> Iterator[Row]:
     admin = AdminClient({**QUIET, "bootstrap.servers": site.lab.bootstrap_servers})
     turns = itertools.count(1)
     with site.connect(BROKERS_ONLY) as cluster:
-        writer = KafkaWriter(cluster.link)
+        writer = KafkaWriter(cluster.broker_client)
         rows = [
             compare(
                 f"{what} committed vs AdminClient's alter",

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kit.lab.topics import QUIET
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic
 from kit.offsets_topic.commits import commit_rows
-from kit.offsets_topic.fetching import BATCH, WAIT_S, Fetch, Part, reader_settings
+from kit.offsets_topic.fetching import BATCH, WAIT_S, Fetch, PartitionRange, reader_settings
 from kit.offsets_topic.keys import parse_keys
 from kit.profile import Profile, SparkSettings, load_profile
 from kit.spark.session import spark_session
@@ -75,7 +75,7 @@ def _fill(site: Site) -> None:
 
 def _one_task(profile: Profile) -> int:
     """What a task does with all partitions, in this process."""
-    parts = [Part(number, 0, RECORDS // PARTITIONS) for number in range(PARTITIONS)]
+    parts = [PartitionRange(number, 0, RECORDS // PARTITIONS) for number in range(PARTITIONS)]
     return sum(len(commit_rows(each, parse_keys(each.keys))) for each in Fetch(profile, TOPIC, parts))
 
 

@@ -19,7 +19,7 @@ from kit.lab.lab import QUICK_SPARK
 from kit.lab.servers import kafka, zookeeper
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
-from kit.read.link import BrokerLink
+from kit.read.broker_client import BrokerClient
 from tests.bench.clock import expect, say
 
 TOPIC = "orders"
@@ -82,7 +82,7 @@ def filled(sizes: Sizes) -> Iterator[Site]:
         with connect(load_profile(WHOLE, profiles)) as cluster:
             say(f"committing {sizes.groups:,} groups × {PARTITIONS} partitions")
             _create_offsets_topic(lab.bootstrap_servers)
-            cluster.link.run(_commit_all, cluster.link, sizes.groups)
+            cluster.broker_client.run(_commit_all, cluster.broker_client, sizes.groups)
             leaves, n_znodes = _create_consumers(lab.zookeeper_connect, sizes.registered_groups)
         yield Site(lab, sizes, profiles, leaves, n_znodes)
 
@@ -98,11 +98,11 @@ def _create_offsets_topic(bootstrap_servers: str) -> None:
     consumer.close()
 
 
-async def _commit_all(link: BrokerLink, n_groups: int) -> None:
-    (broker_id,) = link.broker_ids()
+async def _commit_all(client: BrokerClient, n_groups: int) -> None:
+    (broker_id,) = client.broker_ids()
     for start in range(0, n_groups, _COMMITS_IN_FLIGHT):
         numbers = range(start, min(start + _COMMITS_IN_FLIGHT, n_groups))
-        for answer in [link.send(_commit(number), broker_id) for number in numbers]:
+        for answer in [client.send(_commit(number), broker_id) for number in numbers]:
             codes = {each.error_code for topic in (await answer).topics for each in topic.partitions}
             expect("error codes of a commit", codes, {0})
 

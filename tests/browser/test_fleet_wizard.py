@@ -29,7 +29,7 @@ def jupyter(fleet_site: FleetSite, tmp_path: Path) -> Iterator[Jupyter]:
     prepare(fleet_site, tmp_path)
     (port,) = free_ports(1)
     running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-    started = fleet_site.lab.ward.start(
+    started = fleet_site.lab.supervisor.start(
         "jupyter", command(port, tmp_path / "notebooks"), environment(tmp_path, running.token)
     )
     with ended(started) as server:
@@ -40,7 +40,7 @@ def jupyter(fleet_site: FleetSite, tmp_path: Path) -> Iterator[Jupyter]:
 def prepare(site: FleetSite, home: Path) -> None:
     """The runbook with its parameters filled in, not yet run; and settings of its own for JupyterLab."""
     (home / "notebooks").mkdir()
-    given = {"profile_file": str(site.profile_file), "runs": str(home / "runs"), "wave": 2, "stable_s": 0.0}
+    given = {"profile_file": str(site.profile_file), "runs": str(home / "runs"), "wave": 2, "min_stable_s": 0.0}
     source, target = NOTEBOOKS / "runbook" / "fleet.ipynb", home / "notebooks" / "fleet.ipynb"
     papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"

@@ -128,7 +128,9 @@ def site(tmp_path_factory) -> Iterator[Site]:
             wait_until(lambda: consumer.poll(0.2) is None and len(consumer.assignment()) == PARTITIONS, "its share", 60)
             at = [confluent_kafka.TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)]
             consumer.commit(offsets=at, asynchronous=False)
-            started = lab.ward.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
+            started = lab.supervisor.start(
+                "jupyter", command(port, home / "notebooks"), environment(home, running.token)
+            )
             with ended(started) as server:
                 server.wait_until(running.answers, "its first answer", START_SECONDS)
                 yield Site(lab, running)

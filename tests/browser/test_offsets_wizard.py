@@ -76,7 +76,7 @@ def site(tmp_path) -> Iterator[Site]:
         running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
         try:
             notebooks = command(port, tmp_path / "notebooks")
-            with ended(lab.ward.start("jupyter", notebooks, environment(tmp_path, running.token))) as server:
+            with ended(lab.supervisor.start("jupyter", notebooks, environment(tmp_path, running.token))) as server:
                 server.wait_until(running.answers, "its first answer", START_SECONDS)
                 found = Site(lab, zookeeper, running)
                 found.commit()

@@ -64,7 +64,9 @@ def site(tmp_path_factory) -> Iterator[Site]:
             prepare(home, str(profile_file))
             (port,) = free_ports(1)
             running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
-            started = lab.ward.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
+            started = lab.supervisor.start(
+                "jupyter", command(port, home / "notebooks"), environment(home, running.token)
+            )
             with ended(started) as server:
                 server.wait_until(running.answers, "its first answer", START_SECONDS)
                 yield Site(lab, group, running, server)
@@ -75,7 +77,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
 def prepare(home, profile_file: str) -> None:
     """The runbook with its parameters filled in, not yet run; and settings of its own for JupyterLab."""
     (home / "notebooks").mkdir()
-    given = {"profile_file": profile_file, "group_id": GROUP, "soak_s": 3.0, "stable_s": 0.0}
+    given = {"profile_file": profile_file, "group_id": GROUP, "soak_s": 3.0, "min_stable_s": 0.0}
     source, target = NOTEBOOKS / "runbook" / "migrate_group.ipynb", home / "notebooks" / "migrate.ipynb"
     papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kit.analyze.proof.consumption_intervals import EVICTION_MS
 from kit.tables import schema as tables
-from kit.tables.groups import HandOut, Produced, ZnodeLife
+from kit.tables.groups import ConsumedRecord, Produced, ZnodeLife
 
 START_MS = 1_795_236_384_713
 TOPIC = "t"
@@ -22,7 +22,7 @@ class History:
     """One group's hand-outs, production and owner znodes."""
 
     group_id: str
-    hand_outs: list[HandOut] = field(default_factory=list)
+    hand_outs: list[ConsumedRecord] = field(default_factory=list)
     produced: list[Produced] = field(default_factory=list)
     lives: list[ZnodeLife] = field(default_factory=list)
 
@@ -33,7 +33,8 @@ class History:
 
     def hand_out(self, consumer: str, at_ms: int, *offsets: int, partition: int = 0) -> None:
         self.hand_outs += [
-            HandOut(self.group_id, self.topic, partition, consumer, START_MS + at_ms, offset) for offset in offsets
+            ConsumedRecord(self.group_id, self.topic, partition, consumer, START_MS + at_ms, offset)
+            for offset in offsets
         ]
 
     def produce(self, at_ms: int, *offsets: int, partition: int = 0) -> None:

@@ -83,7 +83,7 @@ def java(
 
     def start(name: str) -> Consumer:
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, layout, settings=settings or {}, **wishes)
-        return launch(lab.ward, lab.servers.addresses(), member)
+        return launch(lab.supervisor, lab.servers.addresses(), member)
 
     return _spoken(group, start)
 
@@ -95,7 +95,7 @@ def converted(lab: Lab) -> Cast:
     def start(name: str) -> Consumer:
         version, settings = ("3.9.1", {}) if name == "a" else ("4.1.1", NEW_PROTOCOL)
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, "kafka", settings=settings)
-        return launch(lab.ward, lab.servers.addresses(), member)
+        return launch(lab.supervisor, lab.servers.addresses(), member)
 
     return _spoken(group, start)
 
@@ -107,7 +107,7 @@ def static(lab: Lab) -> Cast:
     def start(name: str) -> Consumer:
         settings = {"group.instance.id": name.partition("-")[0], "session.timeout.ms": "30000"}
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", "3.9.1", "kafka", settings=settings)
-        return launch(lab.ward, lab.servers.addresses(), member)
+        return launch(lab.supervisor, lab.servers.addresses(), member)
 
     return _spoken(group, start)
 
@@ -130,7 +130,9 @@ def kafka_python(lab: Lab) -> Cast:
         record, events = consumption_file(lab.folder, client_id), lab.folder / f"{client_id}.events"
         spec = {"bootstrap_servers": lab.bootstrap_servers, "group": group, "client_id": client_id, "topic": TOPIC}
         command = [sys.executable, "-P", kafka_python_member.__file__, json.dumps(spec | {"record": str(record)})]
-        return Consumer(client_id, group, "new", lab.ward.start(client_id, command, output=events), record, events)
+        return Consumer(
+            client_id, group, "new", lab.supervisor.start(client_id, command, output=events), record, events
+        )
 
     return _spoken(group, start)
 

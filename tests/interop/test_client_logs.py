@@ -419,11 +419,11 @@ def test_a_pasted_log_of_two_0_9_consumers_is_told(lab: Lab, played: Played, art
 
 def test_the_second_generation_of_that_log_says_what_it_does_not_hold(article: pl.DataFrame) -> None:
     first, second = rebalances(article).rows(named=True)
-    assert (first["generation"], first["members"], first["unlogged"]) == (1, [first["leader_id"]], [])
+    assert (first["generation"], first["members"], first["members_without_log"]) == (1, [first["leader_id"]], [])
     assert (second["generation"], second["leader_id"], second["left"]) == (2, first["leader_id"], [])
-    assert (second["joined"], second["unlogged"]) == (second["members"], [first["leader_id"]])
+    assert (second["joined"], second["members_without_log"]) == (second["members"], [first["leader_id"]])
     assert numbers(second["moved"]) == {2, 3}
-    assert numbers(second["unseen"]) == {0, 1}
+    assert numbers(second["partitions_without_known_owner"]) == {0, 1}
     assert set(log_findings(article)["finding"]) == {"several_consumers", "offset_reset"}
     sentences = story(article)
     assert "joined generation 1" in sentences[0]

@@ -15,14 +15,14 @@ from kit.cluster import connect
 from kit.errors import ApprovalError, ConnectError, TargetBusy
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Ending, Run
-from kit.migrate.group.group_state import look
-from kit.migrate.group.plan import Wish
+from kit.migrate.execution.run import Run, RunResult
+from kit.migrate.group.group_state import read_group_state
+from kit.migrate.group.plan import GroupPlanRequest
+from kit.migrate.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
 
@@ -38,22 +38,22 @@ def profile(lab: Lab) -> Profile:
 
 
 @pytest.fixture
-def desk(profile: Profile, tmp_path: Path) -> Iterator[Desk]:
+def desk(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
     with connect(profile) as cluster:
-        yield Desk(cluster, tmp_path / "runs")
+        yield Operations(cluster, tmp_path / "runs")
 
 
-def begun(desk: Desk, group: MakeGroup, to_stage: str = "Kafka coordination") -> tuple[Group, Run]:
+def begun(desk: Operations, group: MakeGroup, to_stage: str = "Kafka coordination") -> tuple[Group, Run]:
     shared = group(12)
     for version in ("1.1.1", "0.8.2.2"):
         shared.add_old(1, version)
     shared.await_agreed()
-    plan = desk.plan_group(Wish(shared.name, to_stage, soak_s=1.0, stable_s=0.0, look_s=1.0))
+    plan = desk.plan_group(GroupPlanRequest(shared.name, to_stage, soak_s=1.0, min_stable_s=0.0, observe_s=1.0))
     desk.approve(plan, plan.subject, plan.digest[:8], "second person")
     return shared, desk.begin(plan)
 
 
-def resumed(desk: Desk, run_id: str) -> Ending:
+def resumed(desk: Operations, run_id: str) -> RunResult:
     """By whoever comes next, once the dead one's lock has ended with its session."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
@@ -91,10 +91,11 @@ def at(run: Run, step_id: str, event: str, do: Callable[[], object]) -> None:
 def acting(folder: Path, profile: Profile, verb: str) -> subprocess.Popen[bytes]:
     """A process of its own that carries the run out."""
     code = (
-        "import sys; from pathlib import Path; from kit.cluster import connect; from kit.migrate.desk import Desk; "
+        "import sys; from pathlib import Path; from kit.cluster import connect; "
+        "from kit.migrate.operations import Operations; "
         "from kit.profile import load_profile\n"
         "with connect(load_profile(file=sys.argv[1])) as cluster:\n"
-        "    getattr(Desk(cluster, Path(sys.argv[2])).run(sys.argv[3]), sys.argv[4])()"
+        "    getattr(Operations(cluster, Path(sys.argv[2])).run(sys.argv[3]), sys.argv[4])()"
     )
     arguments = [str(profile.file), str(folder.parent), folder.name, verb]
     return subprocess.Popen([sys.executable, "-c", code, *arguments])
@@ -102,7 +103,7 @@ def acting(folder: Path, profile: Profile, verb: str) -> subprocess.Popen[bytes]
 
 @pytest.mark.parametrize(("step_id", "event"), [("01-replace-canary-mezkcc", "ACTING"), ("04-toggle-kafka", "acted")])
 def test_killed_in_the_midst_of_an_act_and_resumed(
-    group: MakeGroup, desk: Desk, profile: Profile, step_id: str, event: str
+    group: MakeGroup, desk: Operations, profile: Profile, step_id: str, event: str
 ) -> None:
     """kill -9: the cluster is asked how far it came, and nothing is done twice."""
     shared, run = begun(desk, group)
@@ -133,7 +134,7 @@ def _alive(process: subprocess.Popen[bytes]) -> None:
     assert process.poll() is None
 
 
-def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Desk) -> None:
+def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Operations) -> None:
     """The run ends without a guess; when ZooKeeper is back it goes on."""
     shared, run = begun(desk, group)
     server = shared.lab.servers.zookeeper.process
@@ -149,15 +150,15 @@ def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Desk) -> 
     assert_nothing_lost(shared, is_owned=False, jvm_may_be_late=True)
 
 
-def is_settled(desk: Desk, shared: Group) -> bool:
+def is_settled(desk: Operations, shared: Group) -> bool:
     try:
-        found = look(desk.cluster, shared.name)
+        found = read_group_state(desk.cluster, shared.name)
         return found.is_settled and found.counts == {"OZKCC": 1, "MEZKCC": 1}
     except ConnectError:
         return False
 
 
-def test_a_broker_restarts(group: MakeGroup, desk: Desk) -> None:
+def test_a_broker_restarts(group: MakeGroup, desk: Operations) -> None:
     shared, run = begun(desk, group)
 
     def restart() -> None:
@@ -171,7 +172,7 @@ def test_a_broker_restarts(group: MakeGroup, desk: Desk) -> None:
     assert_nothing_lost(shared)
 
 
-def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Desk) -> None:
+def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Operations) -> None:
     """Not what was planned: the run stops before its own write, and the way back is open."""
     shared, run = begun(desk, group)
     at(run, "03-replace-all-mezkcc", "verified", lambda: shared.toggle("zookeeper"))
@@ -184,7 +185,7 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("hours", [-3, 24])
-def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Desk, hours: int) -> None:
+def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Operations, hours: int) -> None:
     """Its approval is not of now any more: the run stops after what is being done; a right clock goes on.
 
     Whoever was a day ahead has seen the approval expired: a person has to say anew that it holds.
@@ -197,12 +198,12 @@ def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Desk, ho
         nonlocal wrong
         wrong = timedelta(hours=hours)
 
-    jumping = Desk(desk.cluster, desk.runs, clock=clock).run(run.run_id)
+    jumping = Operations(desk.cluster, desk.runs, clock=clock).run(run.run_id)
     at(jumping, "01-replace-canary-mezkcc", "acted", jump)
     ending = jumping.act()
     assert ending.state in (RunState.FAILED, RunState.STOPPED)
     assert "clock trouble" in ending.sentence or "expired" in ending.sentence
-    assert look(desk.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
+    assert read_group_state(desk.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
     assert not load_run(run.folder).is_at_work
     if hours > 0:
         with pytest.raises(ApprovalError, match="was the clock set back"):

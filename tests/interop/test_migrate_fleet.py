@@ -21,16 +21,16 @@ from kit.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.progress import evidence
 from kit.migrate.engine.states import RunState
-from kit.migrate.fleet.plan import FleetWish, fleet
+from kit.migrate.fleet.plan import FleetPlanRequest, fleet
 from kit.migrate.fleet.wave import NOT_FOLLOWING
-from kit.migrate.group.group_state import look
-from kit.migrate.group.plan import Wish
+from kit.migrate.group.group_state import read_group_state
+from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.group.toggle import not_following
 from kit.migrate.lock import LOCKS, ZookeeperLock
+from kit.migrate.operations import Operations
 from kit.migrate.rendering.text import plan_text
 from kit.profile import load_profile
 from kit.snapshot import observe
@@ -51,11 +51,11 @@ def fleet_lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def desk(fleet_lab: Lab, tmp_path: Path) -> Iterator[Desk]:
+def desk(fleet_lab: Lab, tmp_path: Path) -> Iterator[Operations]:
     path = fleet_lab.folder / "offramp.toml"
     path.write_text(fleet_lab.profile_toml(), encoding="utf-8")
     with connect(load_profile(file=path)) as cluster:
-        yield Desk(cluster, tmp_path / "runs")
+        yield Operations(cluster, tmp_path / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -76,34 +76,34 @@ def members(fleet_lab: Lab) -> Iterator[list[Consumer]]:
     producer.stop()
 
 
-def approved(desk: Desk, plan: Plan) -> Plan:
+def approved(desk: Operations, plan: Plan) -> Plan:
     desk.approve(plan, plan.subject, plan.digest[:8], "second person")
     return plan
 
 
-def wish(to: str, wave: int = WAVE, **wishes: object) -> FleetWish:
-    return FleetWish(to, r"fleet-\d+", wave=wave, pause_s=1.0, stable_s=0.0, read_ms=10_000.0, **wishes)  # type: ignore[arg-type]
+def wish(to: str, wave: int = WAVE, **wishes: object) -> FleetPlanRequest:
+    return FleetPlanRequest(to, r"fleet-\d+", wave=wave, pause_s=1.0, min_stable_s=0.0, max_read_ms=10_000.0, **wishes)  # type: ignore[arg-type]
 
 
-def n_ready(desk: Desk) -> int:
-    return fleet(observe(desk.cluster, r"fleet-\d+"), "kafka", 0.0)["why_not"].null_count()
+def n_ready(desk: Operations) -> int:
+    return fleet(observe(desk.cluster, r"fleet-\d+"), "kafka", 0.0)["not_ready_reason"].null_count()
 
 
-def n_kafka(desk: Desk, names: Sequence[str]) -> int:
-    return sum(not_following(look(desk.cluster, name), "kafka") is None for name in names)
+def n_kafka(desk: Operations, names: Sequence[str]) -> int:
+    return sum(not_following(read_group_state(desk.cluster, name), "kafka") is None for name in names)
 
 
-def modes(desk: Desk) -> dict[str, str]:
+def modes(desk: Operations) -> dict[str, str]:
     client: KazooClient = desk.cluster.zookeeper
     groups = [name for name in client.get_children("/consumers") if name.startswith("fleet-")]
     paths = {name: f"/consumers/{name}/migration/mode" for name in groups}
     return {name: client.get(path)[0].decode() for name, path in paths.items() if client.exists(path)}
 
 
-def test_groups_in_waves_and_back_at_once(desk: Desk, members: list[Consumer]) -> None:
+def test_groups_in_waves_and_back_at_once(desk: Operations, members: list[Consumer]) -> None:
     wait_until(lambda: n_ready(desk) == len(members), "all are ready", 60)
     plan = desk.plan_fleet(wish("kafka"))
-    assert [step.kind for step in plan.steps] == ["wave", *["brake", "wave"] * (N_WAVES - 1)]
+    assert [step.kind for step in plan.steps] == ["wave", *["circuit breaker", "wave"] * (N_WAVES - 1)]
     desk.begin(approved(desk, plan)).act().raise_unless()
     assert sorted(modes(desk)) == sorted(each.group for each in members)
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in members)
@@ -114,12 +114,12 @@ def test_groups_in_waves_and_back_at_once(desk: Desk, members: list[Consumer]) -
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 0 for each in members)
 
 
-def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Desk, members: list[Consumer]) -> None:
+def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Operations, members: list[Consumer]) -> None:
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]
     names = tuple(each.group for each in members) if IS_SOAK else ("fleet-000", "fleet-001", "fleet-999")
     wait_until(lambda: gauges_of(victim)["KafkaOwnedPartitionsCount"] == 2, "it is well again", 60)
-    plan = desk.plan_fleet(wish("kafka", groups=names, wave=len(names) - 1, each_s=8.0))
+    plan = desk.plan_fleet(wish("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
     run = desk.begin(approved(desk, plan))
     run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
     try:
@@ -136,12 +136,12 @@ def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Desk, members: list[
     assert set(modes(desk).values()) == {"zookeeper"}
 
 
-def test_the_brake_stops_the_waves(desk: Desk, members: list[Consumer]) -> None:
+def test_the_brake_stops_the_waves(desk: Operations, members: list[Consumer]) -> None:
     """A read of the cluster that takes too long, then lag that grows because the first wave's member halts."""
     names = ("fleet-004", "fleet-999")
     halting = next(each for each in members if each.group == names[0])
-    slow = FleetWish("kafka", groups=names, wave=1, pause_s=30.0, stable_s=0.0, read_ms=0.01)
-    lagging = replace(slow, read_ms=10_000.0, lag_tolerance=20)
+    slow = FleetPlanRequest("kafka", groups=names, wave=1, pause_s=30.0, min_stable_s=0.0, max_read_ms=0.01)
+    lagging = replace(slow, max_read_ms=10_000.0, lag_tolerance=20)
     for wanted, does, told in ((slow, str, "a read of the cluster took"), (lagging, halting.pause, "the lag of the")):
         run = desk.begin(approved(desk, desk.plan_fleet(wanted)))
         run._tell = lambda event, does=does: does() if (event.step_id, event.state) == BRAKING else None  # type: ignore[misc]
@@ -150,7 +150,7 @@ def test_the_brake_stops_the_waves(desk: Desk, members: list[Consumer]) -> None:
         finally:
             halting.resume()
         assert ending.state is RunState.FAILED
-        assert f"the brake: {told}" in ending.sentence
+        assert f"the circuit breaker: {told}" in ending.sentence
         assert modes(desk)[names[0]] == "kafka"
         assert modes(desk)[names[1]] != "kafka"
         desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
@@ -173,13 +173,13 @@ def many(fleet_lab: Lab) -> Iterator[KazooClient]:
         client.close()
 
 
-def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Desk, many: KazooClient) -> None:
+def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Operations, many: KazooClient) -> None:
     """By this process's own time: what else is at work on the machine doesn't count."""
     began = time.process_time()
     fleet = widgets.open_fleet(desk.cluster.profile, desk.runs)
     try:
         view = widgets.fleet_wizard(fleet)
-        fleet.wish_for("kafka", pattern="many-.*", wave=50, stable_s=0.0)
+        fleet.wish_for("kafka", pattern="many-.*", wave=50, min_stable_s=0.0)
         fleet.prepare()
         shown = view.changes(fleet.plan)
         text = plan_text(fleet.plan)
@@ -196,7 +196,7 @@ def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: De
         fleet.close()
 
 
-def test_the_lock_of_many_groups_is_looked_at_by_one_request(desk: Desk) -> None:
+def test_the_lock_of_many_groups_is_looked_at_by_one_request(desk: Operations) -> None:
     lock, other = ZookeeperLock(desk.cluster), ZookeeperLock(desk.cluster)
     began = time.monotonic()
     lock.acquire([f"many-{number:04d}" for number in range(300)], "one")
@@ -235,7 +235,7 @@ def register_many(client: KazooClient) -> None:
         assert all(result is not None for result in transaction.commit())
 
 
-def test_a_group_that_suffers_is_no_reason_not_to_go_back(desk: Desk, members: list[Consumer]) -> None:
+def test_a_group_that_suffers_is_no_reason_not_to_go_back(desk: Operations, members: list[Consumer]) -> None:
     """Its ZooKeeper offset is behind, which blocks the way there: nothing reads that one but old consumers."""
     name, client = "fleet-003", desk.cluster.zookeeper
     desk.begin(approved(desk, desk.plan_fleet(wish("kafka", groups=(name,))))).act().raise_unless()
@@ -253,7 +253,7 @@ def test_a_group_that_suffers_is_no_reason_not_to_go_back(desk: Desk, members: l
     assert modes(desk)[name] == "zookeeper"
 
 
-def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
+def test_bad_input(desk: Operations, members: list[Consumer]) -> None:
     with pytest.raises(InputError, match="not to 'elsewhere'"):
         wish("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):
@@ -261,7 +261,7 @@ def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
     with pytest.raises(PlanError, match="its stage is all MEZKCC"):
         desk.plan_fleet(wish("zookeeper", groups=("fleet-002",)))
     with pytest.raises(PlanError, match="its newest member registered"):
-        desk.plan_fleet(FleetWish("kafka", r"fleet-\d+", groups=("fleet-002",), stable_s=86_400.0))
+        desk.plan_fleet(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
     with pytest.raises(UnsafePlan, match="all_at_once"):
         desk.plan_fleet(wish("kafka", wave=0))
 
@@ -269,7 +269,7 @@ def test_bad_input(desk: Desk, members: list[Consumer]) -> None:
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
 
 
-def planned(desk: Desk, wanted: FleetWish) -> Plan:
+def planned(desk: Operations, wanted: FleetPlanRequest) -> Plan:
     """A group at work may show one store ahead for a moment: as soon as none does."""
     made: list[Plan] = []
 
@@ -282,7 +282,7 @@ def planned(desk: Desk, wanted: FleetWish) -> Plan:
     return made[0]
 
 
-def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Desk, fleet_lab: Lab) -> None:
+def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Operations, fleet_lab: Lab) -> None:
     """No name stands in the way of the emergency exit, nor in that of the evidence."""
     wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
     started = fleet_lab.start_python_members(wanted, wait=False)
@@ -292,15 +292,21 @@ def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: D
         wait_until(
             lambda: all(gauges_of(each)["KafkaOwnedPartitionsCount"] == 2 for each in started), "all in Kafka", 60
         )
-        there = FleetWish("kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, stable_s=0.0, read_ms=10_000.0)
+        there = FleetPlanRequest(
+            "kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, min_stable_s=0.0, max_read_ms=10_000.0
+        )
         first = desk.begin(approved(desk, planned(desk, there)))
         first.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == len(SECRET_LIKE)
-        back = FleetWish("zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, stable_s=0.0, read_ms=10_000.0)
+        back = FleetPlanRequest(
+            "zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, min_stable_s=0.0, max_read_ms=10_000.0
+        )
         second = desk.begin(approved(desk, planned(desk, back)))
         second.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE) == 0
-        single = desk.plan_group(Wish(SECRET_LIKE[0], "Kafka coordination", stable_s=0.0, look_s=0.5))
+        single = desk.plan_group(
+            GroupPlanRequest(SECRET_LIKE[0], "Kafka coordination", min_stable_s=0.0, observe_s=0.5)
+        )
         run = desk.begin(approved(desk, single))
         run.act().raise_unless()
         assert n_kafka(desk, SECRET_LIKE[:1]) == 1

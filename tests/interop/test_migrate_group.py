@@ -17,15 +17,15 @@ from kit.errors import ApprovalError, LockLost, NothingToDo, PlanError, RunError
 from kit.lab import Lab, faults
 from kit.lab.members.old_consumers import OldMember
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Ending, Run
-from kit.migrate.group.group_state import look
-from kit.migrate.group.plan import PATH, Wish
+from kit.migrate.execution.run import Run, RunResult
+from kit.migrate.group.group_state import read_group_state
+from kit.migrate.group.plan import PATH, GroupPlanRequest
 from kit.migrate.lock import ZookeeperLock
+from kit.migrate.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import IS_SOAK, Group
 
@@ -43,9 +43,9 @@ def profile(lab: Lab, tmp_path: Path) -> Profile:
 
 
 @pytest.fixture
-def desk(profile: Profile, tmp_path: Path) -> Iterator[Desk]:
+def desk(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
     with connect(profile) as cluster:
-        yield Desk(cluster, tmp_path / "runs")
+        yield Operations(cluster, tmp_path / "runs")
 
 
 def old_group(group: MakeGroup, members: int = 3, partitions: int = 12) -> Group:
@@ -56,16 +56,16 @@ def old_group(group: MakeGroup, members: int = 3, partitions: int = 12) -> Group
     return shared
 
 
-def wish(shared: Group, to_stage: str, **wishes: object) -> Wish:
-    return Wish(shared.name, to_stage, **{"soak_s": SOAK, "stable_s": 0.0, "look_s": 1.0, **wishes})  # type: ignore[arg-type]
+def wish(shared: Group, to_stage: str, **wishes: object) -> GroupPlanRequest:
+    return GroupPlanRequest(shared.name, to_stage, **{"soak_s": SOAK, "min_stable_s": 0.0, "observe_s": 1.0, **wishes})  # type: ignore[arg-type]
 
 
-def approved(desk: Desk, plan: Plan) -> Plan:
+def approved(desk: Operations, plan: Plan) -> Plan:
     desk.approve(plan, plan.subject, plan.digest[:8], "second person")
     return plan
 
 
-def move(desk: Desk, shared: Group, to_stage: str, **wishes: object) -> Ending:
+def move(desk: Operations, shared: Group, to_stage: str, **wishes: object) -> RunResult:
     ending = desk.begin(approved(desk, desk.plan_group(wish(shared, to_stage, **wishes)))).act()
     ending.raise_unless()
     return ending
@@ -87,7 +87,7 @@ def writes(shared: Group) -> dict[str, tuple[bytes, int]]:
     return {path: (client.get(path)[0], client.get(path)[1].mzxid) for path in paths if client.exists(path)}
 
 
-def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Desk) -> None:
+def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Operations) -> None:
     """KIP-125's Migration Plan: OZKCCs of three releases, MEZKCCs, KCs in Python and Java, and back to OZKCCs."""
     shared = old_group(group, 5 if IS_SOAK else 3)
     there = move(desk, shared, "all KC")
@@ -98,15 +98,17 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Desk) -> N
         record = load_run(desk.runs / ending.run_id)
         assert record.verified == {step.step_id for step in record.plan.steps}
         assert not record.notes
-    print(f"the whole path and back: longest pause {found['longest_pause_ms']} ms")
+    print(f"the whole path and back: longest pause {found['longest_stall_ms']} ms")
 
 
-def test_there_back_and_there_again(group: MakeGroup, desk: Desk) -> None:
+def test_there_back_and_there_again(group: MakeGroup, desk: Operations) -> None:
     """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
     shared = old_group(group, 2, 6)
     in_kafka = []
     for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
-        in_kafka.append(sum(each.kafka is not None for each in look(desk.cluster, shared.name).positions.values()))
+        in_kafka.append(
+            sum(each.kafka is not None for each in read_group_state(desk.cluster, shared.name).offsets.values())
+        )
         ending = move(desk, shared, stage)
         assert not load_run(desk.runs / ending.run_id).plan.overridden
     assert in_kafka == [0, 6, 6]
@@ -115,7 +117,7 @@ def test_there_back_and_there_again(group: MakeGroup, desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("offsets", ["kafka", "both"])
-def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Desk, offsets: str) -> None:
+def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Operations, offsets: str) -> None:
     shared = group(4)
     topic = next(iter(shared.topics))
     shared.add_old(1)
@@ -123,11 +125,15 @@ def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Desk, offsets: str) ->
     shared.await_agreed()
     with connect(desk.cluster.profile) as cluster:
         wait_until(
-            lambda: sum(each.kafka is not None for each in look(cluster, shared.name).positions.values()) == 2,
+            lambda: (
+                sum(each.kafka is not None for each in read_group_state(cluster, shared.name).offsets.values()) == 2
+            ),
             "offsets in Kafka",
             30,
         )
-        in_kafka = [number for (_, number), each in look(cluster, shared.name).positions.items() if each.kafka]
+        in_kafka = [
+            number for (_, number), each in read_group_state(cluster, shared.name).offsets.items() if each.kafka
+        ]
     with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
         desk.plan_group(wish(shared, "all MEZKCC"))
     assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
@@ -143,7 +149,7 @@ def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, 
         assert done.exit_code == code, done.output
         return done.output
 
-    options = ["--soak", "1", "--stable", "0", "--look", "1"]
+    options = ["--soak", "1", "--min-stable", "0", "--observe", "1"]
     for stage in ("all MEZKCC", "Kafka coordination", "all MEZKCC", "OZKCC"):
         text = offramp("plan", "group", shared.name, "--to", stage, *options)
         digest = next(line.split()[-1] for line in text.splitlines() if line.startswith("digest:"))
@@ -156,7 +162,7 @@ def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, 
     assert_nothing_lost(shared)
 
 
-def test_a_run_is_taken_back_step_by_step(group: MakeGroup, desk: Desk) -> None:
+def test_a_run_is_taken_back_step_by_step(group: MakeGroup, desk: Operations) -> None:
     shared = old_group(group, 2)
     ending = move(desk, shared, "Kafka coordination")
     desk.run(ending.run_id).undo().raise_unless(RunState.UNDONE)
@@ -164,13 +170,13 @@ def test_a_run_is_taken_back_step_by_step(group: MakeGroup, desk: Desk) -> None:
     assert_nothing_lost(shared)
 
 
-def test_stopped_at_every_event_and_resumed(group: MakeGroup, desk: Desk) -> None:
+def test_stopped_at_every_event_and_resumed(group: MakeGroup, desk: Operations) -> None:
     """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
     shared = old_group(group, 2)
     run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
     n_stops = 0
     seen: set[tuple[str | None, str]] = set()
-    ending: Ending | None = None
+    ending: RunResult | None = None
     while ending is None or ending.state is not RunState.VERIFIED:
         going, pressed = desk.run(run.run_id), []
 
@@ -199,7 +205,7 @@ CHANGES: dict[str, Callable[[Group], object]] = {
 
 
 @pytest.mark.parametrize("changed", CHANGES)
-def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, desk: Desk, changed: str) -> None:
+def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, desk: Operations, changed: str) -> None:
     shared = old_group(group, 2)
     shared.await_(lambda: (shared.offset(next(iter(shared.topics)), 0) or 0) > 0, "an offset")
     plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
@@ -210,11 +216,11 @@ def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, desk: 
     run = desk.begin(plan)
     with pytest.raises(StalePlan, match=changed):
         run.act()
-    assert run.record.state is RunState.VOID
+    assert run.record.state is RunState.STALE
     assert set(shared.lab.consumers(shared.name)) == set(shared.everyone)
 
 
-def test_nothing_is_written_before_an_approval(group: MakeGroup, desk: Desk) -> None:
+def test_nothing_is_written_before_an_approval(group: MakeGroup, desk: Operations) -> None:
     shared = old_group(group, 2)
     before = writes(shared)
     plan = desk.plan_group(wish(shared, "Kafka coordination"))
@@ -226,19 +232,19 @@ def test_nothing_is_written_before_an_approval(group: MakeGroup, desk: Desk) -> 
     assert shared.lab.consumers(shared.name) == shared.everyone
 
 
-def test_bad_input(group: MakeGroup, desk: Desk) -> None:
+def test_bad_input(group: MakeGroup, desk: Operations) -> None:
     shared = old_group(group, 2)
     with pytest.raises(NothingToDo, match="already"):
         desk.plan_group(wish(shared, "OZKCC"))
     with pytest.raises(PlanError, match="has no member nobody"):
         desk.plan_group(wish(shared, "all MEZKCC", members=("nobody",)))
     with pytest.raises(UnsafePlan, match=r"stable: The newest registered .* 86400 s are asked for"):
-        desk.plan_group(wish(shared, "all MEZKCC", stable_s=86_400.0))
-    plan = desk.plan_group(wish(shared, "all MEZKCC", stable_s=86_400.0), overrides=["stable"])
+        desk.plan_group(wish(shared, "all MEZKCC", min_stable_s=86_400.0))
+    plan = desk.plan_group(wish(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
     assert list(plan.overridden) == ["stable"]
 
 
-def test_one_run_at_a_time(group: MakeGroup, desk: Desk, profile: Profile, tmp_path: Path) -> None:
+def test_one_run_at_a_time(group: MakeGroup, desk: Operations, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
     plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
     with lock_of(profile) as other:
@@ -264,7 +270,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
             lock.assert_held()
 
 
-def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, desk: Desk) -> None:
+def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, desk: Operations) -> None:
     """What was replaced stays so; once the member is back, the run goes on to its end."""
     shared = old_group(group, 3)
     run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
@@ -342,7 +348,7 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert len(by_default.read_text(encoding="utf-8").splitlines()) == 1 + 12
 
 
-def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Desk) -> None:
+def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Operations) -> None:
     """A znode that nobody may write stays behind; once it can be written, the same run goes on."""
     shared = old_group(group, 2)
     move(desk, shared, "all MEZKCC")
@@ -351,13 +357,15 @@ def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(grou
     frozen = int(shared.zookeeper.get(path)[0])
     with connect(desk.cluster.profile) as cluster:
         pair = (next(iter(shared.topics)), 0)
-        wait_until(lambda: (look(cluster, shared.name).positions[pair].kafka or 0) > frozen, "Kafka's offset", 30)
+        wait_until(
+            lambda: (read_group_state(cluster, shared.name).offsets[pair].kafka or 0) > frozen, "Kafka's offset", 30
+        )
     run = desk.begin(approved(desk, desk.plan_group(wish(shared, "OZKCC"))))
     ending = run.act()
     assert ending.state is RunState.FAILED
     assert path in ending.sentence
     assert [each.kind for each in shared.lab.consumers(shared.name)].count("old") >= 2
-    assert {each.flavour for each in look(desk.cluster, shared.name).members} == {"MEZKCC"}
+    assert {each.flavour for each in read_group_state(desk.cluster, shared.name).members} == {"MEZKCC"}
     shared.zookeeper.set_acls(path, OPEN_ACL_UNSAFE)
     desk.run(ending.run_id).resume().raise_unless()
     assert_nothing_lost(shared)

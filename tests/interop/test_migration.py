@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kit.consumer.zookeeper.effects import FENCE_SUFFIX
+from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX
 from kit.lab import faults
 from kit.lab.members.handles import Consumer
-from kit.lab.servers.cable import Cable
+from kit.lab.servers.tcp_proxy import TcpProxy
 from tests.interop.group import IS_SOAK, Group, gauges_of
 
 MakeGroup = Callable[..., Group]
@@ -98,7 +98,7 @@ def test_stopping_and_restarting_everything(group: MakeGroup) -> None:
 
 def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
     """How many partitions changed hands, and how long nobody handed out meanwhile."""
-    pauses = shared.proof().handovers["pause_ms"].drop_nulls()
+    pauses = shared.proof().handovers["gap_ms"].drop_nulls()
     return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 
 
@@ -159,7 +159,7 @@ def await_told(shared: Group, members: list[Consumer]) -> tuple[dict[str, int], 
         return {pair: name if name in ids else whole[pair] for pair, name in names.items()}
 
     def mine() -> dict[tuple[str, int], str]:
-        return {pair: thread for pair, thread in shared.owners().items() if not thread.endswith(FENCE_SUFFIX)}
+        return {pair: thread for pair, thread in shared.owners().items() if not thread.endswith(RESERVATION_SUFFIX)}
 
     def agreed() -> bool:
         whole = members[0].group_assignment() or {}
@@ -188,7 +188,7 @@ def test_an_old_consumer_that_joins_in_kafka_mode_brings_the_group_back(group: M
     assert_exclusive(shared)
 
 
-def test_an_old_consumer_beside_plain_kafka_consumers_is_fenced(group: MakeGroup) -> None:
+def test_an_old_consumer_beside_plain_kafka_consumers_gets_nothing(group: MakeGroup) -> None:
     """R5: it gets nothing, loudly, and nothing is read twice."""
     shared = group(12)
     shared.add_python("mezkcc", 2)
@@ -198,7 +198,7 @@ def test_an_old_consumer_beside_plain_kafka_consumers_is_fenced(group: MakeGroup
     shared.await_mode(kafka=True, consumed=8)
     (old,) = shared.lab.start_old_consumers(shared.old_wish(), wait=False)
     shared.everyone.append(old)
-    shared.await_(lambda: sum(gauges_of(m)["FencedPartitionsCount"] for m in shared.members[:2]) == 4, "fences")
+    shared.await_(lambda: sum(gauges_of(m)["FencedPartitionsCount"] for m in shared.members[:2]) == 4, "reservations")
     shared.await_(
         lambda: "conflict" in old.process.last_lines() or "attempt failed" in old.process.last_lines(), "fails"
     )
@@ -229,15 +229,15 @@ def test_zookeeper_comes_back_while_kafka_coordinates(group: MakeGroup) -> None:
 def test_a_member_that_is_cut_off_from_zookeeper_leaves_the_kafka_group(group: MakeGroup) -> None:
     """R12: nobody can tell it that its session is over, and the others must not wait for it."""
     shared = group(12)
-    with Cable(shared.lab.zookeeper_connect) as cable:
-        (cut_off,) = shared.add_python("mezkcc", settings={"zookeeper.connect": cable.address})
+    with TcpProxy(shared.lab.zookeeper_connect) as proxy:
+        (cut_off,) = shared.add_python("mezkcc", settings={"zookeeper.connect": proxy.address})
         (other,) = shared.add_python("mezkcc")
         shared.toggle("kafka")
         shared.await_mode(kafka=True, consumed=12)
-        cable.cut()
+        proxy.cut()
         shared.await_(lambda: gauges_of(other)["ConsumedPartitionsCount"] == 12, "the other has all")
         shared.await_(lambda: gauges_of(cut_off)["KafkaOwnedPartitionsCount"] == 0, "it is no Kafka member")
-        cable.mend()
+        proxy.mend()
         shared.await_mode(kafka=True, consumed=12)
         shared.await_(lambda: gauges_of(cut_off)["ConsumedPartitionsCount"] == 6, "they share again")
         assert_exclusive(shared)

@@ -14,13 +14,13 @@ from kit.migrate import recipes
 from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.engine.plan import Plan
 from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.fleet.wave import NOT_FOLLOWING
 from kit.migrate.group.toggle import mode_path
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, MigrationState, ReadTiming
-from tests.models.desk import ToyDesk
+from tests.models.operations import ToyOperations
 from widgets.fleet.model import FleetToggle
 
 
@@ -121,11 +121,11 @@ class ToyWaves:
         return outcome
 
 
-class ToyFleetDesk(ToyDesk):
+class ToyFleetOperations(ToyOperations):
     """The real desk but for its hands."""
 
-    def plan_fleet(self, wish: FleetWish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        return self.keep(fleet.plan_from(self.toy.scan(), "toy", wish, made_by or "ann", overrides))
+    def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        return self.save_plan(fleet.plan_from(self.toy.scan(), "toy", request, made_by or "ann", overrides))
 
     def _performer(self, plan: Plan):
         return ToyWaves(self.toy)
@@ -133,7 +133,7 @@ class ToyFleetDesk(ToyDesk):
 
 def open_toy_fleet(toy: ToyFleet, runs: Path) -> FleetToggle:
     """A model as another kernel would make it: it knows what is in ``runs``."""
-    return FleetToggle(lambda say, tell: ToyFleetDesk(toy, runs, say, tell), toy.scan)
+    return FleetToggle(lambda say, tell: ToyFleetOperations(toy, runs, say, tell), toy.scan)
 
 
 __all__ = ["KAFKA", "ZOOKEEPER", "ToyFleet", "open_toy_fleet"]

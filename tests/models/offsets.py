@@ -7,29 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from kit.errors import ConnectError
-from kit.migrate.desk import Desk
 from kit.migrate.execution.run import Run
-from kit.migrate.offsets import (
-    current as offset_look,
-)
-from kit.migrate.offsets import (
-    draft as offset_draft,
-)
-from kit.migrate.offsets import (
-    observations as offset_observing,
-)
-from kit.migrate.offsets import (
-    performer as offset_performer,
-)
-from kit.migrate.offsets import (
-    plan as offsets,
-)
+from kit.migrate.offsets import build, current, observations, performer, plan
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.kafka import ACCEPTED
 from kit.migrate.offsets.moves import NOTHING, Stored, item_of
+from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
-from tests.models.desk import ToyLock
+from tests.models.operations import ToyLock
 from widgets.offsets.model import OffsetMove
 
 
@@ -90,7 +76,7 @@ class ToyOffsets:
             "fetch_logs": lambda cluster, topics: self._read_logs(topics),
             "missing_of": lambda client, paths: [],
         }
-        for module in (offsets, offset_look, offset_observing, offset_performer, offset_draft):
+        for module in (plan, current, observations, performer, build):
             for name, toy in fetch.items():
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, toy)
@@ -104,7 +90,7 @@ class ToyOffsets:
         return {place: LogOffset(*place, *ends) for place, ends in self.logs.items() if place[0] in topics}
 
 
-class ToyPerformer(offset_performer.OffsetsPerformer):
+class ToyPerformer(performer.OffsetsPerformer):
     """The real one but for where it writes."""
 
     cluster_id = "toy"
@@ -117,14 +103,14 @@ class ToyPerformer(offset_performer.OffsetsPerformer):
         return self._toy.stores[step.parameters["store"]]
 
 
-class ToyDesk(Desk):
+class ToyDesk(Operations):
     """The real one but for its performer and its lock."""
 
     def __init__(self, toy: ToyOffsets, runs: Path, say, tell) -> None:
         self.toy = toy
         profile = SimpleNamespace(deploy=DeploySettings(), approvals=ApprovalSettings())
-        link = SimpleNamespace(supports=lambda request, version: True)
-        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, link=link)
+        client = SimpleNamespace(supports=lambda request, version: True)
+        cluster = SimpleNamespace(profile=profile, cluster_id="toy", name="toy", zookeeper=toy, broker_client=client)
         super().__init__(cluster, runs, say, tell)  # type: ignore[arg-type]
 
     def _run(self, folder: Path, plan) -> Run:
@@ -138,6 +124,6 @@ def open_toy(toy: ToyOffsets, runs: Path) -> OffsetMove:
     """A model as another kernel would make it: it knows what is in ``runs``."""
 
     def look(selection, to_groups):
-        return offset_look.fetch_committed(None, selection, to_groups)  # type: ignore[arg-type]
+        return current.fetch_committed(None, selection, to_groups)  # type: ignore[arg-type]
 
     return OffsetMove(lambda say, tell: ToyDesk(toy, runs, say, tell), look)

@@ -73,7 +73,7 @@ class FleetSite:
     def are_ready(self) -> bool:
         with connect(self.profile) as cluster:
             found = fleet(observe(cluster), KAFKA, 0.0)
-        return dict(found.select("group_id", "why_not").rows()) == dict.fromkeys(GROUPS)
+        return dict(found.select("group_id", "not_ready_reason").rows()) == dict.fromkeys(GROUPS)
 
 
 def register(config: pytest.Config) -> None:

@@ -22,7 +22,7 @@ def check(lab: Lab, notebooks: Sequence[Path], folder: Path, environment: Mappin
     options = ["--nbval-lax", "--nbval-current-env", f"--nbval-cell-timeout={CELL_SECONDS}", "-p", "no:cacheprovider"]
     where = [f"--rootdir={ROOT}", f"--config-file={ROOT / 'pyproject.toml'}", f"--junitxml={result}"]
     command = [sys.executable, "-m", "pytest", *options, *where, *map(str, notebooks)]
-    with ended(lab.ward.start(f"nbval-{folder.name}", command, {**own_path(), **(environment or {})})) as run:
+    with ended(lab.supervisor.start(f"nbval-{folder.name}", command, {**own_path(), **(environment or {})})) as run:
         run.wait_until(lambda: not run.running or run.exit_code is not None, "its end", RUN_SECONDS)
     log = run.log.read_text(encoding="utf-8")
     assert run.exit_code == 0, log

@@ -89,7 +89,7 @@ class Shop:
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Process:
         """Start a process beside the lab's, which ends with them when this one is killed; output goes to its log."""
         full = {**own_path(), "OFFRAMP_PROFILE_FILE": str(self.profile_file), **environment}
-        return self.lab.ward.start(f"{name}-{next(self._serial)}", command, full)
+        return self.lab.supervisor.start(f"{name}-{next(self._serial)}", command, full)
 
 
 @contextmanager

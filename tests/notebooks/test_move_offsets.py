@@ -18,8 +18,8 @@ from kit.cluster import connect
 from kit.errors import IllegalMove, InputError, NotFound
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.record import list_runs
+from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
@@ -108,7 +108,7 @@ def rehearsed(site, tmp_path_factory):
 def approved(site: Site) -> str:
     """The digest of the dry run's plan, approved by somebody elsewhere."""
     with connect(load_profile(file=site.profile_file)) as cluster:
-        desk = Desk(cluster, site.runs)
+        desk = Operations(cluster, site.runs)
         (file,) = desk.plan_files()
         plan = desk.plan(str(file))
         desk.approve(plan, GROUP, plan.digest[:8])

@@ -14,10 +14,10 @@ from kazoo.exceptions import NoNodeError
 from kit.cluster import connect
 from kit.lab import Lab
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.record import list_runs
-from kit.migrate.group.group_state import look
-from kit.migrate.group.plan import Wish
+from kit.migrate.group.group_state import read_group_state
+from kit.migrate.group.plan import GroupPlanRequest
+from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.interop.group import IS_SOAK, Group
 from tests.notebooks import html_tables, nbval
@@ -43,7 +43,12 @@ class Site:
 
     def run(self, notebook: Path, output: Path, **parameters):
         """Executed by papermill; raises what papermill raises."""
-        given = {"profile_file": str(self.profile_file), "group_id": "shop", "runs": str(self.runs), "stable_s": 0.0}
+        given = {
+            "profile_file": str(self.profile_file),
+            "group_id": "shop",
+            "runs": str(self.runs),
+            "min_stable_s": 0.0,
+        }
         given = {"runs": str(self.runs)} if notebook == REPORT else given
         papermill.execute_notebook(notebook, output, {**given, **parameters}, cwd=output.parent, progress_bar=False)
         return nbformat.read(output, as_version=4)
@@ -65,12 +70,12 @@ class Site:
     def committed(self) -> dict:
         """(store, topic, partition) → committed offset."""
         with connect(load_profile(file=self.profile_file)) as cluster:
-            positions = look(cluster, "shop").positions
+            positions = read_group_state(cluster, "shop").offsets
         return {pair: (found.zookeeper, found.kafka) for pair, found in positions.items()}
 
     def stage(self) -> str:
         with connect(load_profile(file=self.profile_file)) as cluster:
-            return look(cluster, "shop").stage
+            return read_group_state(cluster, "shop").stage
 
     def halt_load(self) -> None:
         """Stop producing and wait until everything is committed: then nobody but a migration writes."""
@@ -79,7 +84,7 @@ class Site:
 
     def _is_all_committed(self) -> bool:
         with connect(load_profile(file=self.profile_file)) as cluster:
-            return all(found.lag == 0 for found in look(cluster, "shop").positions.values())
+            return all(found.lag == 0 for found in read_group_state(cluster, "shop").offsets.values())
 
     def load(self) -> None:
         self.group.producer = self.lab.start_producer(list(self.group.topics), 200)
@@ -167,8 +172,8 @@ def test_what_can_not_be_stops_it_before_anything_is_done(quiet, tmp_path, param
 def approve(site: Site, to_stage: str) -> str:
     """The digest of a plan that somebody made and approved elsewhere."""
     with connect(load_profile(file=site.profile_file)) as cluster:
-        desk = Desk(cluster, site.runs)
-        plan = desk.plan_group(Wish("shop", to_stage, soak_s=2.0, stable_s=0.0))
+        desk = Operations(cluster, site.runs)
+        plan = desk.plan_group(GroupPlanRequest("shop", to_stage, soak_s=2.0, min_stable_s=0.0))
         desk.approve(plan, "shop", plan.digest[:8])
         return plan.digest
 

@@ -10,9 +10,9 @@ import pytest
 
 from kit.cluster import connect
 from kit.lab.process import wait_until
-from kit.migrate.desk import Desk
 from kit.migrate.engine.record import list_runs
-from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.fleet.plan import FleetPlanRequest
+from kit.migrate.operations import Operations
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
@@ -30,7 +30,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(site: FleetSite, output: Path, runs: Path, **parameters):
     """Executed by papermill; raises what papermill raises."""
-    given = {"profile_file": str(site.profile_file), "runs": str(runs), "stable_s": 0.0, "pause_s": 1.0, **parameters}
+    given = {
+        "profile_file": str(site.profile_file),
+        "runs": str(runs),
+        "min_stable_s": 0.0,
+        "pause_s": 1.0,
+        **parameters,
+    }
     papermill.execute_notebook(NOTEBOOK, output, given, cwd=output.parent, progress_bar=False)
     return nbformat.read(output, as_version=4)
 
@@ -53,10 +59,10 @@ def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
     assert [row["after"] for row in changes] == [KAFKA, KAFKA, None, KAFKA, KAFKA]
 
 
-def approve(site: FleetSite, runs: Path, wish: FleetWish) -> str:
+def approve(site: FleetSite, runs: Path, wish: FleetPlanRequest) -> str:
     """The digest of a plan that somebody made and approved elsewhere."""
     with connect(site.profile) as cluster:
-        desk = Desk(cluster, runs)
+        desk = Operations(cluster, runs)
         plan = desk.plan_fleet(wish)
         desk.approve(plan, "4 groups", plan.digest[:8])
         return plan.digest
@@ -66,13 +72,13 @@ def test_approved_plans_toggle_real_groups_under_load_and_take_them_back(fleet_s
     producer = fleet_site.lab.start_producer(TOPIC, 50)
     try:
         wait_until(fleet_site.are_ready, "all groups are ready", 60)
-        digest = approve(fleet_site, runs, FleetWish(KAFKA, wave=2, pause_s=1.0, stable_s=0.0))
+        digest = approve(fleet_site, runs, FleetPlanRequest(KAFKA, wave=2, pause_s=1.0, min_stable_s=0.0))
         found = run(fleet_site, tmp_path / "there.ipynb", runs, dry_run=False, approval_digest=digest[:12])
         assert "is VERIFIED: Every step was carried out and verified." in found.cells[-1].outputs[0].text
         assert fleet_site.modes() == dict.fromkeys(GROUPS, KAFKA)
         assert fleet_site.n_in_kafka() == len(GROUPS)
 
-        digest = approve(fleet_site, runs, FleetWish(ZOOKEEPER, wave=0, stable_s=0.0))
+        digest = approve(fleet_site, runs, FleetPlanRequest(ZOOKEEPER, wave=0, min_stable_s=0.0))
         run(fleet_site, tmp_path / "back.ipynb", runs, to=ZOOKEEPER, dry_run=False, approval_digest=digest)
         assert fleet_site.modes() == dict.fromkeys(GROUPS, ZOOKEEPER)
         assert fleet_site.n_in_kafka() == 0

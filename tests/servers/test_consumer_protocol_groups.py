@@ -19,7 +19,7 @@ from kit.lab.topics import QUIET
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 from kit.profile import load_profile
 from kit.read import consumer_group_describe as consumer_protocol
-from kit.read.link import Deadline
+from kit.read.broker_client import Deadline
 from kit.snapshot import verify_read
 
 NEW = {"group.protocol": "consumer"}
@@ -193,7 +193,7 @@ def described(cluster, group: str):
     """ConsumerGroupDescribe's answer as it came."""
     request = consumer_protocol.describe_request([group])
     ((_, error, found),) = consumer_protocol.described(
-        cluster.link.run(cluster.link.ask, request, 1, Deadline.after(30))
+        cluster.broker_client.run(cluster.broker_client.ask, request, 1, Deadline.after(30))
     )
     assert error == 0
     return found

@@ -116,7 +116,7 @@ def test_a_member_joins_and_leaves(lab):
     assert proof.duplicates.is_empty(), proof.duplicates
     assert row["handovers"] >= 4
     assert 0 <= row["longest_handover_ms"] < 10_000
-    assert set(proof.handing_out["consumer"]) == {stays.consumer_id, comes_and_goes.consumer_id}
+    assert set(proof.consumption_intervals["consumer"]) == {stays.consumer_id, comes_and_goes.consumer_id}
 
 
 def test_a_killed_member_leaves_nothing_but_a_tail(lab):
@@ -129,7 +129,7 @@ def test_a_killed_member_leaves_nothing_but_a_tail(lab):
     row = summary(proof)
     assert (row["is_exclusive"], row["is_complete"]) == (True, True), proof.told()
     assert set(proof.duplicates.select("cause", "cause_consumer").rows()) <= {("tail", dies.consumer_id)}
-    assert row["longest_pause_ms"] > 1500, "nobody is given up before its session ends"
+    assert row["longest_stall_ms"] > 1500, "nobody is given up before its session ends"
 
 
 def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
@@ -154,7 +154,7 @@ def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
 
 
 def proof_without_owners(group: Trial, proof: Proof) -> Proof:
-    consumption = load_consumption(group.lab.consumption, group.name, set(proof.handing_out["consumer"]))
+    consumption = load_consumption(group.lab.consumption, group.name, set(proof.consumption_intervals["consumer"]))
     return prove(consumption.records, load_production(group.lab.production).records)
 
 

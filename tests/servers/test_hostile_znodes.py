@@ -13,7 +13,7 @@ from kit.lab import Lab
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.fleet.plan import fleet
 from kit.migrate.fleet.wave import WaveActor, wave_step
-from kit.migrate.group.group_state import look
+from kit.migrate.group.group_state import read_group_state
 from kit.migrate.group.toggle import Toggle, mode_path, read_toggle
 from kit.migrate.offsets.zookeeper import ZookeeperWriter
 from kit.profile import load_profile
@@ -78,8 +78,8 @@ def test_the_nastiest_tree_is_read(cluster: Cluster) -> None:
 
 def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, members: list[str]) -> None:
     rows = fleet(observe(cluster, "nasty-.*"), "zookeeper", 0.0)
-    why_not = dict(rows.select("group_id", "why_not").rows())
-    assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(why_not["nasty-ill"])
+    not_ready_reason = dict(rows.select("group_id", "not_ready_reason").rows())
+    assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(not_ready_reason["nasty-ill"])
     actor = WaveActor(cluster)
     step = wave_step(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
     checked = actor.check(step)
@@ -113,7 +113,7 @@ def test_what_decides_is_read_after_a_sync(
     writer = ZookeeperWriter(cluster.zookeeper)
     for read in (
         lambda: observe(cluster, "nasty-fine-1"),
-        lambda: look(cluster, "nasty-fine-1"),
+        lambda: read_group_state(cluster, "nasty-fine-1"),
         lambda: read_toggle(cluster.zookeeper, "nasty-fine-1"),
         lambda: writer.read([("nasty-fine-1", TOPIC, 0)]),
         lambda: writer._registered({"nasty-fine-1"}),

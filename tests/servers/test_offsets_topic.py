@@ -26,7 +26,7 @@ from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic, verify_offsets_topic
-from kit.offsets_topic.fetching import Fetch, Part
+from kit.offsets_topic.fetching import Fetch, PartitionRange
 from kit.profile import load_profile
 from kit.tables import schema as tables
 from tests import coordinator_records as written
@@ -100,7 +100,7 @@ def test_the_newest_commits_are_what_offset_fetch_says(lab, spark, profile):
     assert commits.filter(pl.col("group_id") == "topic-one").height == 4
     assert set(commits["value_version"]) == {3}
     assert commits["error"].null_count() == commits.height
-    assert ((commits["written_at"] - commits["commit_at"]).abs() < timedelta(seconds=5)).all()
+    assert ((commits["written_at"] - commits["committed_at"]).abs() < timedelta(seconds=5)).all()
     assert frame(topic.generations).is_empty()
     check_times(spark, profile, commits)
     check_account(lab, spark, profile)
@@ -124,7 +124,7 @@ def check_account(lab, spark, profile) -> None:
     assert rows.filter(pl.col("error").is_null()).height == 3
     counted = dict(rows.select("partition", "n_records").rows())
     assert counted == plainly_counted(lab, dict(rows.select("partition", "end_offset").rows()))
-    parts = ("n_commits", "n_generations", "n_epochs", "n_other", "n_outside", "n_unreadable")
+    parts = ("n_commits", "n_generations", "n_epochs", "n_unsupported", "n_filtered", "n_unreadable")
     assert rows["n_records"].sum() == sum(rows[name].sum() for name in parts)
     assert topic.commits.count() == rows["n_commits"].sum()
     assert verify_offsets_topic(topic).startswith("3 of 3 partitions")
@@ -329,7 +329,7 @@ def test_a_topic_that_is_not_there(spark, profile):
 
 def test_a_broker_that_does_not_answer_is_an_error_of_its_partitions(profile):
     silent = profile.model_copy(update={"bootstrap_servers": f"127.0.0.1:{free_ports(1)[0]}"})
-    fetch = Fetch(silent, OFFSETS_TOPIC, [Part(0, 0, 10), Part(1, 4, 4)], stall_s=1)
+    fetch = Fetch(silent, OFFSETS_TOPIC, [PartitionRange(0, 0, 10), PartitionRange(1, 4, 4)], stall_s=1)
     started = time.monotonic()
     assert list(fetch) == []
     assert time.monotonic() - started < 20

@@ -111,7 +111,7 @@ def test_what_happens_while_the_connection_is_lost_is_not_called_watched(client,
 
 
 def test_a_server_without_recursive_watches_is_looked_at_again_and_again(lab):
-    server = ZooKeeper(lab.ward, version="3.4", name="zookeeper-3.4-owners")
+    server = ZooKeeper(lab.supervisor, version="3.4", name="zookeeper-3.4-owners")
     server.start()
     path = "/consumers/old/owners/t/0"
     try:

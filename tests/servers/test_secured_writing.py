@@ -17,7 +17,7 @@ from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.errors import AuthenticationFailed
 from kit.lab import Lab
 from kit.migrate.engine.performer import Outcome
-from kit.migrate.group.group_state import Position
+from kit.migrate.group.group_state import PartitionOffsets
 from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.group.toggle import Toggle, mode_path, set_toggle
 from kit.migrate.lock import LOCKS, ZookeeperLock
@@ -56,7 +56,7 @@ def make_all(cluster: Cluster, group: str) -> list[str]:
     key = (group, "orders", 0)
     answers = ZookeeperWriter(cluster.zookeeper).write({key: Stored(7)}, {key: Stored()})
     assert answers[key].error is None
-    found = SimpleNamespace(group_id=group, positions={("orders", 1): Position(None, None, 9, 0, 9)})
+    found = SimpleNamespace(group_id=group, offsets={("orders", 1): PartitionOffsets(None, None, 9, 0, 9)})
     assert raise_zookeeper_offsets(cluster, found) == ({"orders-1": (None, 9)}, [])
     member = GroupZnodes(cluster.zookeeper, group, "me", print, print, print, True, True, 10)
     assert member.register(b"{}")
@@ -108,7 +108,7 @@ def test_an_access_list_that_is_hidden_is_not_guessed(cluster: Cluster, secured_
     key = (name, "orders", 0)
     answers = ZookeeperWriter(cluster.zookeeper).write({key: Stored(7)}, {key: Stored()})
     assert answers[key].error
-    found = SimpleNamespace(group_id=name, positions={("orders", 1): Position(None, None, 9, 0, 9)})
+    found = SimpleNamespace(group_id=name, offsets={("orders", 1): PartitionOffsets(None, None, 9, 0, 9)})
     raised, (refused,) = raise_zookeeper_offsets(cluster, found)
     assert raised == {}
     assert "access list" in refused

@@ -59,7 +59,7 @@ def spark_class(lab, tmp_path):
     def start(name: str, *arguments: str, port: int):
         places = {"JAVA_HOME": str(java_home()), "SPARK_WORKER_DIR": str(tmp_path)}
         command = [str(PYSPARK / "bin" / arguments[0]), *arguments[1:]]
-        process = lab.ward.start(name, command, environment=os.environ | ENVIRONMENT | QUICK | places)
+        process = lab.supervisor.start(name, command, environment=os.environ | ENVIRONMENT | QUICK | places)
         started.append(process)
         process.wait_until(lambda: listens(port), f"listening on {port}", 60)
 

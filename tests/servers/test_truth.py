@@ -203,12 +203,12 @@ def test_a_topic_deleted_between_the_reads(lab, cluster):
     from kit.read.brokers import fetch_log_offsets, fetch_metadata
 
     lab.create_topic("vanishing", 2)
-    rows = [row for row in fetch_metadata(cluster.link).topic_partitions if row.topic == "vanishing"]
-    assert [row.log_end_offset for row in fetch_log_offsets(cluster.link, rows)] == [0, 0]
+    rows = [row for row in fetch_metadata(cluster.broker_client).topic_partitions if row.topic == "vanishing"]
+    assert [row.log_end_offset for row in fetch_log_offsets(cluster.broker_client, rows)] == [0, 0]
     lab.admin.delete_topics(["vanishing"])["vanishing"].result(30)
     # The broker forgets the topic's metadata first and its log a moment later.
-    wait_until(lambda: all(row.error for row in fetch_log_offsets(cluster.link, rows, 5)), "the log gone", 30)
-    for row in fetch_log_offsets(cluster.link, rows, deadline_s=5):
+    wait_until(lambda: all(row.error for row in fetch_log_offsets(cluster.broker_client, rows, 5)), "the log gone", 30)
+    for row in fetch_log_offsets(cluster.broker_client, rows, deadline_s=5):
         assert row.log_end_offset is None
         assert "deleted while" in row.error
 
@@ -236,7 +236,7 @@ def test_a_server_without_multiread_gives_the_same(lab, zookeeper):
     from kit.read.zookeeper import fetch_consumers
 
     assert supports_multiread(zookeeper)
-    old_server = ZooKeeper(lab.ward, version="3.4", name="zookeeper-3.4")
+    old_server = ZooKeeper(lab.supervisor, version="3.4", name="zookeeper-3.4")
     old_server.start()
     registration = json.dumps({"version": 1, "subscription": {"t": 1}, "pattern": "static", "timestamp": "1"}).encode()
     tree = {

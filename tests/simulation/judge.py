@@ -2,13 +2,14 @@
 
 - **I1** at every record a Python member hands out: it holds O(p), made in its session, and the server knows the
   session. Exempt: O(p) was stolen (deleted by an old consumer that didn't make it) and the member could not know yet.
-- **I2** at every record handed out under a licence: p is this member's in the coordinator's current generation. Exempt:
-  the member could not reach the coordinator, and then stood still; it may wake up within the lease of its last poll.
+- **I2** at every record handed out in an assignment epoch: p is this member's in the coordinator's current generation.
+  Exempt: the member could not reach the coordinator, and then stood still; it may wake up within the lease of its last
+  poll.
 - **I3** before a Python member deletes O(p) or answers a rebalance: it hands out nothing of p (of what the generation
-  licensed), and what it handed out is committed in ZooKeeper (in Kafka).
+  assigned), and what it handed out is committed in ZooKeeper (in Kafka).
 - **I4** is I1 and I2 while sessions are cut off, stand still or end: the server decides, not what a client believes.
 - **I5** when a member turns to ZooKeeper's assignment no plain Kafka consumer was in the Kafka group as it looked;
-  when it turns to Kafka's every registered member was migration-enabled, or plain ones are fenced or waited for.
+  when it turns to Kafka's every registered member was migration-enabled, or it waits, or reserves what plain ones have.
 - **exclusive**: while a Kafka consumer can hand out records of p, no member of the ZooKeeper family hands one out, and
   the other way round.
 - **twice**: no record is handed out twice. Exempt is the uncommitted tail of a member that was killed, whose session
@@ -59,18 +60,18 @@ class Judge:
         self._forgiven_to_kc: dict[TopicAndPartition, set[int]] = defaultdict(set)
         self._thefts: set[tuple[str, TopicAndPartition]] = set()
         self._positions: dict[tuple[str, TopicAndPartition], int] = {}
-        self._licensed: dict[str, set[TopicAndPartition]] = defaultdict(set)
+        self._kafka_assigned: dict[str, set[TopicAndPartition]] = defaultdict(set)
         self._plain_seen: dict[str, frozenset[str]] = {}
         self._old_seen: dict[str, frozenset[tuple[str, int]]] = {}
         self._modes: dict[str, Mode | None] = {}
 
     # Records
 
-    def hands_out(self, member: Member, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
+    def hands_out(self, member: Member, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None:
         owns = isinstance(member, PlainConsumer) or self._owns(member, pair)
-        self._licensed[member.consumer_id].discard(pair)
-        if licence is not None:
-            self._check_licence(member, pair)
+        self._kafka_assigned[member.consumer_id].discard(pair)
+        if assignment_epoch is not None:
+            self._check_assignment_epoch(member, pair)
         if owns and not self.is_rule_broken:
             self._check_exclusive(member, pair)
         self._check_offset(member, pair, offset, owns)
@@ -80,7 +81,7 @@ class Judge:
             self._positions[member.consumer_id, pair] = offset + 1
         else:
             self._forgiven[pair].add(offset)
-            self._licensed[member.consumer_id].discard(pair)
+            self._kafka_assigned[member.consumer_id].discard(pair)
 
     def _owns(self, member: Any, pair: TopicAndPartition) -> bool:
         """Raises for a Python member that has no excuse."""
@@ -94,11 +95,11 @@ class Judge:
             raise Violation("I1", f"{member.consumer_id} hands out {_name(pair)}, which {owner} owns{alive}")
         return False
 
-    def _check_licence(self, member: Any, pair: TopicAndPartition) -> None:
+    def _check_assignment_epoch(self, member: Any, pair: TopicAndPartition) -> None:
         is_excused = member.embedded.client.client_id in self.world.slept_while_cut
-        if pair not in self.world.group.licensed(member.embedded.client.member_id) and not is_excused:
+        if pair not in self.world.group.assigned_to(member.embedded.client.member_id) and not is_excused:
             raise Violation("I2", f"{member.consumer_id} hands out {_name(pair)}: not its in this generation")
-        self._licensed[member.consumer_id].add(pair)
+        self._kafka_assigned[member.consumer_id].add(pair)
 
     def _check_exclusive(self, member: Member, pair: TopicAndPartition) -> None:
         is_plain = isinstance(member, PlainConsumer)
@@ -136,12 +137,12 @@ class Judge:
         """What was handed out of these and is in no store may be handed out again."""
         for pair in pairs:
             self._forgiven[pair] |= set(range(self._floor(member, pair), self.handed[pair]))
-            self._licensed[member.consumer_id].discard(pair)
+            self._kafka_assigned[member.consumer_id].discard(pair)
             self._positions.pop((member.consumer_id, pair), None)
 
     def begins(self, member: Member) -> None:
         """A new process, whatever one of the same name did before."""
-        self._licensed.pop(member.consumer_id, None)
+        self._kafka_assigned.pop(member.consumer_id, None)
         self._modes.pop(member.consumer_id, None)
         self._positions = {each: end for each, end in self._positions.items() if each[0] != member.consumer_id}
 
@@ -149,7 +150,7 @@ class Judge:
         """It was killed, or its session is over: whatever it handed out last may be committed nowhere."""
         mine = {pair for name, pair in self._positions if name == member.consumer_id}
         self.tail_is_lost(member, mine | member.consuming)
-        self._licensed.pop(member.consumer_id, None)
+        self._kafka_assigned.pop(member.consumer_id, None)
 
     def _floor(self, member: Member, pair: TopicAndPartition) -> int:
         """Where the next owner may begin: KC reads Kafka's offset alone, an old consumer ZooKeeper's."""
@@ -163,9 +164,9 @@ class Judge:
         self._thefts.discard((member.consumer_id, pair))
 
     def releases(self, member: PythonMember, pairs: Iterable[TopicAndPartition]) -> None:
-        """Who claims these next reads ZooKeeper too; what a Kafka consumer has is fenced, not released."""
-        mine = self._licensed[member.consumer_id].intersection(pairs)
-        self._licensed[member.consumer_id] -= mine
+        """Who claims these next reads ZooKeeper too; what a Kafka consumer has is reserved, not released."""
+        mine = self._kafka_assigned[member.consumer_id].intersection(pairs)
+        self._kafka_assigned[member.consumer_id] -= mine
         self.kafka_refused({pair: self._positions.get((member.consumer_id, pair), 0) for pair in mine})
 
     def starts_old(self, offsets: Offsets) -> None:
@@ -193,7 +194,7 @@ class Judge:
     def put_out(self, member: Member) -> None:
         """Of the Kafka group, which takes no commit of it any more; a Python member still commits to ZooKeeper."""
         if isinstance(member, PythonMember):
-            self.kafka_refused({pair: self.handed[pair] for pair in self._licensed.pop(member.consumer_id, ())})
+            self.kafka_refused({pair: self.handed[pair] for pair in self._kafka_assigned.pop(member.consumer_id, ())})
         else:
             self.end_of(member)
 
@@ -232,9 +233,9 @@ class Judge:
     def _uncommitted(self, member: PythonMember, pair: TopicAndPartition, committed: int) -> set[int]:
         return set(range(committed, self._positions.get((member.consumer_id, pair), 0)))
 
-    def kept(self, member: PythonMember, pairs: Iterable[TopicAndPartition], licence: int | None) -> None:
-        if licence is None:
-            self._licensed[member.consumer_id].difference_update(pairs)
+    def kept(self, member: PythonMember, pairs: Iterable[TopicAndPartition], assignment_epoch: int | None) -> None:
+        if assignment_epoch is None:
+            self._kafka_assigned[member.consumer_id].difference_update(pairs)
 
     def started(self, member: PythonMember, offsets: Offsets) -> None:
         for pair, offset in offsets.items():
@@ -279,10 +280,10 @@ class Judge:
     def joins(self, member: PythonMember) -> None:
         """Its embedded consumer answers a rebalance."""
         for stream in member.streams.values():
-            for pair, (_, licence) in stream.places.items():
-                if licence is not None:
+            for pair, (_, assignment_epoch) in stream.places.items():
+                if assignment_epoch is not None:
                     raise Violation("I3", f"{member.consumer_id} answers a rebalance and consumes {_name(pair)}")
-        for pair in self._licensed.pop(member.consumer_id, ()):
+        for pair in self._kafka_assigned.pop(member.consumer_id, ()):
             uncommitted = self._uncommitted(member, pair, self.world.group.offsets.get(pair, 0))
             if uncommitted - self._forgiven[pair] - self._forgiven_to_kc[pair]:
                 raise Violation("I3", f"{member.consumer_id} rejoins with {_name(pair)} {uncommitted} not in Kafka")
@@ -297,7 +298,7 @@ class Judge:
         self._modes[member.consumer_id] = mode
         plain = self._plain_seen.get(member.consumer_id)
         old = self._old_seen.get(member.consumer_id, frozenset()) & self.world.old_members()
-        # A member that is new among old and Kafka consumers sees a fence a moment later than its makers.
+        # A member that is new among old and Kafka consumers sees a reservation a moment later than its makers.
         is_new = before is None and bool(old)
         if mode is Mode.ZOOKEEPER and plain and not is_new and not self.is_rule_broken:
             raise Violation(

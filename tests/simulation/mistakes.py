@@ -12,7 +12,7 @@ from typing import Any
 
 from kit.consumer.zookeeper import effects
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition, assign
-from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome, Round, whole_assignment
+from kit.consumer.zookeeper.coordination import Coordination, Round, RoundResult, RoundStatus, whole_assignment
 from kit.consumer.zookeeper.effects import GroupView, KafkaGroup, Offsets, Pairs
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import decide
@@ -178,9 +178,9 @@ class D15(PythonMember):
 
     n_blocked = 0
 
-    def _after(self, outcome: Outcome) -> Steps:
-        self.n_blocked = self.n_blocked + 1 if outcome.blocked else 0
-        pause = yield from super()._after(outcome)
+    def _after(self, result: RoundResult) -> Steps:
+        self.n_blocked = self.n_blocked + 1 if result.blocked else 0
+        pause = yield from super()._after(result)
         return NEVER if self.n_blocked >= 4 else pause
 
     def note(self) -> None:
@@ -240,17 +240,17 @@ class LooksAtNothing(PythonMember):
         return self.coordination.held
 
 
-class LicenceIgnored(Gate):
-    def _is_open(self, licence: int | None) -> bool:
+class AssignmentEpochIgnored(Gate):
+    def _is_open(self, assignment_epoch: int | None) -> bool:
         return super()._is_open(None)
 
 
 class RoundNeverRefused(Gate):
     """What stops everything does not stop the round under way."""
 
-    def _is_open(self, licence: int | None) -> bool:
+    def _is_open(self, assignment_epoch: int | None) -> bool:
         self._is_round_refused = False
-        return super()._is_open(licence)
+        return super()._is_open(assignment_epoch)
 
 
 class LeaseIgnored(Gate):
@@ -278,9 +278,10 @@ class DoubtsForgotten(Coordination):
     """A round that ends is sure of itself, whatever came in its middle."""
 
     def reconcile(self) -> Round:
-        outcome = yield from super().reconcile()
-        self.is_sure = True
-        return outcome
+        result = yield from super().reconcile()
+        self.certainty.begin_round()
+        self.certainty.end_round(is_blocked=False)
+        return result
 
 
 class ForgetsDoubts(PythonMember):
@@ -322,17 +323,17 @@ class LostIgnored(PythonMember):
 class DeafWithoutTimer(PythonMember):
     """A missed watch is never made good."""
 
-    def _after(self, outcome: Outcome) -> Steps:
-        pause = yield from super()._after(outcome)
-        return NEVER if outcome.ended is Ended.SETTLED else pause
+    def _after(self, result: RoundResult) -> Steps:
+        pause = yield from super()._after(result)
+        return NEVER if result.status is RoundStatus.SETTLED else pause
 
 
 class AnswersInZookeepersMode(Coordination):
-    """A rebalance stops only what Kafka's assignment licensed, whatever the toggle says."""
+    """A rebalance stops only what Kafka assigned, whatever the toggle says."""
 
     def revoked(self) -> Steps:
-        yield from self._commit((yield effects.StopLicensed()))
-        yield effects.Forget()
+        yield from self._commit((yield effects.StopKafkaAssigned()))
+        yield effects.DiscardUnsaved()
 
 
 class WaitsAndConsumes(Coordination):
@@ -341,31 +342,31 @@ class WaitsAndConsumes(Coordination):
     def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         kafka: effects.KafkaAssignment = yield effects.ReadKafkaAssignment()
         if kafka.membership is effects.Membership.REBALANCING:
-            return Outcome(Ended.WAITING, decision)
+            return RoundResult(RoundStatus.WAITING, decision)
         return (yield from super()._follow_kafka(view, decision, group))
 
 
 class UnansweredIsUnsaved(PythonMember):
     """A rebalance is answered with what another thread has stopped and not committed yet."""
 
-    def do_StopLicensed(self, effect: effects.StopLicensed) -> Offsets:
-        self.gate.forget_unsaved()
-        return super().do_StopLicensed(effect)
+    def do_StopKafkaAssigned(self, effect: effects.StopKafkaAssigned) -> Offsets:
+        self.gate.uncommitted.discard_unsaved()
+        return super().do_StopKafkaAssigned(effect)
 
     def do_StopAll(self, effect: effects.StopAll) -> Offsets:
-        self.gate.forget_unsaved()
+        self.gate.uncommitted.discard_unsaved()
         return super().do_StopAll(effect)
 
 
-class LateFence(Coordination):
-    """Fences are made when an old consumer is seen."""
+class LateReservation(Coordination):
+    """Reservations are made when an old consumer is seen."""
 
     def _decide(self, view: GroupView) -> Any:
         decided = yield from super()._decide(view)
         if decided is None:
             return None
         has_old = bool(view.members.keys() - view.migration_enabled)
-        return replace(decided[0], is_fencing=decided[0].is_fencing and has_old), decided[1]
+        return replace(decided[0], is_reserving=decided[0].is_reserving and has_old), decided[1]
 
 
 class BlindDecision(PythonMember):
@@ -382,16 +383,16 @@ class StaleDescription(PythonMember):
         return super().do_ReadKafkaGroup(replace(effect, is_fresh=False))
 
 
-class FencesGoSilently(Coordination):
+class ReservationsGoSilently(Coordination):
     """Who takes over from Kafka consumers finds ZooKeeper's old offset."""
 
-    def _hand_over(self, fences: Pairs) -> Any:
+    def _hand_over(self, reservations: Pairs) -> Any:
         return frozenset()
         yield
 
 
 class CopiesNothing(PythonMember):
-    """A fence goes with an offset that was not written, as with ``auto.commit.enable=false`` once."""
+    """A reservation goes with an offset that was not written, as with ``auto.commit.enable=false`` once."""
 
     def do_CopyToZookeeper(self, effect: effects.CopyToZookeeper) -> Pairs:
         return frozenset()
@@ -402,24 +403,24 @@ class CountsWhatIsInHand(Gate):
 
     def _await_finished(self, stopped: Mapping[Any, Offsets]) -> None:
         for stream, offsets in stopped.items():
-            for pair, message in stream.in_hand.items():
-                if pair in offsets:
-                    self._unsaved[pair] = self._last[pair] = message + 1
+            after = {pair: message + 1 for pair, message in stream.in_hand.items() if pair in offsets}
+            self.uncommitted.advance(offsets, after)
 
 
-class NothingConfined(PythonMember):
+class OthersNotStopped(PythonMember):
     """What turns out not to be held goes on being consumed."""
 
-    def do_Confine(self, effect: effects.Confine) -> None:
+    def do_StopOthers(self, effect: effects.StopOthers) -> None:
         pass
 
 
 class BeginsWhereFetched(Gate):
     """A partition begins at the offset that was fetched, though its last commit is still under way."""
 
-    def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
-        self._last = {}
-        return super().start(threads, offsets, licence)
+    def start(self, threads: Assignment, offsets: Offsets, assignment_epoch: int | None) -> Pairs:
+        for pair in threads:
+            self.uncommitted.restart(pair)
+        return super().start(threads, offsets, assignment_epoch)
 
 
 class UnprovenMembership(Embedded):
@@ -446,8 +447,8 @@ class ProofInDoubt(Embedded):
     """R12: the commit that proves a membership is sent whoever has the partitions by then."""
 
     def _is_put_out(self) -> bool:
-        licensed = self._member.gate.licensed()
-        return not licensed or bool(self.commit_now(licensed))
+        kafka_assigned = self._member.gate.kafka_assigned()
+        return not kafka_assigned or bool(self.commit_now(kafka_assigned))
 
 
 class ProvesInDoubt(PythonMember):
@@ -461,6 +462,6 @@ class KeepsFromTheUnknown(Coordination):
     """R13: who is out of the Kafka group waits for a description of it."""
 
     def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
-        if decision.is_fencing and not group.is_stable:
-            return Outcome(Ended.WAITING, decision)
+        if decision.is_reserving and not group.is_stable:
+            return RoundResult(RoundStatus.WAITING, decision)
         return (yield from super()._follow_kafka(view, decision, group))

@@ -102,8 +102,8 @@ class EffectSteps:
     def _is_embedded(self, client_id: str) -> bool:
         return client_id in self._seen or (self.world.has_generated_ids and self.world.is_embedded(client_id))
 
-    def do_ReadFence(self, effect: effects.ReadFence) -> Steps:
-        return self.znodes.is_fenced()
+    def do_ReadReservations(self, effect: effects.ReadReservations) -> Steps:
+        return self.znodes.has_reservations()
 
     def do_ReadHeld(self, effect: effects.ReadHeld) -> Steps:
         self._looked = self.world.judge.thefts(self)
@@ -135,17 +135,17 @@ class EffectSteps:
     def do_Stop(self, effect: effects.Stop) -> Offsets:
         return self.gate.stop(effect.partitions)
 
-    def do_StopLicensed(self, effect: effects.StopLicensed) -> Offsets:
-        return self.gate.end_licence()
+    def do_StopKafkaAssigned(self, effect: effects.StopKafkaAssigned) -> Offsets:
+        return self.gate.end_assignment_epoch()
 
     def do_StopAll(self, effect: effects.StopAll) -> Offsets:
         return self.gate.stop_all()
 
-    def do_Confine(self, effect: effects.Confine) -> None:
-        self.gate.confine(effect.partitions)
+    def do_StopOthers(self, effect: effects.StopOthers) -> None:
+        self.gate.stop_others(effect.partitions)
 
-    def do_Forget(self, effect: effects.Forget) -> None:
-        self.gate.forget_unsaved()
+    def do_DiscardUnsaved(self, effect: effects.DiscardUnsaved) -> None:
+        self.gate.uncommitted.discard_unsaved()
 
     def do_CommitZookeeper(self, effect: effects.CommitZookeeper) -> Steps:
         """→ what ZooKeeper could not be asked to write."""
@@ -153,7 +153,7 @@ class EffectSteps:
             self.has_failed_to_commit |= not (yield from self.offsets.commit(effect.offsets))
         except ConnectionLost:
             self.has_failed_to_commit = True
-            self.gate.doubtful(effect.offsets)
+            self.gate.uncommitted.mark_uncertain(effect.offsets)
             yield from self._drop_what_kafka_has(effect.offsets)
             return frozenset(effect.offsets)
         return frozenset()
@@ -167,20 +167,22 @@ class EffectSteps:
         return frozenset()
 
     def _drop_what_kafka_has(self, offsets: Offsets) -> Steps:
-        unsaved = self.gate.unsaved(offsets)
+        unsaved = self.gate.uncommitted.of(offsets)
         yield None
         if self.embedded is None or not self.embedded.client.is_reachable:
             self.world.judge.kafka_refused(unsaved)
-            self.gate.saved(unsaved)
+            self.gate.uncommitted.mark_committed(unsaved)
             return
         known = self.world.group.offsets
-        self.gate.saved({pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset})
+        self.gate.uncommitted.mark_committed(
+            {pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset}
+        )
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """What is not in Kafka yet, best effort."""
-        unsaved = self.gate.unsaved(offsets)
+        unsaved = self.gate.uncommitted.of(offsets)
         failed = yield from self.commit_kafka(unsaved, is_own_thread)
-        self.gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in failed})
+        self.gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in failed})
 
     def commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """As :class:`kit.consumer.zookeeper.offsets.KafkaOffsets`: what is known to be there is not sent again."""
@@ -203,7 +205,7 @@ class EffectSteps:
         return {pair: self.world.group.offsets.get(pair, 0) for pair in effect.partitions}
 
     def do_Release(self, effect: effects.Release) -> Steps:
-        self.gate.released(effect.partitions)
+        self.gate.uncommitted.forget(effect.partitions)
         self.world.judge.releases(self, effect.partitions)
         return self.znodes.release(effect.partitions)
 
@@ -232,12 +234,12 @@ class EffectSteps:
         return {pair: max(offset, kafka.get(pair, 0)) for pair, offset in offsets.items()}
 
     def do_Keep(self, effect: effects.Keep) -> Pairs:
-        kept = self.gate.keep(effect.threads, effect.licence)
-        self.world.judge.kept(self, kept, effect.licence)
+        kept = self.gate.keep(effect.threads, effect.assignment_epoch)
+        self.world.judge.kept(self, kept, effect.assignment_epoch)
         return kept
 
     def do_Start(self, effect: effects.Start) -> Pairs:
-        started = self.gate.start(effect.threads, effect.offsets, effect.licence)
+        started = self.gate.start(effect.threads, effect.offsets, effect.assignment_epoch)
         self.n_starts += len(started)
         self.world.judge.started(self, {pair: effect.offsets[pair] for pair in started})
         return started

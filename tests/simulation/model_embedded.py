@@ -119,7 +119,7 @@ class Embedded:
     def on_assign(self, pairs: Pairs) -> Steps:
         self._set(Membership.IN, pairs)
         yield None
-        self._member.gate.begin_licence(self.assignment.epoch)
+        self._member.gate.begin_assignment_epoch(self.assignment.epoch)
         self._member.note()
 
     def on_revoke(self) -> Steps:
@@ -133,8 +133,8 @@ class Embedded:
     def _is_put_out(self) -> bool:
         if self._member.gate.seconds_without_lease > 0:
             return True
-        licensed = self._member.gate.licensed()
-        return not licensed or bool(self.commit_now(licensed))
+        kafka_assigned = self._member.gate.kafka_assigned()
+        return not kafka_assigned or bool(self.commit_now(kafka_assigned))
 
     def _set(self, membership: Membership, pairs: Pairs = frozenset()) -> None:
         self.assignment = KafkaAssignment(membership, self.assignment.epoch + 1, pairs)

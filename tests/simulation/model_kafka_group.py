@@ -94,7 +94,7 @@ class GroupServer:
                 plain[name] = pairs
         return KafkaGroup(plain, embedded, not self.is_rebalancing)
 
-    def licensed(self, member_id: str | None) -> Pairs:
+    def assigned_to(self, member_id: str | None) -> Pairs:
         """What this member may consume: its part of the last generation, until it has answered for the next one."""
         member = self.members.get(member_id or "")
         if member is None or (self.is_rebalancing and member.has_joined):

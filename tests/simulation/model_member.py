@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kit.consumer.zookeeper import effects
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
-from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome
+from kit.consumer.zookeeper.coordination import Coordination, RoundResult, RoundStatus
 from kit.consumer.zookeeper.effects import Effect, Pairs
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import Mode
@@ -31,14 +31,14 @@ BACKOFF, LOOK_EVERY, KAFKA_RETRY, COMMIT_EVERY, PROVE_EVERY = 2.0, 5.0, 0.2, 2.0
 
 
 class ModelStream:
-    """What the gate asks of a stream: places, with their offsets and licences; what its reader got and did not take."""
+    """What the gate asks of a stream: each partition's offset and assignment epoch, and the record in hand."""
 
     def __init__(self) -> None:
         self.places: dict[TopicAndPartition, tuple[int, int | None]] = {}
         self.in_hand: dict[TopicAndPartition, int] = {}
 
-    def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
-        self.places[pair] = (offset, licence)
+    def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None:
+        self.places[pair] = (offset, assignment_epoch)
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
         removed = {pair: self.places.pop(pair)[0] for pair in pairs if pair in self.places}
@@ -48,11 +48,11 @@ class ModelStream:
         """A record is handed out and done with in one step, or never."""
         return {}
 
-    def licence(self, pair: TopicAndPartition) -> int | None:
+    def assignment_epoch(self, pair: TopicAndPartition) -> int | None:
         return self.places[pair][1]
 
-    def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
-        self.places[pair] = (self.places[pair][0], licence)
+    def set_assignment_epoch(self, pair: TopicAndPartition, assignment_epoch: int | None) -> None:
+        self.places[pair] = (self.places[pair][0], assignment_epoch)
 
     def position(self, pair: TopicAndPartition) -> int:
         return self.in_hand.get(pair, self.places[pair][0])
@@ -78,7 +78,7 @@ class PythonMember(EffectSteps):
         self.has_left = False
         self.changed = False
         self.about_to: dict[str, Effect | None] = {}
-        self.outcome: Outcome | None = None
+        self.result: RoundResult | None = None
         self.told: Assignment = {}
         self.n_starts = 0
         self.client = ZookeeperClient(world.zookeeper, self)
@@ -175,9 +175,9 @@ class PythonMember(EffectSteps):
                 self.changed = False
                 return BACKOFF
             self._looked = set()
-            outcome = yield from self.drive("rounds", self.coordination.reconcile())
+            result = yield from self.drive("rounds", self.coordination.reconcile())
             self.world.judge.thefts_noticed(self._looked)
-            return (yield from self._after(outcome))
+            return (yield from self._after(result))
         except (ConnectionLost, NotNow):
             yield None
             return BACKOFF
@@ -197,17 +197,17 @@ class PythonMember(EffectSteps):
             self._session = session
         return True
 
-    def _after(self, outcome: Outcome) -> Steps:
-        self.outcome = outcome
-        if outcome.ended is Ended.SETTLED:
+    def _after(self, result: RoundResult) -> Steps:
+        self.result = result
+        if result.status is RoundStatus.SETTLED:
             return LOOK_EVERY
-        if outcome.ended is Ended.STALE:
+        if result.status is RoundStatus.STALE:
             return 0.0
-        if outcome.ended is Ended.WAITING:
+        if result.status is RoundStatus.WAITING:
             return KAFKA_RETRY
-        if outcome.ended is Ended.UNREGISTERED:
+        if result.status is RoundStatus.UNREGISTERED:
             return 0.0 if (yield from self.znodes.register(self.streams_by_topic)) else BACKOFF
-        if outcome.ended is Ended.BLOCKED and self.mode is Mode.KAFKA:
+        if result.status is RoundStatus.BLOCKED and self.mode is Mode.KAFKA:
             return KAFKA_RETRY
         return BACKOFF
 
@@ -272,12 +272,12 @@ class PythonMember(EffectSteps):
             place = self._next_place()
             assert place is not None
             stream, pair = place
-            offset, licence = stream.places[pair]
+            offset, assignment_epoch = stream.places[pair]
             if self.is_refused:
-                stream.places[pair], stream.in_hand[pair] = (offset + 1, licence), offset
+                stream.places[pair], stream.in_hand[pair] = (offset + 1, assignment_epoch), offset
                 yield lambda: False
-            self.world.judge.hands_out(self, pair, offset, licence)
-            stream.places[pair] = (offset + 1, licence)
+            self.world.judge.hands_out(self, pair, offset, assignment_epoch)
+            stream.places[pair] = (offset + 1, assignment_epoch)
             self._last_handed = pair
 
     def _next_place(self) -> tuple[ModelStream, TopicAndPartition] | None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
-from kit.consumer.zookeeper.effects import FENCE_SUFFIX, GroupView, Offsets, Pairs
+from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, GroupView, Offsets, Pairs
 from tests.simulation.model_zookeeper import (
     GONE,
     Callback,
@@ -92,9 +92,9 @@ class ZnodeSteps:
         mode = yield from self.client.read(("mode", None), self.note)
         return mode.data if mode is not None else None
 
-    def is_fenced(self) -> Steps:
+    def has_reservations(self) -> Steps:
         owners = yield from self._read_owners()
-        return any(znode.data.endswith(FENCE_SUFFIX) for znode in owners.values())
+        return any(znode.data.endswith(RESERVATION_SUFFIX) for znode in owners.values())
 
     def read_held(self) -> Steps:
         session = self.session()

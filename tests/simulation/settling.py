@@ -55,17 +55,17 @@ def list_problems(world: World) -> list[str]:
     expected = expected_consumers(world)
     problems = []
     mode = expected_mode(world)
-    is_fenced = mode is Mode.KAFKA and bool(world.old_members())
+    are_old_reserved_out = mode is Mode.KAFKA and bool(world.old_members())
     for member in world.migrating():
         if member.mode is not mode:
             problems.append(f"{member.consumer_id} follows {member.mode}, not {mode}")
-        if not is_fenced and {pair: thread_owner(thread) for pair, thread in member.told.items()} != _owners_of(
-            expected
-        ):
+        if not are_old_reserved_out and {
+            pair: thread_owner(thread) for pair, thread in member.told.items()
+        } != _owners_of(expected):
             problems.append(f"{member.consumer_id}'s listener was last told {member.told}")
     for pair in world.partitions:
         consumers = sorted(_consumers(world, pair))
-        if len(consumers) != 1 if is_fenced else consumers != expected[pair]:
+        if len(consumers) != 1 if are_old_reserved_out else consumers != expected[pair]:
             problems.append(f"{pair[0]}-{pair[1]} is consumed by {consumers}, not {expected[pair]}")
         if expected[pair] and world.judge.handed[pair] < world.ends[pair]:
             problems.append(f"{pair[0]}-{pair[1]} is handed out up to {world.judge.handed[pair]} of {world.ends[pair]}")

@@ -238,12 +238,12 @@ class World:
         )
 
     def may_join_old(self) -> bool:
-        """While there are Kafka consumers only with Kafka's assignment in force and every partition owned, fences
+        """While there are Kafka consumers only with Kafka's assignment in force and every partition owned, reservations
         included (R5); else when ZooKeeper has the offsets (R18)."""
         if not self.plain_members():
             return all(self._is_in_zookeeper(pair) for pair in self.partitions)
-        is_fenced = all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
-        return is_fenced and {each.mode for each in self.migrating()} == {Mode.KAFKA}
+        is_reserved = all(("owners", pair) in self.zookeeper.znodes for pair in self.partitions)
+        return is_reserved and {each.mode for each in self.migrating()} == {Mode.KAFKA}
 
     def may_join_migrating(self) -> bool:
         """Not among old and Kafka consumers, unless one is there that knows better than to follow ZooKeeper."""

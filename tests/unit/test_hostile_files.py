@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from kit.cli.terminal import print_json, print_rows, print_sentences, say
 from kit.migrate.engine.plan import load_plan, save_plan
 from kit.migrate.engine.record import list_runs, load_run
-from kit.migrate.kept import list_plans, run_folder
 from kit.migrate.offsets.files import load_offsets, save_offsets
 from kit.migrate.offsets.moves import Stored
+from kit.migrate.runs_folder import list_plans, run_folder
 from kit.text.visible import cell, file_name, visible
 from tests import hostile_faces
 from tests.generators import hostile

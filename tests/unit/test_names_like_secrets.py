@@ -12,19 +12,19 @@ from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.values import readable
 from kit.migrate.fleet.wave import wave_step
-from kit.migrate.group.plan import Wish
+from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.group.toggle import Toggle
 from kit.read.paths import is_znode_name
 from tests.generators.names import SECRET_LIKE
-from tests.models.desk import ToyDesk, ToyGroup
 from tests.models.engine import make_plan
 from tests.models.offsets import ToyOffsets, open_toy
+from tests.models.operations import ToyGroup, ToyOperations
 
 
 @pytest.mark.parametrize("name", [name for name in SECRET_LIKE if is_znode_name(name)])
 def test_replaced_toggled_and_taken_back(tmp_path, name):
-    desk = ToyDesk(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
-    plan = desk.plan_group(Wish(name, "all KC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    desk = ToyOperations(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
+    plan = desk.plan_group(GroupPlanRequest(name, "all KC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     assert {step.kind for step in plan.steps} >= {"replace", "toggle"}
     assert desk.plan(plan.digest[:8]) == plan
     desk.approve(plan, name, plan.digest[:8], "Bob")

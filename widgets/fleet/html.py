@@ -61,13 +61,13 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
     except InputError as error:
         return alert(str(error))
     found = found.filter(pl.col("stage") == stage) if stage else found
-    found = found.filter(pl.col("why_not").is_not_null()) if only_not_ready else found
+    found = found.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else found
     told = f"{len(found):,} group{'s' * (len(found) != 1)}."
     if len(found) > MOST_ROWS:
         told = f"The first {MOST_ROWS} of {len(found):,} groups; choose fewer to see the others."
     lines = [
-        (html_text(group), html_text(at), html_text(mode or "–"), number(members), _ready(why_not))
-        for group, at, mode, members, why_not in found.head(MOST_ROWS).select(*_SHOWN).rows()
+        (html_text(group), html_text(at), html_text(mode or "–"), number(members), _ready(not_ready_reason))
+        for group, at, mode, members, not_ready_reason in found.head(MOST_ROWS).select(*_SHOWN).rows()
     ]
     heads = ("group", "stage", "toggle", "ZooKeeper members", "ready")
     return f'<p class="soft">{told}</p>' + table(heads, lines, numbers={3})
@@ -75,7 +75,7 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
 
 def wanted(found: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
     """What would be toggled, were it planned now."""
-    n_ready = found["why_not"].null_count()
+    n_ready = found["not_ready_reason"].null_count()
     size = min(wave, n_ready) if wave > 0 else n_ready
     waves = -(-n_ready // size) if size else 0
     how = "all at once" if waves < 2 else f"in {waves} waves of at most {size}, with {pause_s:g} s between them"
@@ -125,11 +125,11 @@ def all_back(rows: pl.DataFrame) -> str:
     return f'<p class="soft">{told}</p>'
 
 
-_SHOWN = ("group_id", "stage", "mode", "n_members", "why_not")
+_SHOWN = ("group_id", "stage", "mode", "n_members", "not_ready_reason")
 
 
-def _ready(why_not: str | None) -> str:
-    return '<span class="good">✓ ready</span>' if why_not is None else f"· {html_text(why_not)}"
+def _ready(not_ready_reason: str | None) -> str:
+    return '<span class="good">✓ ready</span>' if not_ready_reason is None else f"· {html_text(not_ready_reason)}"
 
 
 def _wave(step: Step) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import traitlets as t
 
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.fleet.plan import KIND, FleetWish, fleet
+from kit.migrate.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.migrate.frames import matching
 from kit.migrate.group.toggle import SETTLE_S
 from kit.snapshot import EVERY_GROUP, Snapshot
@@ -43,7 +43,8 @@ class FleetToggle(Procedure):
     """
 
     WISH = (
-        "to", "pattern", "groups", "wave", "pause_s", "stable_s", "lag_tolerance", "each_s", "on_failure", "overrides"
+        "to", "pattern", "groups", "wave", "pause_s", "min_stable_s", "lag_tolerance", "step_timeout_s", "on_failure",
+        "overrides",
     )  # fmt: skip
     about = "the fleet"
 
@@ -53,9 +54,9 @@ class FleetToggle(Procedure):
     groups = t.Unicode(help="Groups by name, with a blank or comma between; empty: all that are ready.")
     wave = t.Int(10, help="Groups at a time; 0: all at once.")
     pause_s = t.Float(60.0, help="Seconds between two waves, in which the toggled groups are watched.")
-    stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
+    min_stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
     lag_tolerance = t.Int(10_000, help="Records by which the lag of the toggled groups may grow in a pause.")
-    each_s = t.Float(SETTLE_S, help="Seconds until all groups of a wave must follow.")
+    step_timeout_s = t.Float(SETTLE_S, help="Seconds until all groups of a wave must follow.")
     on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
     overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
 
@@ -105,19 +106,19 @@ class FleetToggle(Procedure):
         """Set what is wished at once; an empty ``to`` stays as it is: to Kafka, at first."""
         super().wish_for(to=to or self.to, **values)
 
-    def wish(self) -> FleetWish:
+    def wish(self) -> FleetPlanRequest:
         """Raises:
         InputError: it can't be wished so.
         """
-        return FleetWish(
+        return FleetPlanRequest(
             self.to,
             self.pattern,
             _words(self.groups),
             self.wave,
             self.pause_s,
-            self.stable_s,
+            self.min_stable_s,
             self.lag_tolerance,
-            each_s=self.each_s,
+            step_timeout_s=self.step_timeout_s,
             on_failure=self.on_failure,
         )
 
@@ -143,7 +144,7 @@ class FleetToggle(Procedure):
         """
         self._refuse_busy()
         # A group that fails on the way back must not send the others into Kafka's coordination again.
-        whatever = {"pattern": EVERY_GROUP, "groups": "", "stable_s": 0.0, "overrides": ""}
+        whatever = {"pattern": EVERY_GROUP, "groups": "", "min_stable_s": 0.0, "overrides": ""}
         self.wish_for(ZOOKEEPER, wave=0, on_failure=STOP, **whatever)
         self.make_plan()
 
@@ -153,12 +154,12 @@ class FleetToggle(Procedure):
 
     @t.validate("to")
     def _known_direction(self, proposal: Any) -> str:
-        FleetWish(proposal["value"])
+        FleetPlanRequest(proposal["value"])
         return str(proposal["value"])
 
     def _wish_changed(self, change: Any) -> None:
         super()._wish_changed(change)
-        if change["name"] in ("to", "stable_s"):
+        if change["name"] in ("to", "min_stable_s"):
             self._judge()
 
     # Looking
@@ -181,7 +182,7 @@ class FleetToggle(Procedure):
         with self._judging:
             now = self._snapshot
             if now is not None:
-                rows = fleet(now, self.to, self.stable_s)
+                rows = fleet(now, self.to, self.min_stable_s)
                 self.seen = Scan(rows, now.read_timings["observed_at"][0], len(now.read_errors))
 
     def _can(self) -> dict[str, bool]:

@@ -74,9 +74,9 @@ class FleetWizard(Wizard):
             self.text("groups", "Only these groups"),
             self._number(ipw.IntText, "wave", "Groups at a time"),
             self._number(ipw.FloatText, "pause_s", "Pause between, s"),
-            self._number(ipw.FloatText, "stable_s", "Same members for, s"),
+            self._number(ipw.FloatText, "min_stable_s", "Same members for, s"),
             self._number(ipw.IntText, "lag_tolerance", "Lag tolerance, records"),
-            self._number(ipw.FloatText, "each_s", "A wave may take, s"),
+            self._number(ipw.FloatText, "step_timeout_s", "A wave may take, s"),
             self.failing(),
             self.text("overrides", "Override rules"),
         )

@@ -11,8 +11,8 @@ from kit.analyze.groups.stages import NEXT_STEPS
 from kit.errors import IllegalMove, InputError
 from kit.migrate.engine.checks import Finding
 from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.group.group_state import Standing
-from kit.migrate.group.plan import KIND, PATH, Wish
+from kit.migrate.group.group_state import GroupState
+from kit.migrate.group.plan import KIND, PATH, GroupPlanRequest
 from kit.migrate.group.rules import COMMITS, LAG, STABLE, Limits, findings
 from widgets.run.procedure import OpenDesk, Procedure
 from widgets.run.run_model import showing
@@ -30,16 +30,16 @@ class GroupMigration(Procedure):
         NotFound, ReadError: there is no such group, or it can't be read.
     """
 
-    WISH = ("to_stage", "canary", "soak_s", "stable_s", "lag_tolerance", "on_failure", "overrides")
+    WISH = ("to_stage", "canary", "soak_s", "min_stable_s", "lag_tolerance", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
-    standing = t.Any(None, help="The last look: a kit.migrate.group.group_state.Standing.")
+    standing = t.Any(None, help="The last look: a kit.migrate.group.group_state.GroupState.")
     lags = t.Any((), help="(when, lag in records or None if it is unknown) of the last looks.")
     checks = t.Any((), help="What must be so before anything is changed, by the last looks: Findings.")
     to_stage = t.Unicode(help="Where the group is to go: one of kit.migrate.group.plan.PATH.")
     canary = t.Int(1, help="How many members go ahead.")
     soak_s = t.Float(60.0, help="Seconds for which the canary is watched.")
-    stable_s = t.Float(60.0, help="Seconds for which the members must have been the same.")
+    min_stable_s = t.Float(60.0, help="Seconds for which the members must have been the same.")
     lag_tolerance = t.Int(1000, help="Records by which the canary's lag may grow.")
     on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
     overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
@@ -47,14 +47,14 @@ class GroupMigration(Procedure):
     def __init__(
         self,
         open_desk: OpenDesk,
-        look: Callable[[str], Standing],
+        look: Callable[[str], GroupState],
         group_id: str,
         close_all: Callable[[], None] = lambda: None,
     ) -> None:
         if not group_id:
             raise InputError("say which group: group_id is empty; `offramp report` lists them all")
         self.about, self._look = f"group {group_id}", look
-        self._looks: tuple[Standing, ...] = ()
+        self._looks: tuple[GroupState, ...] = ()
         self.set_trait("group_id", group_id)
         super().__init__(open_desk, close_all)
         self._see()
@@ -122,16 +122,16 @@ class GroupMigration(Procedure):
             self._void()
             raise InputError(f"that plan leads from {stage!r} to {leads!r}, which is no way back")
 
-    def wish(self) -> Wish:
+    def wish(self) -> GroupPlanRequest:
         """Raises:
         InputError: it can't be wished so.
         """
-        return Wish(
+        return GroupPlanRequest(
             self.group_id,
             self.to_stage,
             self.canary,
             self.soak_s,
-            self.stable_s,
+            self.min_stable_s,
             self.lag_tolerance,
             on_failure=self.on_failure,
         )
@@ -187,7 +187,7 @@ class GroupMigration(Procedure):
 
     def _judge(self) -> None:
         if self._looks:
-            limits = Limits(self.stable_s, self.canary)
+            limits = Limits(self.min_stable_s, self.canary)
             self.checks = judged(self._looks, self.to_stage or self.next_stage, limits)
 
     def _beside(self, by: int) -> str:
@@ -205,7 +205,7 @@ class GroupMigration(Procedure):
         return {**super()._can(), "rollback": not self.busy and bool(self.stage_before)}
 
 
-def judged(looks: Sequence[Standing], to_stage: str, limits: Limits) -> tuple[Finding, ...]:
+def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Finding, ...]:
     """The rules by the first and the last look; of growth nothing is known by one alone."""
     found = findings(looks[0], looks[-1], to_stage, limits)
     if len(looks) > 1:
@@ -214,11 +214,11 @@ def judged(looks: Sequence[Standing], to_stage: str, limits: Limits) -> tuple[Fi
     return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in found)
 
 
-def lag_of(standing: Standing) -> int | None:
+def lag_of(standing: GroupState) -> int | None:
     """Of all partitions that it is known of; None: of none."""
-    known = [position.lag for position in standing.positions.values() if position.lag is not None]
+    known = [position.lag for position in standing.offsets.values() if position.lag is not None]
     return sum(known) if known else None
 
 
-def _age(look: Standing, now: Standing) -> float:
+def _age(look: GroupState, now: GroupState) -> float:
     return (now.observed_at - look.observed_at).total_seconds()

@@ -78,7 +78,7 @@ class GroupWizard(Wizard):
         return [
             self.linked(ipw.IntText(description="Canary members", style=LABELS), "canary"),
             self.linked(ipw.FloatText(description="Watch the canary, s", style=LABELS), "soak_s"),
-            self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s"),
+            self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "min_stable_s"),
             self.linked(ipw.IntText(description="Lag tolerance, records", style=LABELS), "lag_tolerance"),
         ]
 
@@ -97,7 +97,7 @@ class ToggleWizard(GroupWizard):
         return [said, self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
     def _numbers(self) -> list[ipw.Widget]:
-        return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "stable_s")]
+        return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "min_stable_s")]
 
 
 class RollbackWizard(GroupWizard):

@@ -89,7 +89,7 @@ class OffsetMove(Procedure, OffsetWish):
         """What is deleted is saved beside the plan first."""
         if plan.kind.startswith(DELETE):
             save_backup(plan, self.desk.backup_file(plan))
-        return self.desk.keep(plan)
+        return self.desk.save_plan(plan)
 
     def _save(self, file: Path, store: str, selection: Selection) -> None:
         count = export_offsets(self.desk.cluster, file, store, selection, datetime.now(UTC))

@@ -13,7 +13,6 @@ import traitlets as t
 
 from kit.cluster import Cluster
 from kit.errors import InputError
-from kit.migrate.desk import operator
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.offsets.fetch import STORES
 from kit.migrate.offsets.plan import (
@@ -30,6 +29,7 @@ from kit.migrate.offsets.plan import (
     plan_reset,
     select,
 )
+from kit.migrate.operations import operator
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 WISH = (

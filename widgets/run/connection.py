@@ -10,11 +10,11 @@ import polars as pl
 
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
-from kit.migrate.desk import Desk, runs_beside
 from kit.migrate.engine.event import Event
-from kit.migrate.group.group_state import Standing, look
+from kit.migrate.group.group_state import GroupState, read_group_state
 from kit.migrate.offsets.current import Committed, fetch_committed
 from kit.migrate.offsets.selection import Selection
+from kit.migrate.operations import Operations, runs_beside
 from kit.profile import Profile, load_profile
 from kit.snapshot import Snapshot, observe
 
@@ -43,13 +43,13 @@ class Connection:
     def cluster_id(self) -> str:
         return self._works.cluster_id
 
-    def desk(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Desk:
-        return Desk(self._works, self.runs, say, tell)
+    def desk(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Operations:
+        return Operations(self._works, self.runs, say, tell)
 
-    def look(self, group_id: str) -> Standing:
-        """Raises as ``kit.migrate.group.group_state.look``."""
+    def look(self, group_id: str) -> GroupState:
+        """Raises as ``kit.migrate.group.group_state.read_group_state``."""
         with self._one_look:
-            return look(self._watches, group_id)
+            return read_group_state(self._watches, group_id)
 
     def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
         """Raises as ``kit.migrate.offsets.current.fetch_committed``."""

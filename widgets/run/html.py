@@ -13,7 +13,7 @@ from kit.migrate.engine.record import REPORT, RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import DryRun
 from kit.migrate.frames import member_lag
-from kit.migrate.group.group_state import Standing
+from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
@@ -29,7 +29,7 @@ _MOODS = {
     RunState.UNDONE: ("good", "✓"),
     RunState.FAILED: ("bad", "✗"),
     RunState.UNDO_HALTED: ("bad", "✗"),
-    RunState.VOID: ("bad", "✗"),
+    RunState.STALE: ("bad", "✗"),
 }
 PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·"}
 
@@ -42,7 +42,7 @@ def stages(stage: str, wanted: str, advice: str) -> str:
     return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
 
 
-def members(standing: Standing) -> str:
+def members(standing: GroupState) -> str:
     """Who is a member: flavour, partitions as a bar and in words, lag."""
     n_all = len(standing.partitions)
     rows = [

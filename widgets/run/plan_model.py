@@ -9,9 +9,9 @@ from typing import Any
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError, Stopped
-from kit.migrate.desk import Desk, operator
 from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval
 from kit.migrate.engine.plan import Plan
+from kit.migrate.operations import Operations, operator
 from widgets.run.run_model import ShownRun, showing
 from widgets.run.worker import Worker
 
@@ -31,7 +31,7 @@ class Planned(ShownRun):
     typed_subject = t.Unicode(help="Typed to approve: what the plan is of.")
     typed_digest = t.Unicode(help="Typed to approve: eight or more of the plan's digest's first characters.")
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Operations) -> None:
         super().__init__(desk, approver=operator())
         self._worker = Worker(self._now_busy, self._failed)
         self.observe(self._wish_changed, list(self.WISH))

@@ -14,18 +14,18 @@ from typing import Any
 import traitlets as t
 
 from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
-from kit.migrate.desk import Desk, operator
 from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.states import AT_WORK, RunState
 from kit.migrate.execution.run import Run
+from kit.migrate.operations import Operations, operator
 from widgets.run.plan_model import Planned
 from widgets.run.run_model import showing
 from widgets.run.watch import Watch
 
 EVERY_S = 2.0
-OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Desk]
+OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
 FORWARD, BACK = "forward", "back"
 RESUMABLE = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
 UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})

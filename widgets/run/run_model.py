@@ -17,15 +17,15 @@ from typing import Any, ParamSpec, TypeVar
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError
-from kit.migrate.desk import Desk
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.journal import EVENTS
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import REPORT, RunRecord, RunRow, list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.backward import steps_to_undo
+from kit.migrate.execution.rollback import steps_to_undo
+from kit.migrate.operations import Operations
 
-OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.VOID})
+OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.STALE})
 _OF_ITEMS = frozenset({"attempted", "acted", "undone"})
 ITEMS_S = 0.2
 """Between two pictures of a run that is at its items."""
@@ -59,7 +59,7 @@ class ShownRun(t.HasTraits):
     untrusted = t.Unicode(help="Runs in the folder whose evidence can't be read or was edited.")
     about: str
 
-    def __init__(self, desk: Desk, **values: Any) -> None:
+    def __init__(self, desk: Operations, **values: Any) -> None:
         super().__init__(**values)
         self.desk = desk
         self._chosen = False

@@ -36,18 +36,28 @@ def partition_lag(
     topic_partitions: FrameT,
     groups: FrameT | None = None,
 ) -> FrameT:
-    """Lag per group, store and partition, in records; the end is the high watermark.
+    """Lag per group, store and partition, in records; the end of a log is its high watermark.
 
-    Considered are the partitions assigned, committed, or of a subscribed topic, in every store of the group: those
-    that hold an offset of it, else the sources that know its members. The parts are read commits first, so
-    ``lag_raw`` is negative only where the log shrank (a recreated topic) or the offset was set by hand.
+    A partition has a row when it is assigned, committed, or of a subscribed topic. It has one row per store of the
+    group: the stores that hold an offset of the group; if none does, the sources that know its members. Committed
+    offsets are read before log offsets, so ``lag_raw`` is negative only where the log shrank (a recreated topic) or
+    where somebody set the offset by hand. A lag is null when one of its parts is unknown.
 
-    Columns: group_id, store, topic, partition; member_id (the owner by that store's source, else by the
-    other; null if none; of several the first by name); committed_offset, log_start_offset, log_end_offset;
-    lag_raw = end − committed; lag = lag_raw, at least 0; lag_retained = end − max(start, committed), at least 0;
-    lost = start − committed, at least 0 (committed, unread and already deleted). Each is null when one of its parts is.
-    uncommitted: this store is known to hold no offset. error: why a value is missing. With ``groups``, a group that
-    could not be read in that source has unknown, not uncommitted, partitions.
+    Args:
+        groups: ``tables.GROUPS``. With it, a group that could not be read in a source has unknown partitions there,
+            not partitions without a commit.
+
+    Columns:
+        group_id, store, topic, partition: the key.
+        member_id: the owner by the store's own source, else by the other one; the first by name where there are
+            several.
+        committed_offset, log_start_offset, log_end_offset: the parts.
+        lag_raw: end − committed.
+        lag: ``lag_raw``, at least 0.
+        lag_retained: end − max(start, committed), at least 0.
+        expired_unread: start − committed, at least 0: records deleted before the group read them.
+        has_no_commit: the store was read and holds no offset.
+        error: why a value is missing.
     """
     told = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
     sides = nw.concat(told).group_by(*GROUP_PARTITION).agg(*_first_by_name())
@@ -70,8 +80,8 @@ def _measured(rows: FrameT) -> FrameT:
         lag_raw=lag_raw,
         lag=_at_least_zero(lag_raw),
         lag_retained=_at_least_zero(nw.col("log_end_offset") - _first_readable()),
-        lost=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
-        uncommitted=nw.col("committed_offset").is_null() & ~is_unread,
+        expired_unread=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
+        has_no_commit=nw.col("committed_offset").is_null() & ~is_unread,
         error=_error(),
     )
 

@@ -7,25 +7,32 @@ from collections.abc import Sequence
 import narwhals as nw
 from narwhals.typing import FrameT
 
-_SUMMED = ("lag", "lag_retained", "lost")
+_SUMMED = ("lag", "lag_retained", "expired_unread")
 
 
 @nw.narwhalify
 def member_lag(partition_lag: FrameT) -> FrameT:
-    """Per group, store and owner; member_id is null for the partitions that no one owns.
+    """Lag per group, store and owner; ``member_id`` is null for the partitions that nobody owns.
 
-    Columns: group_id, store, member_id, n_partitions, n_unknown (lag unknown though not uncommitted), n_uncommitted,
-    lag, max_lag, lag_retained, lost (records; null if no partition's is known).
+    Columns:
+        group_id, store, member_id: the key.
+        n_partitions: how many partitions the row sums up.
+        n_unknown: partitions whose lag is unknown although the store may hold an offset.
+        n_without_commit: partitions without an offset in the store.
+        lag, max_lag, lag_retained, expired_unread: in records; null if it is known of no partition.
     """
     return _totals(partition_lag, ["group_id", "store", "member_id"], ())
 
 
 @nw.narwhalify
 def group_lag(partition_lag: FrameT) -> FrameT:
-    """Per group and store.
+    """Lag per group and store.
 
-    Columns: group_id, store, n_partitions, n_unowned (no owner known in that store's source), n_unknown,
-    n_uncommitted, lag, max_lag, lag_retained, lost; see ``member_lag``.
+    Columns:
+        group_id, store: the key.
+        n_partitions: how many partitions the row sums up.
+        n_unowned: partitions without a known owner.
+        n_unknown, n_without_commit, lag, max_lag, lag_retained, expired_unread: as in ``member_lag``.
     """
     return _totals(partition_lag, ["group_id", "store"], ("n_unowned",))
 
@@ -39,10 +46,10 @@ def topic_lag(partition_lag: FrameT) -> FrameT:
 def _totals(rows: FrameT, keys: Sequence[str], extra: Sequence[str]) -> FrameT:
     flagged = rows.with_columns(
         n_unowned=nw.col("member_id").is_null().cast(nw.Int64),
-        n_unknown=(nw.col("lag").is_null() & ~nw.col("uncommitted")).cast(nw.Int64),
-        n_uncommitted=nw.col("uncommitted").cast(nw.Int64),
+        n_unknown=(nw.col("lag").is_null() & ~nw.col("has_no_commit")).cast(nw.Int64),
+        n_without_commit=nw.col("has_no_commit").cast(nw.Int64),
     )
-    counts = [nw.col(name).sum() for name in ("n_unowned", "n_unknown", "n_uncommitted")]
+    counts = [nw.col(name).sum() for name in ("n_unowned", "n_unknown", "n_without_commit")]
     sums = [nw.col(name).sum() for name in _SUMMED]
     known = [nw.col(name).count().alias(f"known_{name}") for name in _SUMMED]
     totals = flagged.group_by(*keys).agg(
@@ -53,11 +60,11 @@ def _totals(rows: FrameT, keys: Sequence[str], extra: Sequence[str]) -> FrameT:
         nw.col("n_partitions").cast(nw.Int64),
         *extra,
         "n_unknown",
-        "n_uncommitted",
+        "n_without_commit",
         _known_sum("lag"),
         "max_lag",
         _known_sum("lag_retained"),
-        _known_sum("lost"),
+        _known_sum("expired_unread"),
     )
 
 

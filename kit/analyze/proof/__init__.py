@@ -1,1 +1,1 @@
-"""What members handed out: each record once, no partition by two, no pause that nobody explains."""
+"""What members handed out: each record once, no partition by two, no stall that nobody explains."""

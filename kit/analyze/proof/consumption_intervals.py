@@ -1,4 +1,4 @@
-"""Turns: the stretches of time in which one member handed out a partition without anyone taking over in between."""
+"""Consumption intervals: one member hands out a partition, and nobody takes over in between."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kit.analyze.proof.ownership_at import (
     acquired_since,
     extent,
     watched_since,
-    with_holdings,
+    with_ownership,
 )
 
 EVICTION_MS = 1000
@@ -25,37 +25,41 @@ _OWN_ORDER = ["at_ms", "offset"]
 
 
 @nw.narwhalify
-def with_turns(
+def with_intervals(
     consumption: FrameT,
     owner_history: FrameT | None = None,
     eviction_ms: int = EVICTION_MS,
     tolerance_ms: int = TOLERANCE_MS,
 ) -> FrameT:
-    """Hand-outs with the turn they belong to: what all analyses of exclusivity start from.
+    """Consumed records with the interval they belong to: the start of all analyses of exclusivity.
 
-    A member that comes back after others handed out the partition either took it over again, and a new turn begins,
-    or never let go, and its turn goes on across theirs; see ``overlaps`` for the rule. Give the result to the other
-    analyses in place of the consumption to compute it only once.
+    A member may come back after others handed out the partition. Either it took the partition over again: a new
+    interval begins. Or it never let go: its interval continues across theirs. ``overlaps`` states the rule. Give the
+    result to the other analyses in place of the consumption, and it is computed only once.
 
-    Columns: group_id, topic, partition, consumer, at_ms, offset; rank (of the offset among those that anyone handed
-    out); turn (numbered from 0 per member and partition); turn_from_ms (its first hand-out); is_late (another member
-    had begun since the turn did); is_doubtful (this hand-out begins a turn that could also be a stale owner's going
-    on); interrupted_by, interrupted_at_ms (who handed out last before a member came back, and when the first other one
-    began; else null).
+    Columns:
+        group_id, topic, partition, consumer, at_ms, offset: the consumed record.
+        rank: of the offset among those that anyone handed out.
+        interval_number: from 0, per member and partition.
+        is_doubtful: this record begins an interval that may also be a stale owner's continuation.
+        interval_from_ms: the first record of the interval.
+        is_late: another member began after this interval did.
+        interrupted_by: who handed out last before the member came back; else null.
+        interrupted_at_ms: when the first other member began; else null.
     """
-    if "turn" in consumption.collect_schema().names():
+    if "interval_number" in consumption.collect_schema().names():
         return consumption
     if owner_history is None:
         rows = _beside_neighbours(consumption.select(*SERIES, "at_ms", "offset"), [])
-        rows = rows.with_columns(**_fates(*_by_offsets(eviction_ms)))
+        rows = rows.with_columns(**_beginnings(*_by_offsets(eviction_ms)))
     else:
-        rows = _beside_neighbours(with_holdings(consumption, owner_history, tolerance_ms), SEEN)
+        rows = _beside_neighbours(with_ownership(consumption, owner_history, tolerance_ms), SEEN)
         rows = rows.with_columns(other_is_registered=_before("is_registered", GROUP_PARTITION, _IN_TIME))
-        rows = rows.with_columns(**_fates(*_by_history(eviction_ms)))
-    # Times only rise within a series: the latest beginning is that of the turn.
+        rows = rows.with_columns(**_beginnings(*_by_history(eviction_ms)))
+    # Times only rise within a series: the latest beginning is that of the interval.
     rows = rows.with_columns(
-        turn=nw.col("n_begun").cum_sum().over(*SERIES, order_by=_OWN_ORDER),
-        turn_from_ms=nw.col("begun_at_ms").cum_max().over(*SERIES, order_by=_OWN_ORDER),
+        interval_number=nw.col("n_begun").cum_sum().over(*SERIES, order_by=_OWN_ORDER),
+        interval_from_ms=nw.col("begun_at_ms").cum_max().over(*SERIES, order_by=_OWN_ORDER),
         late_at_ms=nw.col("late_at_ms").cum_max().over(*SERIES, order_by=_OWN_ORDER),
     )
     return rows.select(
@@ -63,38 +67,41 @@ def with_turns(
         "at_ms",
         "offset",
         "rank",
-        "turn",
+        "interval_number",
         "is_doubtful",
-        "turn_from_ms",
-        is_late=nw.col("late_at_ms") >= nw.col("turn_from_ms"),
+        "interval_from_ms",
+        is_late=nw.col("late_at_ms") >= nw.col("interval_from_ms"),
         interrupted_by=nw.when(nw.col("is_return")).then(nw.col("other_consumer")),
         interrupted_at_ms=nw.when(nw.col("is_return")).then(nw.col("previous_next_at_ms")),
     )
 
 
 @nw.narwhalify
-def handing_out(
+def consumption_intervals(
     consumption: FrameT,
     owner_history: FrameT | None = None,
     eviction_ms: int = EVICTION_MS,
     tolerance_ms: int = TOLERANCE_MS,
 ) -> FrameT:
-    """The turns: per partition the intervals during which one member handed out.
+    """One row per interval in which one member handed out a partition. For the arguments see :func:`overlaps`.
 
-    Columns: group_id, topic, partition, consumer, turn (from 0, per member and partition); first_at_ms, last_at_ms
-    (epoch ms, both inclusive); first_offset, last_offset (lowest and highest); records (hand-outs, repeated ones too).
-    For the arguments see :func:`overlaps`.
+    Columns:
+        group_id, topic, partition, consumer: whose interval.
+        interval_number: from 0, per member and partition.
+        first_at_ms, last_at_ms: epoch ms, both inclusive.
+        first_offset, last_offset: lowest and highest.
+        records: consumed records, repeated ones too.
     """
-    rows: FrameT = nw.from_native(with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
-    return turns_of(rows).drop("late_records")
+    rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
+    return intervals_of(rows).drop("late_records")
 
 
-def turns_of(rows: FrameT) -> FrameT:
-    """``with_turns`` rows → one row per turn, with the number of hand-outs after another member had begun."""
+def intervals_of(rows: FrameT) -> FrameT:
+    """``with_intervals`` rows → one row per interval, with the number of hand-outs after another member had begun."""
     late = nw.col("is_late").cast(nw.Int64).sum().alias("late_records")
-    found = rows.group_by(*SERIES, "turn").agg(*extent(), late)
+    found = rows.group_by(*SERIES, "interval_number").agg(*extent(), late)
     numbers = ["first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "late_records"]
-    return found.select(*SERIES, "turn", *numbers)
+    return found.select(*SERIES, "interval_number", *numbers)
 
 
 def _beside_neighbours(rows: FrameT, seen: list[str]) -> FrameT:
@@ -136,8 +143,8 @@ def _by_history(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
     return has_acquired | (~was_watched & took_over), ~has_acquired & ~was_watched & is_doubtful
 
 
-def _fates(took_over: nw.Expr, is_doubtful: nw.Expr) -> dict[str, nw.Expr]:
-    """What each hand-out begins: a turn, a turn perhaps, or hand-outs that are late."""
+def _beginnings(took_over: nw.Expr, is_doubtful: nw.Expr) -> dict[str, nw.Expr]:
+    """What each hand-out begins: an interval, an interval perhaps, or hand-outs that are late."""
     is_return = ~nw.col("previous_rank").is_null() & (nw.col("other_consumer") != nw.col("consumer"))
     begins = (is_return & took_over).fill_null(False)
     goes_on = (is_return & ~took_over).fill_null(False)

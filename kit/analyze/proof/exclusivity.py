@@ -1,7 +1,8 @@
 """Whether a partition was ever handed out by two members at once: the proof by history.
 
-The rule. Each member's hand-outs of a partition fall into turns (``consumption_intervals``); two turns of different
-members that cross in time are an overlap: the member that began first went on after its successor had begun.
+The rule. Each member's hand-outs of a partition fall into intervals (``consumption_intervals``). Two intervals of
+different members that cross in time are an overlap: the member that began first continued after its successor had
+begun.
 
 When a member comes back after others handed out the partition, the question is whether it took over again or never let
 go. With an owner history that covers the time the history answers: it took over if, and only if, it created its owner
@@ -30,14 +31,14 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION
-from kit.analyze.proof.consumption_intervals import EVICTION_MS, turns_of, with_turns
+from kit.analyze.proof.consumption_intervals import EVICTION_MS, intervals_of, with_intervals
 from kit.analyze.proof.ownership_at import SERIES, TOLERANCE_MS, distinct
 
 _BEGIN = ["first_at_ms", "beginner"]
 _CONTRACT = [
     *GROUP_PARTITION,
     "consumer",
-    "turn",
+    "interval_number",
     "successor",
     "began_at_ms",
     "last_at_ms",
@@ -54,85 +55,95 @@ def overlaps(
     tolerance_ms: int = TOLERANCE_MS,
     clock_skew_ms: int = 0,
 ) -> FrameT:
-    """Dual consumption: members that handed out a partition after another one had begun; the rule stands above.
+    """Dual consumption: members that handed out a partition after another one had begun. The module states the rule.
 
     Args:
-        consumption: hand-outs of all members of the groups, whatever their kind (``tables.CONSUMPTION``); or the
-            result of ``with_turns``, whose arguments then count instead of these.
+        consumption: consumed records of all members of the groups, whatever their kind (``tables.CONSUMPTION``); or the
+            result of ``with_intervals``, whose arguments then count instead of these.
         owner_history: lives of owner znodes (``tables.OWNER_HISTORY``). It decides for registered members at watched
             times; for all others the offsets do.
         eviction_ms: the least time after which a silent member is given up.
         tolerance_ms: how much later than a hand-out its owner znode may have been created, by the clocks involved.
         clock_skew_ms: how far the members' clocks may be apart.
 
-    Columns: group_id, topic, partition; consumer (began first and went on), turn (the one of its turns that did, see
-    ``handing_out``), successor; began_at_ms (the successor's first hand-out), last_at_ms (the consumer's last one in
-    that turn); records (of that turn, since the first other member had begun); is_certain: false where the consumer may
-    have taken over again after its successor was given up.
+    Columns:
+        group_id, topic, partition: the key.
+        consumer: began first and continued.
+        interval_number: which of its intervals did, see ``consumption_intervals``.
+        successor: began during that interval.
+        began_at_ms: the successor's first hand-out.
+        last_at_ms: the consumer's last one in that interval.
+        records: of that interval, since the first other member had begun.
+        is_certain: false where the consumer may have taken over again after its successor was given up.
     """
-    rows: FrameT = nw.from_native(with_turns(consumption, owner_history, eviction_ms, tolerance_ms))
-    turns = turns_of(rows)
-    crossing = _crossing(turns, clock_skew_ms).join(_late_records(turns), on=[*SERIES, "turn"], how="inner")
+    rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
+    intervals = intervals_of(rows)
+    crossing = _crossing(intervals, clock_skew_ms).join(
+        _late_records(intervals), on=[*SERIES, "interval_number"], how="inner"
+    )
     crossing = crossing.with_columns(is_certain=nw.lit(True))
-    return nw.concat([crossing.select(*_CONTRACT), _doubtful(rows, turns).select(*_CONTRACT)])
+    return nw.concat([crossing.select(*_CONTRACT), _doubtful(rows, intervals).select(*_CONTRACT)])
 
 
-def _crossing(turns: FrameT, clock_skew_ms: int) -> FrameT:
-    """Pairs of turns of which the later began inside the earlier; a turn is compared with one turn per other member.
+def _crossing(intervals: FrameT, clock_skew_ms: int) -> FrameT:
+    """Pairs of intervals of which the later began inside the earlier.
 
-    A member's own turns never cross, so of each other member only the last turn begun before can still be going on.
+    A member's own intervals never cross. So each interval is compared with one per other member: its last one begun
+    before.
     """
-    turns = _islands(turns.with_columns(beginner="consumer"))
-    begun = nw.concat([_as_own(turns), _beside_others(turns)])
+    intervals = _islands(intervals.with_columns(beginner="consumer"))
+    begun = nw.concat([_as_own(intervals), _beside_others(intervals)])
     key = [*GROUP_PARTITION, "island", "member"]
-    going_on = {name: nw.col(name).cum_max().over(*key, order_by=_BEGIN) for name in ("member_turn", "until_ms")}
+    going_on = {name: nw.col(name).cum_max().over(*key, order_by=_BEGIN) for name in ("member_interval", "until_ms")}
     pairs = begun.with_columns(**going_on).filter(nw.col("beginner") != nw.col("member"))
     return pairs.filter(nw.col("until_ms") > nw.col("first_at_ms") + clock_skew_ms).select(
         *GROUP_PARTITION,
         consumer="member",
-        turn="member_turn",
+        interval_number="member_interval",
         successor="beginner",
         began_at_ms="first_at_ms",
         last_at_ms="until_ms",
     )
 
 
-def _islands(turns: FrameT) -> FrameT:
-    """Turns that hang together in time share an island; where everything is in order each turn is its own."""
+def _islands(intervals: FrameT) -> FrameT:
+    """Intervals that hang together in time share an island; where everything is in order each interval is its own."""
     reach = nw.col("last_at_ms").cum_max().over(*GROUP_PARTITION, order_by=_BEGIN)
-    turns = turns.with_columns(reach=reach)
-    turns = turns.with_columns(reached=nw.col("reach").shift(1).over(*GROUP_PARTITION, order_by=_BEGIN))
+    intervals = intervals.with_columns(reach=reach)
+    intervals = intervals.with_columns(reached=nw.col("reach").shift(1).over(*GROUP_PARTITION, order_by=_BEGIN))
     is_apart = (nw.col("first_at_ms") >= nw.col("reached")).cast(nw.Int64).fill_null(1)
-    turns = turns.with_columns(is_apart=is_apart)
-    return turns.with_columns(island=nw.col("is_apart").cum_sum().over(*GROUP_PARTITION, order_by=_BEGIN))
+    intervals = intervals.with_columns(is_apart=is_apart)
+    return intervals.with_columns(island=nw.col("is_apart").cum_sum().over(*GROUP_PARTITION, order_by=_BEGIN))
 
 
-_BEGUN = [*GROUP_PARTITION, "island", "beginner", "first_at_ms", "member", "member_turn", "until_ms"]
+_BEGUN = [*GROUP_PARTITION, "island", "beginner", "first_at_ms", "member", "member_interval", "until_ms"]
 
 
-def _as_own(turns: FrameT) -> FrameT:
-    """Each turn in the series of its own member."""
-    return turns.with_columns(member="consumer", member_turn="turn", until_ms="last_at_ms").select(*_BEGUN)
-
-
-def _beside_others(turns: FrameT) -> FrameT:
-    """Each turn in the series of every other member of its island, where it only asks what is going on."""
-    island = [*GROUP_PARTITION, "island"]
-    members = distinct(turns.select(*island, member="consumer"), *island, "member")
-    pairs = turns.join(members, on=island, how="inner").filter(nw.col("consumer") != nw.col("member"))
-    absent = nw.lit(-1, nw.Int64)
-    return pairs.with_columns(member_turn=absent, until_ms=absent).select(*_BEGUN)
-
-
-def _late_records(turns: FrameT) -> FrameT:
-    """Within one millisecond there is no order: a turn without a hand-out after another's crossed nothing."""
-    return turns.filter(nw.col("late_records") > 0).select(*SERIES, "turn", records="late_records")
-
-
-def _doubtful(rows: FrameT, turns: FrameT) -> FrameT:
-    """Turns that may be a stale owner's going on, against the member that handed out last before."""
-    turn = [*SERIES, "turn"]
-    begun = rows.filter(nw.col("is_doubtful")).select(
-        *turn, successor="interrupted_by", began_at_ms="interrupted_at_ms", is_certain=nw.lit(False)
+def _as_own(intervals: FrameT) -> FrameT:
+    """Each interval in the series of its own member."""
+    return intervals.with_columns(member="consumer", member_interval="interval_number", until_ms="last_at_ms").select(
+        *_BEGUN
     )
-    return begun.join(turns.select(*turn, "last_at_ms", "records"), on=turn, how="inner")
+
+
+def _beside_others(intervals: FrameT) -> FrameT:
+    """Each interval in the series of every other member of its island, where it only asks what is going on."""
+    island = [*GROUP_PARTITION, "island"]
+    members = distinct(intervals.select(*island, member="consumer"), *island, "member")
+    pairs = intervals.join(members, on=island, how="inner").filter(nw.col("consumer") != nw.col("member"))
+    absent = nw.lit(-1, nw.Int64)
+    return pairs.with_columns(member_interval=absent, until_ms=absent).select(*_BEGUN)
+
+
+def _late_records(intervals: FrameT) -> FrameT:
+    """Within one millisecond there is no order: an interval without a hand-out after another's crossed nothing."""
+    return intervals.filter(nw.col("late_records") > 0).select(*SERIES, "interval_number", records="late_records")
+
+
+def _doubtful(rows: FrameT, intervals: FrameT) -> FrameT:
+    """Intervals that may continue a stale owner's, against the member that handed out last before."""
+    interval = [*SERIES, "interval_number"]
+    begun = rows.filter(nw.col("is_doubtful")).select(
+        *interval, successor="interrupted_by", began_at_ms="interrupted_at_ms", is_certain=nw.lit(False)
+    )
+    return begun.join(intervals.select(*interval, "last_at_ms", "records"), on=interval, how="inner")

@@ -8,14 +8,14 @@ from narwhals.typing import FrameT
 from kit.analyze.groups.coverage import GROUP_PARTITION
 from kit.analyze.proof.records import records_of
 
-FATES = ("lost", "unread")
+STATUSES = ("lost", "unread")
 
 
 @nw.narwhalify
 def lost(consumption: FrameT, production: FrameT, ends: FrameT | None = None) -> FrameT:
     """Produced records that no member of the group handed out, as ranges of successive records.
 
-    ``fate``: ``lost`` – below the highest offset that anyone handed out of that partition, or below the given end;
+    ``status``: ``lost`` – below the highest offset that anyone handed out of that partition, or below the given end;
     ``unread`` – above: still to come while the group lives. Considered are all partitions of every topic of which the
     group handed out anything, so a partition that nobody ever read is there, and ``unread`` unless its end is given.
     A group that began at the end of the log has to be judged by what was produced from then on.
@@ -26,15 +26,15 @@ def lost(consumption: FrameT, production: FrameT, ends: FrameT | None = None) ->
             none (transaction markers) are not missed.
         ends: topic, partition, log_end_offset: the group had to hand out everything below it.
 
-    Columns: group_id, topic, partition, fate, first_offset, last_offset, records; first_produced_at_ms,
+    Columns: group_id, topic, partition, status, first_offset, last_offset, records; first_produced_at_ms,
     last_produced_at_ms (epoch ms of the acknowledgement).
     """
     records: FrameT = nw.from_native(records_of(consumption, production))
     missing = records.filter(nw.col("first_at_ms").is_null())
-    return _ranges(_with_fate(missing, consumption, ends))
+    return _ranges(_with_status(missing, consumption, ends))
 
 
-def _with_fate(missing: FrameT, consumption: FrameT, ends: FrameT | None) -> FrameT:
+def _with_status(missing: FrameT, consumption: FrameT, ends: FrameT | None) -> FrameT:
     reached = consumption.group_by(*GROUP_PARTITION).agg(reached=nw.col("offset").max())
     rows = missing.join(reached, on=GROUP_PARTITION, how="left")
     if ends is None:
@@ -43,11 +43,11 @@ def _with_fate(missing: FrameT, consumption: FrameT, ends: FrameT | None) -> Fra
         rows = rows.join(ends.select("topic", "partition", end="log_end_offset"), on=["topic", "partition"], how="left")
     is_passed = (nw.col("offset") < nw.col("reached")).fill_null(False)
     is_due = (nw.col("offset") < nw.col("end")).fill_null(False)
-    return rows.with_columns(fate=nw.when(is_passed | is_due).then(nw.lit("lost")).otherwise(nw.lit("unread")))
+    return rows.with_columns(status=nw.when(is_passed | is_due).then(nw.lit("lost")).otherwise(nw.lit("unread")))
 
 
 def _ranges(rows: FrameT) -> FrameT:
-    key = [*GROUP_PARTITION, "fate"]
+    key = [*GROUP_PARTITION, "status"]
     is_apart = nw.col("previous_offset") != nw.col("offset").shift(1).over(*key, order_by="offset")
     rows = rows.with_columns(is_apart=is_apart.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_apart").cum_sum().over(*key, order_by="offset"))

@@ -35,7 +35,7 @@ def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: 
     was told of its end (an upper bound: what is read between the true end and the telling is not seen). Nothing is
     claimed of times that were not watched, nor of times when a znode stood there whose owner could not be read.
     """
-    rows: FrameT = with_holdings(consumption, owner_history, tolerance_ms)
+    rows: FrameT = with_ownership(consumption, owner_history, tolerance_ms)
     rows = rows.with_columns(is_unowned=(_is_watched("n_watched") & (nw.col("n_held") <= 0)).cast(nw.Int64))
     order = ["at_ms", "offset"]
     changed = nw.col("is_unowned") != nw.col("is_unowned").shift(1).over(*SERIES, order_by=order)
@@ -66,7 +66,7 @@ def extent() -> list[nw.Expr]:
     ]
 
 
-def with_holdings(consumption: FrameT, owner_history: FrameT, tolerance_ms: int) -> FrameT:
+def with_ownership(consumption: FrameT, owner_history: FrameT, tolerance_ms: int) -> FrameT:
     """Hand-outs with what the owner history knows at that moment about that member and partition.
 
     Added: n_acquired (owner znodes it created before), n_due (those within the tolerance too), n_held (those that
@@ -79,9 +79,9 @@ def with_holdings(consumption: FrameT, owner_history: FrameT, tolerance_ms: int)
 
 def _counted(moments: FrameT) -> FrameT:
     """Hand-outs and what happened to znodes in one series, counted up to each hand-out."""
-    order = ["at_ms", "turn_in_ms", "offset"]
+    order = ["at_ms", "tiebreak", "offset"]
     moments = moments.with_columns(*[nw.col(name).cum_sum().over(*SERIES, order_by=order) for name in _COUNTS])
-    return moments.filter(nw.col("turn_in_ms") == _HAND_OUT).drop("turn_in_ms")
+    return moments.filter(nw.col("tiebreak") == _HAND_OUT).drop("tiebreak")
 
 
 def acquired_since(previous: str) -> nw.Expr:
@@ -128,14 +128,14 @@ def _ended(lives: FrameT) -> FrameT:
     return lives.filter(~nw.col("until_ms").is_null())
 
 
-def _moments(rows: FrameT, at_ms: nw.Expr, turn_in_ms: int, offset: nw.Expr | None = None, **counts: int) -> FrameT:
-    """One row per moment: what it adds to each count; ``turn_in_ms`` orders moments of the same millisecond."""
+def _moments(rows: FrameT, at_ms: nw.Expr, tiebreak: int, offset: nw.Expr | None = None, **counts: int) -> FrameT:
+    """One row per moment: what it adds to each count; ``tiebreak`` orders moments of the same millisecond."""
     added: dict[str, Any] = {name: nw.lit(counts.get(name, 0), nw.Int64) for name in _COUNTS}
     return rows.select(
         *SERIES,
         at_ms=at_ms,
         offset=nw.lit(None, nw.Int64) if offset is None else offset,
-        turn_in_ms=nw.lit(turn_in_ms, nw.Int64),
+        tiebreak=nw.lit(tiebreak, nw.Int64),
         **added,
     )
 

@@ -15,7 +15,7 @@ _RECORD = [*GROUP_PARTITION, "offset"]
 def records_of(consumption: FrameT, production: FrameT) -> FrameT:
     """What was produced into, or handed out of, every topic of which the group handed out anything.
 
-    Give the result to ``lost``, ``pauses`` and ``handovers`` in place of the production to compute it only once. It is
+    Give the result to ``lost``, ``stalls`` and ``handovers`` in place of the production to compute it only once. It is
     one aggregation of both sides, which are of the same size: a join would have to hold one of them.
 
     Columns: group_id, topic, partition, offset; previous_offset (of the record before; null: the first);

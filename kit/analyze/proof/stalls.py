@@ -6,18 +6,18 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION
-from kit.analyze.proof.consumption_intervals import EVICTION_MS, handing_out
+from kit.analyze.proof.consumption_intervals import EVICTION_MS, consumption_intervals
 from kit.analyze.proof.ownership_at import TOLERANCE_MS, distinct
 from kit.analyze.proof.records import records_of
 
 
 @nw.narwhalify
-def pauses(consumption: FrameT, production: FrameT) -> FrameT:
-    """The longest pause of each partition, in ms: time without a new record handed out while there was one to read.
+def stalls(consumption: FrameT, production: FrameT) -> FrameT:
+    """The longest stall of each partition, in ms: time without a new record handed out while there was one to read.
 
-    A pause ends with the first hand-out of a record and begins with the first hand-out of the record before, or with
+    A stall ends with the first hand-out of a record and begins with the first hand-out of the record before, or with
     its own acknowledgement, whichever is later: to read a tail again is no progress. Records whose production isn't
-    known end none, and what is before the first hand-out of a partition is start-up, not a pause.
+    known end none, and what is before the first hand-out of a partition is start-up, not a stall.
 
     Columns: group_id, topic, partition; longest_ms, longest_from_ms, longest_until_ms (null: no two records handed
     out); open_ms: how long the records that nobody has handed out were waiting when the history ended, since the last
@@ -57,14 +57,14 @@ def handovers(
     """Each change of the member that hands out a partition.
 
     Columns: group_id, topic, partition; consumer (the old one), successor; last_at_ms (last hand-out by the old),
-    first_at_ms (first by the new); pause_ms = first − last (negative: they crossed, see ``overlaps``); waited_ms: that
+    first_at_ms (first by the new); gap_ms = first − last (negative: they crossed, see ``overlaps``); waited_ms: that
     part of it in which the successor's first record had been acknowledged (null: not known when). For the arguments
     see ``overlaps``.
     """
-    turns: FrameT = nw.from_native(handing_out(consumption, owner_history, eviction_ms, tolerance_ms))
+    intervals: FrameT = nw.from_native(consumption_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     order = ["first_at_ms", "last_at_ms", "consumer"]
     before = {f"old_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in _OLD}
-    changes = turns.with_columns(**before).filter(nw.col("old_consumer") != nw.col("consumer"))
+    changes = intervals.with_columns(**before).filter(nw.col("old_consumer") != nw.col("consumer"))
     since = nw.max_horizontal("old_last_at_ms", "produced_at_ms")
     waited = nw.when(~nw.col("produced_at_ms").is_null()).then(_at_least_zero(nw.col("first_at_ms") - since))
     return _with_production(changes, production).select(
@@ -73,7 +73,7 @@ def handovers(
         successor="consumer",
         last_at_ms="old_last_at_ms",
         first_at_ms="first_at_ms",
-        pause_ms=nw.col("first_at_ms") - nw.col("old_last_at_ms"),
+        gap_ms=nw.col("first_at_ms") - nw.col("old_last_at_ms"),
         waited_ms=waited,
     )
 
@@ -94,7 +94,7 @@ def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
 
 
 def _waits(records: FrameT) -> FrameT:
-    """Each record with the pause that its first hand-out ended, or whether it waits still."""
+    """Each record with the stall that its first hand-out ended, or whether it waits still."""
     before = nw.col("first_at_ms").shift(1).over(*GROUP_PARTITION, order_by=["order_ms", "offset"])
     rows = records.with_columns(order_ms=nw.coalesce(nw.col("first_at_ms"), nw.lit(-1, nw.Int64)))
     rows = rows.with_columns(before_ms=before)
@@ -102,16 +102,16 @@ def _waits(records: FrameT) -> FrameT:
     ends_one = ~nw.any_horizontal(*map(_is_unknown, _PARTS), ignore_nulls=False)
     handed_out = nw.when(~_is_unknown("first_at_ms")).then(nw.col("offset"))
     rows = rows.with_columns(
-        reached=handed_out, pause_ms=nw.when(ends_one).then(_at_least_zero(nw.col("first_at_ms") - since))
+        reached=handed_out, stall_ms=nw.when(ends_one).then(_at_least_zero(nw.col("first_at_ms") - since))
     )
     rows = rows.with_columns(
         reached=nw.col("reached").max().over(*GROUP_PARTITION),
-        longest_ms=nw.col("pause_ms").max().over(*GROUP_PARTITION),
+        longest_ms=nw.col("stall_ms").max().over(*GROUP_PARTITION),
     )
     is_passed = (nw.col("offset") < nw.col("reached")).fill_null(False)
     is_waiting = nw.col("first_at_ms").is_null() & ~is_passed
     return rows.with_columns(
-        longest_until_ms=nw.when(nw.col("pause_ms") == nw.col("longest_ms")).then(nw.col("first_at_ms")),
+        longest_until_ms=nw.when(nw.col("stall_ms") == nw.col("longest_ms")).then(nw.col("first_at_ms")),
         is_waiting=is_waiting.cast(nw.Int64),
         waiting_from_ms=nw.when(is_waiting).then(nw.col("produced_at_ms")),
     )

@@ -1,4 +1,4 @@
-"""The verdict on a group's history: was every record handed out, by one member at a time, and how long did it pause."""
+"""The verdict on a group's history: was every record handed out, by one member at a time, and how long did it stall."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from narwhals.typing import FrameT
 from kit.analyze.groups.coverage import GROUP_PARTITION
 from kit.analyze.proof.consumption_intervals import EVICTION_MS
 from kit.analyze.proof.duplicates import CAUSES
-from kit.analyze.proof.lost import FATES
+from kit.analyze.proof.lost import STATUSES
 from kit.analyze.sentences import applying, sentence
 
 _SUMS = [
     "records",
-    *FATES,
+    *STATUSES,
     "overlaps",
     "overlapping_records",
     "doubtful_overlaps",
@@ -21,16 +21,16 @@ _SUMS = [
     "unowned",
     "handovers",
 ]
-_LONGEST = ["longest_pause_ms", "open_pause_ms", "longest_handover_ms"]
+_LONGEST = ["longest_stall_ms", "open_stall_ms", "longest_handover_ms"]
 
 
 @nw.narwhalify
 def verdict(
-    handing_out: FrameT,
+    consumption_intervals: FrameT,
     overlaps: FrameT,
     lost: FrameT,
     duplicates: FrameT,
-    pauses: FrameT,
+    stalls: FrameT,
     handovers: FrameT,
     unowned_hand_outs: FrameT | None = None,
 ) -> FrameT:
@@ -40,21 +40,21 @@ def verdict(
     has no row, which is no praise.
 
     Columns: group_id, topic, partition; records (handed out, repeated ones too), lost, unread (records, see ``lost``);
-    overlaps, doubtful_overlaps (pairs of turns), overlapping_records (handed out after another had
+    overlaps, doubtful_overlaps (pairs of intervals), overlapping_records (handed out after another had
     begun); duplicates_tail,
     duplicates_stale, duplicates_rewind (records, see ``duplicates``); unowned (records that registered members handed
-    out without the owner znode; null without that analysis); handovers, longest_handover_ms; longest_pause_ms,
-    open_pause_ms (see ``pauses``); is_complete: nothing lost; is_exclusive: no overlap, nothing unowned
+    out without the owner znode; null without that analysis); handovers, longest_handover_ms; longest_stall_ms,
+    open_stall_ms (see ``stalls``); is_complete: nothing lost; is_exclusive: no overlap, nothing unowned
     (null: overlaps are doubtful, only an owner history can tell).
     """
     parts = [
-        _counted(handing_out, records=nw.col("records").sum()),
-        _counted(lost, **{fate: _records_where("fate", fate) for fate in FATES}),
+        _counted(consumption_intervals, records=nw.col("records").sum()),
+        _counted(lost, **{status: _records_where("status", status) for status in STATUSES}),
         _counted(overlaps, **_overlap_counts()),
         _overlapping(overlaps),
         _counted(duplicates, **{f"duplicates_{cause}": _records_where("cause", cause) for cause in CAUSES}),
-        _counted(handovers, handovers=nw.len(), longest_handover_ms=nw.col("pause_ms").max()),
-        pauses.select(*GROUP_PARTITION, longest_pause_ms="longest_ms", open_pause_ms="open_ms"),
+        _counted(handovers, handovers=nw.len(), longest_handover_ms=nw.col("gap_ms").max()),
+        stalls.select(*GROUP_PARTITION, longest_stall_ms="longest_ms", open_stall_ms="open_ms"),
     ]
     if unowned_hand_outs is not None:
         registered = unowned_hand_outs.filter(nw.col("is_registered"))
@@ -64,7 +64,7 @@ def verdict(
 
 @nw.narwhalify
 def verdict_summary(verdict: FrameT) -> FrameT:
-    """``verdict`` per group: the counts' sums, the pauses' longest, is_complete and is_exclusive of all partitions.
+    """``verdict`` per group: the counts' sums, the stalls' longest, is_complete and is_exclusive of all partitions.
 
     Columns: group_id, n_partitions, then those of ``verdict``. is_exclusive: false if it is of any partition, else null
     if it is unknown of any.
@@ -108,7 +108,7 @@ def _rules() -> dict[str, nw.Expr]:
         "tail": _counting("duplicates_tail", "read again by a successor, an uncommitted tail"),
         "stale": _counting("duplicates_stale", "handed out by two members at once"),
         "rewind": _counting("duplicates_rewind", "handed out again by the same member"),
-        "waiting": _counting("unread", "not handed out when the history ended", nw.col("open_pause_ms") >= EVICTION_MS),
+        "waiting": _counting("unread", "not handed out when the history ended", nw.col("open_stall_ms") >= EVICTION_MS),
     }
 
 
@@ -136,8 +136,8 @@ def _overlap_counts() -> dict[str, nw.Expr]:
 
 
 def _overlapping(overlaps: FrameT) -> FrameT:
-    """A turn that crossed several others is counted once, from the first of them on."""
-    crossed = overlaps.filter(nw.col("is_certain")).group_by(*GROUP_PARTITION, "consumer", "turn")
+    """An interval that crossed several others is counted once, from the first of them on."""
+    crossed = overlaps.filter(nw.col("is_certain")).group_by(*GROUP_PARTITION, "consumer", "interval_number")
     return _counted(crossed.agg(nw.col("records").max()), overlapping_records=nw.col("records").sum())
 
 

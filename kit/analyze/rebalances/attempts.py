@@ -1,7 +1,7 @@
 """Event table of logs → each consumer's way through its rebalances, and the generations of each group.
 
-Frames in, polars frames out: who a line is of is found by a fold (``log_lives``), so a Spark event table is collected
-before; it is small beside its logs. Nothing here opens a file.
+Frames in, polars frames out: who a line is of is found by a fold (``consumer_instances``), so a Spark event table is
+collected before; it is small beside its logs. Nothing here opens a file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.consumer_instances import (
     QUIET,
-    Attempt,
+    ConsumerInstance,
     Event,
-    Life,
+    RebalanceAttempt,
     are_utc,
+    consumer_instances,
     datetime_of,
-    lives,
     positions,
     reasons,
     time_of,
@@ -45,7 +45,7 @@ def ordered_events(events: IntoDataFrame) -> list[Event]:
 
 def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
-    rows = [row for life in lives(ordered_events(events)) for row in _of_life(life)]
+    rows = [row for instance in consumer_instances(ordered_events(events)) for row in _of_instance(instance)]
     rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
     return pl.DataFrame(tables.MEMBER_REBALANCES.from_rows(rows))
 
@@ -53,52 +53,54 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
     ordered = ordered_events(events)
-    found = lives(ordered)
-    parts = [row for life in found for row in _of_life(life)]
+    found = consumer_instances(ordered)
+    parts = [row for instance in found for row in _of_instance(instance)]
     return pl.DataFrame(tables.REBALANCES.from_rows(generations(found, parts, ordered)))
 
 
-def _of_life(life: Life) -> list[MemberRebalance]:
+def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
     rows: list[MemberRebalance] = []
     owned: tuple[str, ...] | None = None
-    for attempt in life.attempts:
+    for attempt in instance.attempts:
         if not _is_rebalance(attempt):
             continue
-        row = _row(life, attempt, owned)
+        row = _row(instance, attempt, owned)
         owned = row.owned
         rows.append(row)
     return rows
 
 
-def _is_rebalance(attempt: Attempt) -> bool:
+def _is_rebalance(attempt: RebalanceAttempt) -> bool:
     kinds = ("joining", "join_requested", "joined", "assigned", "rebalance_begun", "reconciling", "group_assignment")
     return bool(attempt.all_of(*kinds))
 
 
-def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> MemberRebalance:
+def _row(
+    instance: ConsumerInstance, attempt: RebalanceAttempt, owned_before: tuple[str, ...] | None
+) -> MemberRebalance:
     joined, synced = attempt.first("joined"), attempt.first("synced")
     done = attempt.done_at
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
-    member, leader = attempt.said("member_id") or life.member_id, attempt.said("leader_id")
+    member, leader = attempt.said("member_id") or instance.member_id, attempt.said("leader_id")
     failures = attempt.all_of("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
     revoked, added, owned = _partitions(attempt, owned_before)
     is_leader = _is_leader(attempt, member, leader)
     return MemberRebalance(
-        group_id=attempt.said("group_id") or life.said("group_id"),
+        group_id=attempt.said("group_id") or instance.said("group_id"),
         generation=attempt.generation,
-        is_epoch=life.has_epochs,
-        consumer=life.name,
+        is_epoch=instance.has_epochs,
+        consumer=instance.name,
         member_id=member,
-        client_id=life.said("client_id"),
+        client_id=instance.said("client_id"),
         source=attempt.events[0]["source"],
         is_leader=is_leader,
         leader_id=leader or (member if is_leader else None),
         assignor=attempt.said("assignor"),
-        coordinator=attempt.said("coordinator") or life.said("coordinator"),
-        coordinator_id=attempt.said("coordinator_id") or life.said("coordinator_id"),
+        coordinator=attempt.said("coordinator") or instance.said("coordinator"),
+        coordinator_id=attempt.said("coordinator_id") or instance.said("coordinator_id"),
         reason="; ".join(reasons(attempt)) or None,
         is_utc=are_utc(attempt.events),
         started_at=datetime_of(started),
@@ -109,7 +111,7 @@ def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> 
         sync_ms=_ms(joined, synced),
         assign_ms=_ms(synced if synced is not None else joined, done),
         offsets_ms=_ms(done, last_position),
-        paused_ms=_ms(attempt.first("revoked", "lost", "released"), done),
+        unassigned_ms=_ms(attempt.first("revoked", "lost", "released"), done),
         revoked=revoked,
         added=added,
         owned=owned,
@@ -124,7 +126,7 @@ def _row(life: Life, attempt: Attempt, owned_before: tuple[str, ...] | None) -> 
     )
 
 
-def _is_leader(attempt: Attempt, member: str | None, leader: str | None) -> bool | None:
+def _is_leader(attempt: RebalanceAttempt, member: str | None, leader: str | None) -> bool | None:
     if attempt.all_of("leader_assigning", "assignment_computed"):
         return True
     if leader is not None and member is not None:
@@ -134,7 +136,7 @@ def _is_leader(attempt: Attempt, member: str | None, leader: str | None) -> bool
 
 
 def _partitions(
-    attempt: Attempt, before: tuple[str, ...] | None
+    attempt: RebalanceAttempt, before: tuple[str, ...] | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...] | None]:
     """Revoked, added, owned afterwards. A list is the whole, or what was added where the client goes by parts."""
     given_up = attempt.all_of("revoked", "lost")

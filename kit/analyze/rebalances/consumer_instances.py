@@ -42,7 +42,7 @@ _REASONS = ("join_reason", "rebalancing", "heartbeat_failed", "poll_timeout", "s
 
 
 @dataclass
-class Attempt:
+class RebalanceAttempt:
     """One way from the first sign of a rebalance to its end; ``at``: the first time of each kind of event, in µs."""
 
     generation: int | None = None
@@ -75,12 +75,12 @@ class Attempt:
 
 
 @dataclass
-class Life:
+class ConsumerInstance:
     """One consumer from its first line to its last: a process, or a thread of one."""
 
     stream: tuple[Any, ...]
     number: int
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[RebalanceAttempt] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     member_id: str | None = None
     epoch: int | None = None
@@ -111,7 +111,7 @@ class Life:
             self.member_id, self.has_left = event["member_id"], False
         self.has_left |= kind in _LEFT
         if not self.attempts or self._begins_another(event):
-            self.attempts.append(Attempt(self.epoch))
+            self.attempts.append(RebalanceAttempt(self.epoch))
         self.attempts[-1].take(event)
 
     def _take_beat(self, event: Event) -> None:
@@ -148,19 +148,19 @@ def are_utc(events: Iterable[Event]) -> bool:
     return all(event["observed_at"] is not None or event["local_at"] is None for event in events)
 
 
-def lives(events: Iterable[Event]) -> list[Life]:
+def consumer_instances(events: Iterable[Event]) -> list[ConsumerInstance]:
     """The consumers, in the order of their first lines; brokers' lines are of none."""
     mine = [event for event in events if event["source"] != "broker"]
     alone = _alone(mine)
-    found: dict[tuple[Any, ...], list[Life]] = {}
-    order: list[Life] = []
+    found: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
+    order: list[ConsumerInstance] = []
     for event in mine:
         stream = stream_of(event)
         if stream[2] is None:
             stream = (*stream[:2], alone.get(stream[:2]))
         known = found.setdefault(stream, [])
         if not known or _is_another(known[-1], event):
-            known.append(Life(stream, len(known) + 1))
+            known.append(ConsumerInstance(stream, len(known) + 1))
             order.append(known[-1])
         known[-1].take(event)
     return order
@@ -186,31 +186,31 @@ def stream_of(event: Event) -> tuple[Any, ...]:
     return (event["file"], event["origin"], None)
 
 
-def _is_another(life: Life, event: Event) -> bool:
+def _is_another(instance: ConsumerInstance, event: Event) -> bool:
     """Whether a line of an old client shows that another consumer writes now, or the same anew after a restart."""
-    if life.stream[2] is not None:
+    if instance.stream[2] is not None:
         return False
     text, kind = event["text"], event["kind"]
     if kind == "metadata" and "correlation_id=1," in text:
-        return any(each["kind"] not in _FIRST for each in life.events)
-    if life.member_id is None or life.has_left:
+        return any(each["kind"] not in _FIRST for each in instance.events)
+    if instance.member_id is None or instance.has_left:
         return False
     if kind == "join_requested" and "member_id=," in text:
-        return not _is_before_joining(life)
-    return kind == "joined" and event["member_id"] not in (None, life.member_id)
+        return not _is_before_joining(instance)
+    return kind == "joined" and event["member_id"] not in (None, instance.member_id)
 
 
-def _is_before_joining(life: Life) -> bool:
-    return not any(event["kind"] == "joined" for event in life.events)
+def _is_before_joining(instance: ConsumerInstance) -> bool:
+    return not any(event["kind"] == "joined" for event in instance.events)
 
 
-def reasons(attempt: Attempt) -> list[str]:
+def reasons(attempt: RebalanceAttempt) -> list[str]:
     """Why, in the log's own words, best first."""
     found = [event for kind in _REASONS for event in attempt.all_of(kind)]
     return list(dict.fromkeys(event["reason"] or event["kind"].replace("_", " ") for event in found))
 
 
-def positions(attempt: Attempt) -> list[str]:
+def positions(attempt: RebalanceAttempt) -> list[str]:
     return [
         f"{partition}@{event['offset']}"
         for event in attempt.all_of(*_POSITIONS)

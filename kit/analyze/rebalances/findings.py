@@ -10,7 +10,14 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.attempts import member_rebalances, ordered_events, rebalances
-from kit.analyze.rebalances.consumer_instances import Event, Life, are_utc, datetime_of, lives, time_of
+from kit.analyze.rebalances.consumer_instances import (
+    ConsumerInstance,
+    Event,
+    are_utc,
+    consumer_instances,
+    datetime_of,
+    time_of,
+)
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFinding
@@ -32,7 +39,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
     says when and who, as far as the log does."""
     ordered = ordered_events(events)
-    members, groups, found = member_rebalances(events), rebalances(events), lives(ordered)
+    members, groups, found = member_rebalances(events), rebalances(events), consumer_instances(ordered)
     findings = [
         *_storms(groups),
         *_rejoining(members),
@@ -146,13 +153,13 @@ def _unfinished_text(row: dict[str, Any]) -> str:
     return f"{row['consumer']} has no assignment where the log ends (line {row['last_line']} of {row['file']})."
 
 
-def _several(found: list[Life]) -> list[LogFinding]:
-    streams: dict[tuple[Any, ...], list[Life]] = {}
-    for life in found:
-        streams.setdefault(life.stream, []).append(life)
+def _several(found: list[ConsumerInstance]) -> list[LogFinding]:
+    streams: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
+    for instance in found:
+        streams.setdefault(instance.stream, []).append(instance)
     texts = [
         (same[0].said("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
-         f" ({', '.join(life.member_id or '?' for life in same)}): lines were told apart by what they say.")
+         f" ({', '.join(instance.member_id or '?' for instance in same)}): lines were told apart by what they say.")
         for stream, same in streams.items()
         if len(same) > 1
     ]  # fmt: skip
@@ -173,35 +180,37 @@ _KINDS = {
 }
 
 
-def _from_events(found: list[Life]) -> list[LogFinding]:
+def _from_events(found: list[ConsumerInstance]) -> list[LogFinding]:
     rows = []
-    for life in found:
+    for instance in found:
         for kind, (finding, text) in _KINDS.items():
-            same = [event for event in life.events if event["kind"] == kind and _matters(life, event)]
+            same = [event for event in instance.events if event["kind"] == kind and _matters(instance, event)]
             if same:
-                rows.append(_repeated(life, finding, text, same))
+                rows.append(_repeated(instance, finding, text, same))
     return rows
 
 
-def _matters(life: Life, event: Event) -> bool:
+def _matters(instance: ConsumerInstance, event: Event) -> bool:
     """A coordinator that is found soon after, or that is let go when the consumer closes, was no trouble."""
     if event["kind"] not in ("coordinator_failed", "coordinator_lost"):
         return True
     at = time_of(event)
-    closed = next((time_of(other) for other in life.events if other["kind"] == "closing"), None)
+    closed = next((time_of(other) for other in instance.events if other["kind"] == "closing"), None)
     if at is not None and closed is not None and at >= closed:
         return False
-    found = [time_of(other) for other in life.events if other["kind"] == "coordinator_found"]
+    found = [time_of(other) for other in instance.events if other["kind"] == "coordinator_found"]
     return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found if each is not None)
 
 
-def _repeated(life: Life, finding: str, text: str, same: list[Event]) -> LogFinding:
+def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:
     times = "" if len(same) == 1 else f", {len(same)} times"
     said = next((event["reason"] for event in same if event["reason"]), None)
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({listed(partitions)})" if partitions else ""
-    full = f"{life.name} {text}{where}{times}" + (f": {said}." if said else ".")
-    return _finding(life.said("group_id"), finding, life.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full)
+    full = f"{instance.name} {text}{where}{times}" + (f": {said}." if said else ".")
+    return _finding(
+        instance.said("group_id"), finding, instance.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full
+    )
 
 
 def term(is_epoch: bool) -> str:

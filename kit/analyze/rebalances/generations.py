@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from kit.analyze.rebalances.consumer_instances import Event, Life, are_utc, datetime_of, time_of
+from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, are_utc, datetime_of, time_of
 from kit.tables.rebalances import MemberRebalance, Rebalance
 
 _ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
@@ -33,7 +33,7 @@ class _Group:
     instances: dict[str, str] = field(default_factory=dict)
 
 
-def generations(found: list[Life], parts: list[MemberRebalance], events: list[Event]) -> list[Rebalance]:
+def generations(found: list[ConsumerInstance], parts: list[MemberRebalance], events: list[Event]) -> list[Rebalance]:
     """One row per group and generation, in order."""
     groups: dict[str, _Group] = {}
 
@@ -48,9 +48,9 @@ def generations(found: list[Life], parts: list[MemberRebalance], events: list[Ev
             _take_named(of(event["group_id"]), event)
         elif event["group_instance_id"] and event["group_id"] and event["member_id"]:
             of(event["group_id"]).instances[event["member_id"]] = event["group_instance_id"]
-    for life in found:
-        if group_id := life.said("group_id"):
-            _take_life(of(group_id), life)
+    for instance in found:
+        if group_id := instance.said("group_id"):
+            _take_instance(of(group_id), instance)
     _take_brokers(of, events)
     for group in groups.values():
         group.rows = _with_what_they_lead_to(group.rows) if group.is_kept else group.rows
@@ -64,12 +64,12 @@ def _take_named(group: _Group, event: Event) -> None:
         group.named[event["generation"]] = members
 
 
-def _take_life(group: _Group, life: Life) -> None:
-    group.is_kept |= any(event["kind"] == "reconciling" for event in life.events)
-    times = [_at(event) for event in life.events if event["kind"] in ("leaving", "left")]
+def _take_instance(group: _Group, instance: ConsumerInstance) -> None:
+    group.is_kept |= any(event["kind"] == "reconciling" for event in instance.events)
+    times = [_at(event) for event in instance.events if event["kind"] in ("leaving", "left")]
     last = max((at for at in times if at is not None), default=None)
-    if life.member_id is not None and last is not None:
-        group.left_at[life.member_id] = last
+    if instance.member_id is not None and last is not None:
+        group.left_at[instance.member_id] = last
 
 
 def _take_brokers(of: Any, events: Iterable[Event]) -> None:
@@ -210,12 +210,12 @@ def _generation(
         members=tuple(sorted(seen)),
         joined=None if before is None else tuple(sorted(seen - set(before.members))),
         left=None if before is None else tuple(sorted(_left(group, before, seen, generation))),
-        unlogged=tuple(sorted({*whole, *([leader] if leader else [])} - {_id(row) for row in rows})),
-        slowest=joins[-1][1] if len(joins) > 1 else None,
-        late_ms=round((joins[-1][0] - joins[0][0]).total_seconds() * 1000) if len(joins) > 1 else None,
+        members_without_log=tuple(sorted({*whole, *([leader] if leader else [])} - {_id(row) for row in rows})),
+        last_joiner=joins[-1][1] if len(joins) > 1 else None,
+        join_spread_ms=round((joins[-1][0] - joins[0][0]).total_seconds() * 1000) if len(joins) > 1 else None,
         moved=moved,
         kept=kept,
-        unseen=tuple(sorted(set(owned_before) - set(owned))) if rows else (),
+        partitions_without_known_owner=tuple(sorted(set(owned_before) - set(owned))) if rows else (),
         reasons=tuple(dict.fromkeys(said)),
     )
 

@@ -53,10 +53,14 @@ def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
         f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
         f"left: {', '.join(row['left'])}" if row["left"] else None,
-        f"last to join was {row['slowest']}, {seconds(row['late_ms'])} after the first" if row["late_ms"] else None,
-        f"with nobody in these logs any more: {listed(row['unseen'])}" if row["unseen"] else None,
+        f"last to join was {row['last_joiner']}, {seconds(row['join_spread_ms'])} after the first"
+        if row["join_spread_ms"]
+        else None,
+        f"with nobody in these logs any more: {listed(row['partitions_without_known_owner'])}"
+        if row["partitions_without_known_owner"]
+        else None,
         f"moved: {listed(row['moved'])}" if row["moved"] else None,
-        f"without a log here: {', '.join(row['unlogged'])}" if row["unlogged"] else None,
+        f"without a log here: {', '.join(row['members_without_log'])}" if row["members_without_log"] else None,
     ]
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
     what = f"{term(row['is_epoch'])} {row['generation']}{took}"

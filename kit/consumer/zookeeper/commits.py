@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 from kazoo.exceptions import KazooException
 
 from kit.consumer.metrics import Metrics
-from kit.consumer.notices import Notices
+from kit.consumer.once_logger import OnceLogger
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.brokers import GroupBrokers
 from kit.consumer.zookeeper.config import ZOOKEEPER_STORE, ConsumerConfig
@@ -27,12 +27,12 @@ COMMIT_SECONDS = 30.0
 class Commits:
     """Commits are made for the session that they were taken in, and for no other."""
 
-    def __init__(self, gate: Gate, session: Session, store: OffsetStore, metrics: Metrics, notices: Notices) -> None:
+    def __init__(self, gate: Gate, session: Session, store: OffsetStore, metrics: Metrics, logger: OnceLogger) -> None:
         self._gate = gate
         self._session = session
         self._store = store
         self._metrics = metrics
-        self._notices = notices
+        self._logger = logger
 
     def run(self, stopping: threading.Event, interval_seconds: float) -> None:
         """Until ``stopping``; what goes wrong is told, and the next commit has it."""
@@ -41,7 +41,7 @@ class Commits:
                 self.commit()
             except Exception as error:  # noqa: BLE001
                 # A member that reads on and commits no more would be read again from here.
-                self._notices.tell(f"a commit failed and is tried again: {error!r}", error)
+                self._logger.warn(f"a commit failed and is tried again: {error!r}", error)
 
     def commit(self) -> dict[TopicAndPartition, str]:
         """The partitions that could not be committed and are still this member's, with the reason."""
@@ -57,7 +57,7 @@ class Commits:
         self._metrics.committed(self._store.name, len(offsets) - len(errors), len(errors))
         for reason, pairs in by_reason(errors).items():
             if NO_MEMBER not in reason:
-                self._notices.tell(f"not committed: {pairs}: {reason}")
+                self._logger.warn(f"not committed: {pairs}: {reason}")
         return errors
 
 

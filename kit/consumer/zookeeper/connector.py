@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from kazoo.exceptions import KazooException
 
 from kit.consumer.metrics import Metrics
-from kit.consumer.notices import Notices
+from kit.consumer.once_logger import OnceLogger
 from kit.consumer.zookeeper.assignors import TopicAndPartition
 from kit.consumer.zookeeper.brokers import (
     GroupBrokers,
@@ -24,13 +24,13 @@ from kit.consumer.zookeeper.commits import COMMIT_SECONDS, Commits, offset_store
 from kit.consumer.zookeeper.config import MIGRATION_PREFIX, ConsumerConfig
 from kit.consumer.zookeeper.coordination import Coordination
 from kit.consumer.zookeeper.driver import ConsumerRebalanceListener, Driver
-from kit.consumer.zookeeper.effects import FENCE_SUFFIX, GroupView, Membership, Offsets
+from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, GroupView, Membership, Offsets
 from kit.consumer.zookeeper.embedded import EmbeddedConsumer
-from kit.consumer.zookeeper.embedded_listener import Licences
+from kit.consumer.zookeeper.embedded_listener import EmbeddedRebalanceListener
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import Mode
 from kit.consumer.zookeeper.offsets import ZookeeperOffsets
-from kit.consumer.zookeeper.rebalance_loop import Rounds
+from kit.consumer.zookeeper.rebalance_loop import RebalanceLoop
 from kit.consumer.zookeeper.registration import (
     Subscription,
     consumer_id,
@@ -71,7 +71,7 @@ class ZookeeperConsumer:
         self.metrics = Metrics(self.config.group_id, self.config["client.id"], self._live)
         self._changed = threading.Event()
         self._stopping = threading.Event()
-        self._notices = Notices(self.consumer_id)
+        self._logger = OnceLogger(self.consumer_id)
         self._gate = Gate()
         self._session = Session(
             self.config["zookeeper.connect"],
@@ -91,26 +91,26 @@ class ZookeeperConsumer:
             self._session.client,
             self.config.group_id,
             self.consumer_id,
-            lambda word: self._changed.set(),
-            self._owner_gone,
-            lambda: self._coordination.doubt(),
-            self.config["exclude.internal.topics"],
-            self.config.is_migration_enabled,
-            self.config.seconds("zookeeper.session.timeout.ms"),
+            changed=lambda word: self._changed.set(),
+            owner_gone=self._owner_gone,
+            watch_lost=lambda: self._coordination.doubt(),
+            excludes_internal=self.config["exclude.internal.topics"],
+            is_migration_enabled=self.config.is_migration_enabled,
+            timeout_seconds=self.config.seconds("zookeeper.session.timeout.ms"),
         )
         self._listener: ConsumerRebalanceListener | None = None
         self._streams: dict[tuple[str, str], Stream] = {}
         self._brokers: GroupBrokers | None = None
         self._zookeeper_offsets: ZookeeperOffsets | None = None
         self._driver: Driver | None = None
-        self._rounds: Rounds | None = None
+        self._loop: RebalanceLoop | None = None
         self._commits: Commits | None = None
         self._failure: OfframpError | None = None
         self._threads: list[threading.Thread] = []
 
     def set_consumer_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
         """Raises InputError once streams were made."""
-        if self._rounds is not None:
+        if self._loop is not None:
             raise InputError("the rebalance listener must be set before streams are made")
         self._listener = listener
 
@@ -189,64 +189,64 @@ class ZookeeperConsumer:
     # Starting
 
     def _start(self, subscription: Subscription, places: set[tuple[str, str]]) -> None:
-        if self._rounds is not None:
+        if self._loop is not None:
             raise InputError(f"{self.consumer_id} has streams already; they can be made once")
         self._session.start(self.config.seconds("zookeeper.connection.timeout.ms"))
         try:
             self._znodes.check_brokers()
-            driver, brokers, rounds, commits = self._connect(subscription)
+            driver, brokers, loop, commits = self._connect(subscription)
         except BaseException:
             self._session.close()
             raise
-        self._driver, self._brokers, self._rounds, self._commits = driver, brokers, rounds, commits
+        self._driver, self._brokers, self._loop, self._commits = driver, brokers, loop, commits
         seconds = self.config.seconds("consumer.timeout.ms") if self.config["consumer.timeout.ms"] >= 0 else None
         for topic, thread in places:
             self._streams[topic, thread] = Stream(thread, self._gate, brokers.connect, self._out_of_range, seconds)
         self._gate.open(self._streams)
-        self._run("rebalances", self._keep_reconciled, rounds)
+        self._run("rebalances", self._keep_reconciled, loop)
         if self.config["auto.commit.enable"]:
             self._run("auto commit", commits.run, self._stopping, self.config.seconds("auto.commit.interval.ms"))
-        rounds.has_tried.wait(FIRST_ROUND_SECONDS)
+        loop.has_tried.wait(FIRST_ROUND_SECONDS)
         if self._failure is not None:
             raise self._failure
 
-    def _connect(self, subscription: Subscription) -> tuple[Driver, GroupBrokers, Rounds, Commits]:
+    def _connect(self, subscription: Subscription) -> tuple[Driver, GroupBrokers, RebalanceLoop, Commits]:
         servers = self.config.kafka.get("bootstrap.servers") or plaintext_brokers(self._session.client)
         brokers = GroupBrokers(self.config, servers)
         zookeeper, kafka, store = offset_stores(self.config, self._znodes, brokers, self._commit_as_member)
         self._zookeeper_offsets = zookeeper
         driver = Driver(
             self.consumer_id,
-            self._znodes,
-            self._gate,
-            brokers,
-            zookeeper,
-            kafka,
-            store,
-            self.metrics,
-            self.config["auto.offset.reset"],
-            self.config["auto.commit.enable"],
-            self._viewed,
-            self._changed,
-            self._listener,
+            znodes=self._znodes,
+            gate=self._gate,
+            brokers=brokers,
+            zookeeper_offsets=zookeeper,
+            kafka_offsets=kafka,
+            store=store,
+            metrics=self.metrics,
+            reset=self.config["auto.offset.reset"],
+            commits=self.config["auto.commit.enable"],
+            viewed=self._viewed,
+            changed=self._changed,
+            listener=self._listener,
         )
         if self.config.is_migration_enabled:
-            driver.embedded = self._embedded(servers, Licences(self._coordination, self._gate, driver))
-        rounds = Rounds(
+            driver.embedded = self._embedded(servers, EmbeddedRebalanceListener(self._coordination, self._gate, driver))
+        loop = RebalanceLoop(
             self.config,
             subscription,
-            self.consumer_id,
-            self._session,
-            self._gate,
-            self._znodes,
-            self._coordination,
-            driver,
-            self.metrics,
-            self._notices,
+            consumer_id=self.consumer_id,
+            session=self._session,
+            gate=self._gate,
+            znodes=self._znodes,
+            coordination=self._coordination,
+            driver=driver,
+            metrics=self.metrics,
+            logger=self._logger,
         )
-        return driver, brokers, rounds, Commits(self._gate, self._session, store, self.metrics, self._notices)
+        return driver, brokers, loop, Commits(self._gate, self._session, store, self.metrics, self._logger)
 
-    def _embedded(self, servers: str, licences: Licences) -> EmbeddedConsumer:
+    def _embedded(self, servers: str, listener: EmbeddedRebalanceListener) -> EmbeddedConsumer:
         settings = {
             **connection_settings(self.config, servers),
             **self.config.kafka,
@@ -255,7 +255,7 @@ class ZookeeperConsumer:
         }
         poll_seconds = self.config.seconds(MIGRATION_PREFIX + "poll.interval.ms")
         return EmbeddedConsumer(
-            settings, poll_seconds, licences.assigned, licences.revoked, licences.lost, licences.polled
+            settings, poll_seconds, listener.assigned, listener.revoked, listener.lost, listener.polled
         )
 
     def _run(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
@@ -263,13 +263,13 @@ class ZookeeperConsumer:
         self._threads.append(thread)
         thread.start()
 
-    def _keep_reconciled(self, rounds: Rounds) -> None:
+    def _keep_reconciled(self, loop: RebalanceLoop) -> None:
         try:
-            rounds.run(self._stopping)
+            loop.run(self._stopping)
         except InputError as error:
             self._give_up(error)
         finally:
-            rounds.has_tried.set()
+            loop.has_tried.set()
 
     # Ending
 
@@ -339,21 +339,21 @@ class ZookeeperConsumer:
 
     def _live(self) -> dict[str, float]:
         held = dict(self._coordination.held)
-        outcome = self._rounds.outcome if self._rounds is not None else None
-        decision = outcome.decision if outcome is not None else None
+        result = self._loop.result if self._loop is not None else None
+        decision = result.decision if result is not None else None
         embedded = self._embedded_consumer
         in_kafka = embedded is not None and embedded.assignment.membership is Membership.IN
-        n_fences = sum(thread.endswith(FENCE_SUFFIX) for thread in held.values())
+        n_reservations = sum(thread.endswith(RESERVATION_SUFFIX) for thread in held.values())
         lags = [lag for stream in self._streams.values() if (lag := stream.max_lag) is not None]
         known = {"MaxLag": float(max(lags))} if lags else {}
         return known | {
             "ActiveKafkaCoordinationCount": float(self._coordination.mode is Mode.KAFKA),
             "KafkaOwnedPartitionsCount": float(len(embedded.assignment.partitions)) if embedded and in_kafka else 0.0,
-            "OwnedPartitionsCount": float(len(held) - n_fences),
+            "OwnedPartitionsCount": float(len(held) - n_reservations),
             "ConsumedPartitionsCount": float(len(self._gate.consuming())),
             "DeferredToggleCount": float(decision is not None and decision.is_deferred),
-            "FencedPartitionsCount": float(n_fences),
-            "BlockedPartitionsCount": float(len(outcome.blocked)) if outcome is not None else 0.0,
+            "FencedPartitionsCount": float(n_reservations),
+            "BlockedPartitionsCount": float(len(result.blocked)) if result is not None else 0.0,
             "SecondsInDoubt": self._gate.seconds_in_doubt,
             "Messages": float(sum(stream.n_records for stream in self._streams.values())),
         }

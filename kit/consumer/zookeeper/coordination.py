@@ -22,21 +22,21 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition, assign, split_over_threads
+from kit.consumer.zookeeper.certainty import Certainty
 from kit.consumer.zookeeper.config import HASH_1_0, RANGE
 from kit.consumer.zookeeper.effects import (
-    FENCE_SUFFIX,
+    RESERVATION_SUFFIX,
     BeforeReleasing,
     BeforeStarting,
     ClaimAll,
     ClaimEach,
     CommitKafka,
     CommitZookeeper,
-    Confine,
     CopyToZookeeper,
+    DiscardUnsaved,
     Effect,
     FetchKafka,
     FetchOffsets,
-    Forget,
     GroupView,
     IsStale,
     KafkaAssignment,
@@ -45,24 +45,25 @@ from kit.consumer.zookeeper.effects import (
     Membership,
     Offsets,
     Pairs,
-    ReadFence,
     ReadGroup,
     ReadHeld,
     ReadIds,
     ReadKafkaAssignment,
     ReadKafkaGroup,
+    ReadReservations,
     ReadToggle,
     Release,
     Rename,
     Start,
     Stop,
     StopAll,
-    StopLicensed,
+    StopKafkaAssigned,
+    StopOthers,
 )
 from kit.consumer.zookeeper.migration import Decision, Mode, decide
 
 
-class Ended(Enum):
+class RoundStatus(Enum):
     """How a round ended."""
 
     SETTLED = "settled"
@@ -75,26 +76,26 @@ class Ended(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RoundResult:
     """``mine``: what should be this member's; ``blocked``: what of it others hold."""
 
-    ended: Ended
+    status: RoundStatus
     decision: Decision | None = None
     mine: Assignment = field(default_factory=dict)
     blocked: Pairs = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
 
-Round: TypeAlias = Generator[Effect, Any, Outcome]
-Steps: TypeAlias = Generator[Effect, Any, None]
+Round: TypeAlias = Generator[Effect, Any, RoundResult]
+Effects: TypeAlias = Generator[Effect, Any, None]
 
 
 @dataclass
 class Coordination:
     """One member's protocol state. One thread drives rounds; see :meth:`revoked` for the exception.
 
-    ``held`` is what it knows to hold in the current session: (topic, partition) → text of the owner znode. After a
-    :meth:`doubt`, or a round that was abandoned, the next round first reads what is true.
+    ``held`` is what it believes to hold in the current session: (topic, partition) → text of the owner znode. Unless
+    that is certain, the next round reads the owner znodes first: see :mod:`kit.consumer.zookeeper.certainty`.
     """
 
     consumer_id: str
@@ -103,64 +104,60 @@ class Coordination:
     is_migration_enabled: bool = False
     held: Assignment = field(default_factory=dict)
     mode: Mode | None = None
-    is_sure: bool = True
-    n_doubts: int = 0
-    _told: object = None
+    certainty: Certainty = field(default_factory=Certainty)
+    _announced: object = None
 
     def doubt(self) -> None:
         """An owner znode vanished, or the session did. May be called by any thread."""
-        self.n_doubts += 1
-        self.is_sure = False
+        self.certainty.doubt()
 
     def reconcile(self) -> Round:
-        """One round: from what is to what should be. Safe to repeat, and to abandon at any effect."""
-        n_doubts = self.n_doubts
+        """One round: from what is to what should be. It may be repeated, and abandoned at any effect."""
         view: GroupView = yield ReadGroup()
         if not view.is_registered:
-            return Outcome(Ended.UNREGISTERED)
+            return RoundResult(RoundStatus.UNREGISTERED)
         if view.unreadable:
-            return Outcome(Ended.UNREADABLE, unreadable=view.unreadable)
+            return RoundResult(RoundStatus.UNREADABLE, unreadable=view.unreadable)
         if not view.has_brokers:
-            return Outcome(Ended.SETTLED)
-        if not self.is_sure:
+            return RoundResult(RoundStatus.SETTLED)
+        if self.certainty.begin_round():
             self.held = yield ReadHeld()
-            yield Confine(frozenset(self.held))
-        self.is_sure = False
+            yield StopOthers(frozenset(self.held))
         decided = yield from self._decide(view)
         if decided is None:
-            return Outcome(Ended.WAITING)
+            return RoundResult(RoundStatus.WAITING)
         decision, group = decided
         self.mode = decision.mode
         follow = self._follow_zookeeper if decision.mode is Mode.ZOOKEEPER else self._follow_kafka
-        outcome = yield from follow(view, decision, group)
-        # A claim that was blocked may have been carried out in part: the next round looks.
-        self.is_sure = n_doubts == self.n_doubts and not outcome.blocked
-        return outcome
+        result = yield from follow(view, decision, group)
+        # A claim that was blocked may have been carried out in part.
+        self.certainty.end_round(is_blocked=bool(result.blocked))
+        return result
 
-    def revoked(self) -> Steps:
+    def revoked(self) -> Effects:
         """The Kafka group rebalances: stop and commit before it is answered (I3).
 
-        Everything that the last generation licensed; everything at all when the toggle says ``kafka`` by now, even if
-        this member has not seen it yet: a plain Kafka consumer may be what joins (R9). Driven on the embedded
-        consumer's thread, also while a round is under way: the gate orders the two. The owner znodes stay until it is
-        known who gets the partitions.
+        It stops every partition of the last assignment epoch. When the toggle says ``kafka`` by now it stops
+        everything, even if no round has seen the toggle yet: the joining member may be a plain Kafka consumer (R9).
+        The embedded consumer's thread drives this, also while a round is under way: the gate orders the two. The owner
+        znodes stay until the next owners are known.
         """
-        yield from self._commit((yield StopLicensed()))
+        yield from self._commit((yield StopKafkaAssigned()))
         if (yield ReadToggle()) == Mode.KAFKA.value:
             yield from self._commit((yield StopAll()))
-        yield Forget()
+        yield DiscardUnsaved()
 
-    def lost(self) -> Steps:
+    def lost(self) -> Effects:
         """The Kafka group went on without this member: stop; Kafka takes no commit of it any more (R4)."""
-        offsets = yield StopLicensed()
+        offsets = yield StopKafkaAssigned()
         if offsets:
             yield CommitZookeeper(offsets)
-        yield Forget()
+        yield DiscardUnsaved()
 
-    def leave(self) -> Steps:
-        """Stop and commit everything; closing the session then removes the znodes at once, fences too."""
+    def leave(self) -> Effects:
+        """Stop and commit everything; closing the session then removes the znodes at once, reservations too."""
         yield from self._stop(frozenset(self.held))
-        yield from self._hand_over(frozenset(pair for pair in self.held if self._is_fence(pair)))
+        yield from self._hand_over(frozenset(pair for pair in self.held if self._is_reservation(pair)))
 
     def session_lost(self) -> None:
         """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
@@ -179,14 +176,16 @@ class Coordination:
         if group.plain and (yield ReadIds()) != view.members.keys():
             # A member registered meanwhile, whose embedded consumer must not be taken for a plain one.
             return None
-        is_fenced = bool(group.plain) and self.mode is not Mode.KAFKA and (yield ReadFence())
-        return decide(view.toggle, view.members, view.migration_enabled, group.plain, self.mode, is_fenced), group
+        has_reservations = bool(group.plain) and self.mode is not Mode.KAFKA and (yield ReadReservations())
+        return decide(
+            view.toggle, view.members, view.migration_enabled, group.plain, self.mode, has_reservations
+        ), group
 
     def _decide_blindly(self, view: GroupView) -> tuple[Decision, KafkaGroup] | None:
         """Who is in the Kafka group can't be told: nothing that depends on it is changed."""
         has_old = bool(view.members.keys() - view.migration_enabled)
         if self.mode is Mode.KAFKA or (view.toggle == Mode.KAFKA.value and not has_old):
-            return Decision(Mode.KAFKA, is_deferred=has_old, is_fencing=True), KafkaGroup(is_stable=False)
+            return Decision(Mode.KAFKA, is_deferred=has_old, is_reserving=True), KafkaGroup(is_stable=False)
         return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
@@ -195,13 +194,13 @@ class Coordination:
         mine = self._own(whole)
         yield from self._let_go(mine)
         if (yield IsStale()):
-            return Outcome(Ended.STALE, decision)
+            return RoundResult(RoundStatus.STALE, decision)
         missing = _without(mine, self.held)
         blocked: Pairs = (yield ClaimAll(missing)) if missing else frozenset()
         if not blocked:
             self.held = self.held | missing
-        outcome = Outcome(Ended.BLOCKED, decision, mine, blocked)
-        return (yield from self._consume(_only(mine, self.held), None, outcome, BeforeStarting(view, whole)))
+        result = RoundResult(RoundStatus.BLOCKED, decision, mine, blocked)
+        return (yield from self._consume(_only(mine, self.held), None, result, BeforeStarting(view, whole)))
 
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
         """The embedded consumer's assignment, partition by partition as their owners let go (R1).
@@ -212,29 +211,35 @@ class Coordination:
         kafka: KafkaAssignment = yield ReadKafkaAssignment()
         if kafka.membership is Membership.REBALANCING:
             yield from self._stop(frozenset(self.held))
-            return Outcome(Ended.WAITING, decision)
+            return RoundResult(RoundStatus.WAITING, decision)
         mine = split_over_threads(self.consumer_id, view.members[self.consumer_id], kafka.partitions)
-        fences = self._fences(group, mine) if decision.is_fencing else {}
+        reservations = self._reservations(group, mine) if decision.is_reserving else {}
         has_old = bool(view.members.keys() - view.migration_enabled)
-        is_unknown = decision.is_fencing and not group.is_stable
+        is_unknown = decision.is_reserving and not group.is_stable
         is_waiting = is_unknown and (has_old or kafka.membership is Membership.IN)
         if is_waiting:
             yield from self._stop(frozenset(self.held) - mine.keys())
         else:
             yield from self._stop(
-                frozenset(pair for pair in fences if self.held.get(pair, fences[pair]) != fences[pair])
+                frozenset(
+                    pair for pair in reservations if self.held.get(pair, reservations[pair]) != reservations[pair]
+                )
             )
-            yield from self._let_go(mine | fences)
-        yield from self._rename(_only(fences, self.held))
-        missing = _without(mine | fences, self.held)
+            yield from self._let_go(mine | reservations)
+        yield from self._rename(_only(reservations, self.held))
+        missing = _without(mine | reservations, self.held)
         taken: Pairs = (yield ClaimEach(missing)) if missing else frozenset()
         self.held = self.held | _without(missing, taken)
-        outcome = Outcome(Ended.BLOCKED, decision, mine, taken & mine.keys())
+        result = RoundResult(RoundStatus.BLOCKED, decision, mine, taken & mine.keys())
         telling = BeforeStarting(view, None)
-        outcome = yield from self._consume(_only(mine, self.held), kafka.epoch, outcome, telling)
-        return replace(outcome, ended=Ended.WAITING) if is_waiting and outcome.ended is Ended.SETTLED else outcome
+        result = yield from self._consume(_only(mine, self.held), kafka.epoch, result, telling)
+        return (
+            replace(result, status=RoundStatus.WAITING)
+            if is_waiting and result.status is RoundStatus.SETTLED
+            else result
+        )
 
-    def _let_go(self, mine: Assignment) -> Steps:
+    def _let_go(self, mine: Assignment) -> Effects:
         """Stop, commit, delete – in this order (I3) – what is not this member's any more.
 
         What ZooKeeper may not have the offset of stays until it has.
@@ -244,17 +249,17 @@ class Coordination:
             return
         yield BeforeReleasing(leaving)
         leaving -= yield from self._stop(leaving)
-        leaving -= yield from self._hand_over(frozenset(pair for pair in leaving if self._is_fence(pair)))
+        leaving -= yield from self._hand_over(frozenset(pair for pair in leaving if self._is_reservation(pair)))
         yield Release(leaving)
         self.held = _without(self.held, leaving)
 
-    def _hand_over(self, fences: Pairs) -> Generator[Effect, Any, Pairs]:
+    def _hand_over(self, reservations: Pairs) -> Generator[Effect, Any, Pairs]:
         """→ those that failed. Who is next may read ZooKeeper alone; plain consumers wrote to Kafka alone (R18)."""
-        if not fences:
+        if not reservations:
             return frozenset()
-        offsets: Offsets = yield FetchKafka(fences)
+        offsets: Offsets = yield FetchKafka(reservations)
         failed: Pairs = yield CopyToZookeeper(offsets)
-        return (fences - offsets.keys()) | failed
+        return (reservations - offsets.keys()) | failed
 
     def _stop(self, partitions: Pairs) -> Generator[Effect, Any, Pairs]:
         return (yield from self._commit((yield Stop(partitions)))) if partitions else frozenset()
@@ -268,48 +273,50 @@ class Coordination:
             yield CommitKafka(offsets)
         return failed
 
-    def _rename(self, mine: Assignment) -> Steps:
+    def _rename(self, mine: Assignment) -> Effects:
         moved = {pair: thread for pair, thread in mine.items() if self.held[pair] != thread}
         if moved:
             yield Rename(moved)
             self.held = self.held | moved
 
-    def _consume(self, mine: Assignment, licence: int | None, outcome: Outcome, telling: BeforeStarting) -> Round:
+    def _consume(
+        self, mine: Assignment, assignment_epoch: int | None, result: RoundResult, telling: BeforeStarting
+    ) -> Round:
         """Hand out what is held: go on where it is being consumed, else start from the committed offsets.
 
-        Offsets are read after the claim: before it the last owner may still commit. ``outcome`` is a blocked round's;
+        Offsets are read after the claim: before it the last owner may still commit. ``result`` is a blocked round's;
         without anything blocked it becomes the right one.
         """
         yield from self._rename(mine)
-        kept: Pairs = (yield Keep(mine, licence)) if mine else frozenset()
+        kept: Pairs = (yield Keep(mine, assignment_epoch)) if mine else frozenset()
         starting = _without(mine, kept)
         started: Pairs = frozenset()
         offsets: Offsets = {}
         if starting:
             offsets = yield FetchOffsets(frozenset(starting))
-        news = telling.assignment if licence is None else (licence, frozenset(telling.view.members))
-        if starting or (news != self._told and not outcome.blocked):
+        news = telling.assignment if assignment_epoch is None else (assignment_epoch, frozenset(telling.view.members))
+        if starting or (news != self._announced and not result.blocked):
             yield telling
-            self._told = news
+            self._announced = news
         if starting:
-            started = yield Start(_only(starting, offsets), offsets, licence)
-        if outcome.blocked:
-            return outcome
+            started = yield Start(_only(starting, offsets), offsets, assignment_epoch)
+        if result.blocked:
+            return result
         if offsets.keys() < starting.keys():
-            return replace(outcome, ended=Ended.INCOMPLETE)
+            return replace(result, status=RoundStatus.INCOMPLETE)
         is_stale = len(started) < len(starting) or (yield IsStale())
-        return replace(outcome, ended=Ended.STALE if is_stale else Ended.SETTLED)
+        return replace(result, status=RoundStatus.STALE if is_stale else RoundStatus.SETTLED)
 
     def _own(self, whole: Assignment) -> Assignment:
         return {pair: thread for pair, thread in whole.items() if thread.rpartition("-")[0] == self.consumer_id}
 
-    def _is_fence(self, pair: TopicAndPartition) -> bool:
-        return self.held[pair].endswith(FENCE_SUFFIX)
+    def _is_reservation(self, pair: TopicAndPartition) -> bool:
+        return self.held[pair].endswith(RESERVATION_SUFFIX)
 
-    def _fences(self, group: KafkaGroup, mine: Assignment) -> Assignment:
+    def _reservations(self, group: KafkaGroup, mine: Assignment) -> Assignment:
         """Owner znodes for what plain Kafka consumers have, so that an old one can't claim it (R5)."""
         theirs = frozenset(pair for pairs in group.plain.values() for pair in pairs)
-        return {pair: self.consumer_id + FENCE_SUFFIX for pair in theirs if pair not in mine}
+        return {pair: self.consumer_id + RESERVATION_SUFFIX for pair in theirs if pair not in mine}
 
 
 def whole_assignment(view: GroupView, group: KafkaGroup) -> Assignment:

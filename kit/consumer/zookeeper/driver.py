@@ -53,12 +53,17 @@ class Rebalancing(Exception):
 
 
 class Driver:
-    """Carries out effects for one member; made anew by nothing, used by the reconciling thread and the embedded
-    consumer's."""
+    """Carries out effects for one member. Created once; the rebalance loop's thread and the embedded consumer's use it.
+
+    ``store`` is where offsets are fetched from; ``zookeeper_offsets`` and ``kafka_offsets`` are the stores it commits
+    to, None for one that the configuration does not use. ``reset`` is ``auto.offset.reset``, ``commits`` is
+    ``auto.commit.enable``. ``viewed`` is called with each view of the group; ``changed`` is set by every watch.
+    """
 
     def __init__(
         self,
         consumer_id: str,
+        *,
         znodes: GroupZnodes,
         gate: Gate,
         brokers: GroupBrokers,
@@ -110,8 +115,8 @@ class Driver:
                 return self._kafka_group(consumer_ids, is_fresh)
             case effects.ReadIds():
                 return self._znodes.read_ids()
-            case effects.ReadFence():
-                return self._znodes.is_fenced()
+            case effects.ReadReservations():
+                return self._znodes.has_reservations()
             case effects.ReadHeld():
                 return self._znodes.read_held()
             case effects.ReadToggle():
@@ -124,22 +129,22 @@ class Driver:
                 return self._tell_starting(view, assignment)
             case effects.Stop(partitions):
                 return self._gate.stop(partitions)
-            case effects.StopLicensed():
-                return self._gate.end_licence()
+            case effects.StopKafkaAssigned():
+                return self._gate.end_assignment_epoch()
             case effects.StopAll():
                 return self._gate.stop_all()
-            case effects.Confine(partitions):
-                return self._gate.confine(partitions)
-            case effects.Forget():
-                return self._gate.forget_unsaved()
+            case effects.StopOthers(partitions):
+                return self._gate.stop_others(partitions)
+            case effects.DiscardUnsaved():
+                return self._gate.uncommitted.discard_unsaved()
             case effects.CommitZookeeper(offsets):
                 return self._commit_zookeeper(offsets)
             case effects.CopyToZookeeper(offsets):
                 return self._copy_to_zookeeper(offsets)
             case effects.CommitKafka(offsets):
-                return self._commit_kafka(self._gate.unsaved(offsets))
+                return self._commit_kafka(self._gate.uncommitted.of(offsets))
             case effects.Release(partitions):
-                self._gate.released(partitions)
+                self._gate.uncommitted.forget(partitions)
                 return self._znodes.release(partitions)
             case effects.ClaimAll(threads):
                 return self._znodes.claim_all(threads)
@@ -151,10 +156,10 @@ class Driver:
                 return self.fetch_offsets(partitions)
             case effects.FetchKafka(partitions):
                 return self._fetch_kafka(partitions)
-            case effects.Keep(threads, licence):
-                return self._gate.keep(threads, licence)
-            case effects.Start(threads, offsets, licence):
-                return self._gate.start(threads, offsets, licence)
+            case effects.Keep(threads, assignment_epoch):
+                return self._gate.keep(threads, assignment_epoch)
+            case effects.Start(threads, offsets, assignment_epoch):
+                return self._gate.start(threads, offsets, assignment_epoch)
 
     def fetch_offsets(self, partitions: effects.Pairs) -> Offsets:
         """Committed offsets; where there is none, by ``auto.offset.reset``. What failed is told and left out."""
@@ -214,14 +219,16 @@ class Driver:
             self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
         except (OfframpError, KazooException) as error:
             self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
-            self._gate.doubtful(offsets)
+            self._gate.uncommitted.mark_uncertain(offsets)
             self._drop_what_kafka_has(offsets)
             return frozenset(offsets)
         return frozenset()
 
     def _copy_to_zookeeper(self, offsets: Offsets) -> effects.Pairs:
-        """Of a fence; not a commit of this member's, so ``auto.commit.enable`` has no say. Read back: who is next may
-        read ZooKeeper alone."""
+        """The offsets of reserved partitions, read back: the next owner may read ZooKeeper alone.
+
+        Plain Kafka consumers committed them, so this member's ``auto.commit.enable`` does not matter.
+        """
         store = self._zookeeper_offsets
         if store is None:
             return frozenset(offsets)
@@ -235,13 +242,15 @@ class Driver:
         missing = {pair: errors.get(pair, "it has less") for pair in offsets if there.get(pair, -1) < offsets[pair]}
         self._metrics.committed(store.name, len(offsets) - len(missing), len(missing))
         for reason, pairs in by_reason(missing).items():
-            log.warning("%s: the fence of %s stays, ZooKeeper has not its offset: %s", self._consumer_id, pairs, reason)
+            log.warning(
+                "%s: the reservation of %s stays, ZooKeeper has not its offset: %s", self._consumer_id, pairs, reason
+            )
         return frozenset(missing)
 
     def _drop_what_kafka_has(self, offsets: Offsets) -> None:
         """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not
         go down (R12). What can't be compared is not committed."""
-        unsaved = self._gate.unsaved(offsets)
+        unsaved = self._gate.uncommitted.of(offsets)
         if not unsaved:
             return
         try:
@@ -249,7 +258,7 @@ class Driver:
         except KafkaException:
             known = {}
         lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
-        self._gate.saved({pair: offset for pair, offset in unsaved.items() if pair not in lower})
+        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
     def _commit_kafka(self, offsets: Offsets) -> None:
         """Best effort: told, counted, and never a reason to keep a partition."""
@@ -257,7 +266,7 @@ class Driver:
         if store is None or not self._commits or not offsets:
             return
         errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
-        self._gate.saved({pair: offset for pair, offset in offsets.items() if pair not in errors})
+        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in offsets.items() if pair not in errors})
         self._tell_commit(store.name, offsets, errors)
 
     def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from kit.consumer.zookeeper.assignors import Assignment, Members, Partitions, TopicAndPartition
 
-FENCE_SUFFIX = "-kc-0"
+RESERVATION_SUFFIX = "-kc-0"
 Offsets: TypeAlias = Mapping[TopicAndPartition, int]
 Pairs: TypeAlias = frozenset[TopicAndPartition]
 
@@ -91,8 +91,8 @@ class ReadIds:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadFence:
-    """→ bool: whether some owner znode is a fence."""
+class ReadReservations:
+    """→ bool: whether some owner znode is a reservation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class StopLicensed:
-    """→ Offsets: end the licence of the Kafka group's current generation; as Stop for all that needed it."""
+class StopKafkaAssigned:
+    """→ Offsets: end the Kafka group's current assignment epoch; as Stop for every partition started in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,14 @@ class StopAll:
 
 
 @dataclass(frozen=True, slots=True)
-class Confine:
+class StopOthers:
     """Nothing but ``partitions`` is handed out, and nothing of the rest committed: it is not this member's."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class DiscardUnsaved:
     """The rebalance is about to be answered: what was stopped and is not in Kafka by now must not come there later."""
 
 
@@ -220,19 +220,19 @@ class FetchOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """→ partitions that are being consumed and go on under ``licence`` (None: ZooKeeper's assignment)."""
+    """→ partitions that are being consumed and go on under ``assignment_epoch`` (None: ZooKeeper's assignment)."""
 
     threads: Assignment
-    licence: int | None
+    assignment_epoch: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """→ partitions started; those whose session or ``licence`` is over are not."""
+    """→ partitions started; those whose session or ``assignment_epoch`` is over are not."""
 
     threads: Assignment
     offsets: Offsets
-    licence: int | None
+    assignment_epoch: int | None
 
 
 Effect: TypeAlias = (
@@ -240,17 +240,17 @@ Effect: TypeAlias = (
     | ReadKafkaAssignment
     | ReadKafkaGroup
     | ReadIds
-    | ReadFence
+    | ReadReservations
     | ReadHeld
     | ReadToggle
     | IsStale
     | BeforeReleasing
     | BeforeStarting
     | Stop
-    | StopLicensed
+    | StopKafkaAssigned
     | StopAll
-    | Confine
-    | Forget
+    | StopOthers
+    | DiscardUnsaved
     | CommitZookeeper
     | CopyToZookeeper
     | CommitKafka

@@ -1,4 +1,4 @@
-"""What the embedded consumer's thread does when the Kafka group rebalances: licences begin and end there."""
+"""What the embedded consumer's thread does when the Kafka group rebalances: assignment epochs begin and end there."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from kit.consumer.zookeeper.embedded import EmbeddedConsumer
 from kit.consumer.zookeeper.gate import Gate
 
 
-class Licences:
-    """The embedded consumer's callbacks. A licence is one generation's leave to hand out what it assigned (I2)."""
+class EmbeddedRebalanceListener:
+    """The embedded consumer's callbacks.
+
+    An assignment epoch is one assignment of the Kafka group to this member: from ``assigned`` to ``revoked`` or
+    ``lost``. What it assigned is handed out in that time only (I2).
+    """
 
     def __init__(self, coordination: Coordination, gate: Gate, driver: Driver) -> None:
         self._coordination = coordination
         self._gate = gate
         self._driver = driver
 
-    def assigned(self, licence: int) -> None:
-        self._gate.begin_licence(licence)
+    def assigned(self, assignment_epoch: int) -> None:
+        self._gate.begin_assignment_epoch(assignment_epoch)
         self._driver.changed.set()
 
     def revoked(self) -> None:
@@ -49,7 +53,7 @@ class Licences:
         if self._gate.seconds_without_lease > 0:
             return False
         try:
-            answers = embedded.commit(self._gate.licensed(), 0)
+            answers = embedded.commit(self._gate.kafka_assigned(), 0)
         except KafkaException:
             return False
         return bool(answers) and not any(isinstance(each, KafkaError) for each in answers.values())

@@ -1,8 +1,8 @@
-"""What may be handed out: sessions that are certain, a lease on them, and the streams that obey both.
+"""Which partitions a member hands out, and until when: the session, the lease on it, and the streams that obey both.
 
-Invariant I4: nothing is handed out while a session is in doubt. The lease is the proof that it is not: ZooKeeper's
-leader answered a request that was sent less than a safe part of the session's time-out ago. It is looked at before
-every record, so a process that stood still (SIGSTOP, a paused machine) hands out nothing when it wakes (R14).
+Invariant I4: nothing is handed out while a session is in doubt. The lease proves that the session lives: ZooKeeper's
+leader answered a request that was sent less than a safe part of the session's time-out ago. A stream looks at the lease
+before every record. So a process that stood still (SIGSTOP, a paused machine) hands out nothing when it wakes (R14).
 """
 
 from __future__ import annotations
@@ -14,53 +14,52 @@ from typing import Protocol
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets, Pairs
+from kit.consumer.zookeeper.uncommitted import UncommittedOffsets
 
 NEVER = float("-inf")
 FINISH_SECONDS = 0.3
-"""How long a stop waits for records the application has in hand: quick ones are then never in two members' hands."""
+"""How long a stop waits for the application to finish the record it has: a record finished by then is handed out once.
+"""
 Clock = Callable[[], float]
 
 
-class Handing(Protocol):
-    """What the gate asks of a stream: to begin and to end with partitions, and to say how far each came."""
+class GatedStream(Protocol):
+    """What the gate asks of a stream: to start and to stop partitions, and to say how far each came."""
 
-    def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None: ...
+    def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None: ...
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]: ...
 
     def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]: ...
 
-    def licence(self, pair: TopicAndPartition) -> int | None: ...
+    def assignment_epoch(self, pair: TopicAndPartition) -> int | None: ...
 
-    def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None: ...
+    def set_assignment_epoch(self, pair: TopicAndPartition, assignment_epoch: int | None) -> None: ...
 
     def position(self, pair: TopicAndPartition) -> int: ...
 
 
 class Gate:
-    """Starts and stops partitions on the streams of one member; every method may be called by any thread.
+    """Starts and stops partitions on the streams of one member. Any thread may call any method.
 
-    ``until`` is the clock's time up to which records may be handed out; it is read by streams before every record.
+    ``until`` is the clock's time up to which records may be handed out; streams read it before every record.
+    ``uncommitted`` has the offsets of what was stopped.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
         self.until = NEVER
+        self.uncommitted = UncommittedOffsets()
         self._zookeeper_until = NEVER
         self._kafka_until = float("inf")
         self._lock = threading.Lock()
         self._session: int | None = None
-        self._licence: int | None = None
-        self._streams: Mapping[tuple[str, str], Handing] = {}
-        self._places: dict[TopicAndPartition, Handing] = {}
-        # Stopped, and not in Kafka yet, whichever thread is on its way there with it.
-        self._unsaved: dict[TopicAndPartition, int] = {}
-        # Where what is still owned was stopped: its commit may be under way, so what is fetched may be less.
-        self._last: dict[TopicAndPartition, int] = {}
-        self._was_licensed: dict[TopicAndPartition, bool] = {}
+        self._assignment_epoch: int | None = None
+        self._streams: Mapping[tuple[str, str], GatedStream] = {}
+        self._places: dict[TopicAndPartition, GatedStream] = {}
         self._is_round_refused = False
 
-    def open(self, streams: Mapping[tuple[str, str], Handing]) -> None:
+    def open(self, streams: Mapping[tuple[str, str], GatedStream]) -> None:
         """``streams`` by (topic, thread id); a wildcard's by ("", thread id)."""
         self._streams = streams
 
@@ -71,95 +70,96 @@ class Gate:
             self._session = session
 
     def session_ended(self) -> None:
-        """The session is gone, and with it every owner znode: all streams stop, nothing of them is to be committed."""
+        """The session is gone, and every owner znode with it: all streams stop, and their offsets are not committed."""
         with self._lock:
             self._session = None
             self._set(zookeeper_until=NEVER)
             self._remove(list(self._places))
-            self._unsaved, self._last = {}, {}
+            self.uncommitted.clear()
 
     def extend(self, session: int, until: float) -> None:
-        """``session`` is certain until then."""
+        """``session`` is certain until then; the proof of an earlier session says nothing."""
         with self._lock:
             if session == self._session:
                 self._set(zookeeper_until=until)
 
     def extend_kafka(self, until: float) -> None:
-        """The embedded consumer's thread runs, and its membership is certain until then (R13)."""
+        """The embedded consumer's thread runs: its membership of the Kafka group is certain until then (R13)."""
         with self._lock:
             self._set(kafka_until=until)
 
-    def begin_licence(self, licence: int) -> None:
-        """A generation of the Kafka group began, with this member in it."""
+    def begin_assignment_epoch(self, assignment_epoch: int) -> None:
+        """The Kafka group assigned partitions to this member."""
         with self._lock:
-            self._licence = licence
+            self._assignment_epoch = assignment_epoch
 
-    def end_licence(self) -> Offsets:
-        """The generation ended: stop every partition it licensed; next offsets of all that Kafka may not have yet."""
+    def end_assignment_epoch(self) -> Offsets:
+        """Stop every partition that Kafka's assignment started; → all offsets that Kafka may lack."""
         with self._lock:
-            self._licence = None
-            stopped = self._remove([pair for pair, stream in self._places.items() if stream.licence(pair) is not None])
+            self._assignment_epoch = None
+            stopped = self._remove(self._kafka_assigned(self._places))
         self._await_finished(stopped)
-        with self._lock:
-            return dict(self._unsaved)
+        return self.uncommitted.not_in_kafka()
 
     def stop_all(self) -> Offsets:
-        """As :meth:`end_licence`, for everything; until :meth:`begin_round` nothing is started or kept."""
+        """As :meth:`end_assignment_epoch`, for every partition. Nothing starts again before :meth:`begin_round`."""
         with self._lock:
             self._is_round_refused = True
             stopped = self._remove(list(self._places))
         self._await_finished(stopped)
-        with self._lock:
-            return dict(self._unsaved)
+        return self.uncommitted.not_in_kafka()
 
     def begin_round(self) -> None:
-        """What is decided from now on is decided in the light of what stopped everything."""
+        """A round that begins now sees what stopped everything: it may start partitions again."""
         with self._lock:
             self._is_round_refused = False
 
-    def start(self, threads: Assignment, offsets: Offsets, licence: int | None) -> Pairs:
-        """Start partitions at ``offsets``, not below where they were stopped; none when there is no session, the round
-        is over, or ``licence`` isn't the current one."""
+    def start(self, threads: Assignment, offsets: Offsets, assignment_epoch: int | None) -> Pairs:
+        """Start partitions at ``offsets``, not below where they were stopped; → those that were started.
+
+        Nothing starts without a session, after :meth:`stop_all`, or in an ``assignment_epoch`` that is over.
+        """
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             for pair, thread in threads.items():
-                self._place(pair, thread, max(offsets[pair], self._last.pop(pair, 0)), licence)
+                self._place(pair, thread, max(offsets[pair], self.uncommitted.restart(pair)), assignment_epoch)
             return frozenset(threads)
 
-    def keep(self, threads: Assignment, licence: int | None) -> Pairs:
-        """Those being consumed that may go on under ``licence``, by the thread given; the others stay as they are."""
+    def keep(self, threads: Assignment, assignment_epoch: int | None) -> Pairs:
+        """Go on in ``assignment_epoch`` with those that are being consumed, on the thread given; → these.
+
+        Partitions that are not in ``threads`` stay as they are.
+        """
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             kept = {pair: thread for pair, thread in threads.items() if pair in self._places}
             moved = [pair for pair, thread in kept.items() if self._places[pair] is not self._stream(pair, thread)]
             stopped = self._remove(moved)
         self._await_finished(stopped)
         with self._lock:
-            if not self._is_open(licence):
+            if not self._is_open(assignment_epoch):
                 return frozenset()
             for pair in moved:
-                if pair in self._last:
-                    self._unsaved.pop(pair, None)
-                    self._place(pair, kept[pair], self._last.pop(pair), licence)
+                if (offset := self.uncommitted.resume(pair)) is not None:
+                    self._place(pair, kept[pair], offset, assignment_epoch)
             still = frozenset(pair for pair in kept if pair in self._places)
             for pair in still:
-                self._places[pair].set_licence(pair, licence)
+                self._places[pair].set_assignment_epoch(pair, assignment_epoch)
             return still
 
     def stop(self, partitions: Iterable[TopicAndPartition]) -> Offsets:
-        """Nothing of ``partitions`` is handed out after this; their next offsets, without a record that the application
-        still has in hand after ``FINISH_SECONDS``.
+        """Nothing of ``partitions`` is handed out after this; → their next offsets.
 
-        Those of partitions stopped before are told again, until :meth:`released`.
+        A record that the application still has after ``FINISH_SECONDS`` does not count. Partitions that were stopped
+        before are in the answer too, until they are released.
         """
         pairs = list(partitions)
         with self._lock:
             stopped = self._remove([pair for pair in pairs if pair in self._places])
         self._await_finished(stopped)
-        with self._lock:
-            return {pair: self._last[pair] for pair in pairs if pair in self._last}
+        return self.uncommitted.stopped_at(pairs)
 
     def drop(self, partitions: Iterable[TopicAndPartition]) -> None:
         """As :meth:`stop`, for partitions whose owner znode is gone already: their offsets are not this member's."""
@@ -167,50 +167,21 @@ class Gate:
             self._is_round_refused = True
             self._drop(list(partitions))
 
-    def confine(self, partitions: Pairs) -> None:
+    def stop_others(self, partitions: Pairs) -> None:
         """Drop all but these."""
         with self._lock:
-            self._drop([pair for pair in {**self._places, **self._last} if pair not in partitions])
-
-    def released(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """Others may commit these from now on: nothing older may follow."""
-        with self._lock:
-            self._forget(partitions)
-
-    def unsaved(self, offsets: Offsets) -> Offsets:
-        """Of these what Kafka may not have yet."""
-        with self._lock:
-            return {pair: offset for pair, offset in offsets.items() if pair in self._unsaved}
-
-    def saved(self, offsets: Offsets) -> None:
-        """Kafka has these."""
-        with self._lock:
-            self._unsaved = {pair: offset for pair, offset in self._unsaved.items() if offset != offsets.get(pair)}
-
-    def doubtful(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """ZooKeeper may not have taken their offsets. What was this member's by ZooKeeper's word alone may be somebody
-        else's by now, and he may be further: Kafka must not get it either."""
-        with self._lock:
-            for pair in partitions:
-                if not self._was_licensed.get(pair, False):
-                    self._unsaved.pop(pair, None)
-
-    def forget_unsaved(self) -> None:
-        """Others may commit to Kafka from now on: what it has not by now must not come there later."""
-        with self._lock:
-            self._unsaved = {}
+            self._drop(list((self._places.keys() | self.uncommitted.stopped()) - partitions))
 
     def consumed(self) -> tuple[int | None, Offsets]:
-        """The session and every partition's next offset; a record in hand doesn't count."""
+        """The session, and every partition's next offset; a record in hand does not count."""
         with self._lock:
             offsets = {pair: stream.position(pair) for pair, stream in self._places.items()}
             return self._session, offsets
 
-    def licensed(self) -> Offsets:
-        """Next offsets of the partitions that need the Kafka group's licence."""
+    def kafka_assigned(self) -> Offsets:
+        """Next offsets of the partitions that Kafka's assignment started."""
         with self._lock:
-            licensed = [pair for pair, stream in self._places.items() if stream.licence(pair) is not None]
-            return {pair: self._places[pair].position(pair) for pair in licensed}
+            return {pair: self._places[pair].position(pair) for pair in self._kafka_assigned(self._places)}
 
     def consuming(self) -> Pairs:
         with self._lock:
@@ -218,7 +189,7 @@ class Gate:
 
     @property
     def seconds_in_doubt(self) -> float:
-        """How long nothing may be handed out by now; 0 while all is certain."""
+        """How long nothing could be handed out by now; 0 while the session and the membership are certain."""
         with self._lock:
             return 0.0 if self._session is None else max(0.0, self.clock() - self.until)
 
@@ -235,46 +206,40 @@ class Gate:
             self._kafka_until = kafka_until
         self.until = min(self._zookeeper_until, self._kafka_until)
 
-    def _is_open(self, licence: int | None) -> bool:
-        has_licence = licence is None or licence == self._licence
-        return self._session is not None and has_licence and not self._is_round_refused
+    def _is_open(self, assignment_epoch: int | None) -> bool:
+        is_current = assignment_epoch is None or assignment_epoch == self._assignment_epoch
+        return self._session is not None and is_current and not self._is_round_refused
 
-    def _place(self, pair: TopicAndPartition, thread: str, offset: int, licence: int | None) -> None:
+    def _place(self, pair: TopicAndPartition, thread: str, offset: int, assignment_epoch: int | None) -> None:
         if pair in self._places:
             self._places[pair].remove([pair])
         stream = self._stream(pair, thread)
-        stream.add(pair, offset, licence)
+        stream.add(pair, offset, assignment_epoch)
         self._places[pair] = stream
 
-    def _stream(self, pair: TopicAndPartition, thread: str) -> Handing:
+    def _stream(self, pair: TopicAndPartition, thread: str) -> GatedStream:
         return self._streams.get((pair[0], thread)) or self._streams["", thread]
 
-    def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[Handing, dict[TopicAndPartition, int]]:
-        """Off their streams, and noted where each was stopped."""
-        by_stream: dict[Handing, list[TopicAndPartition]] = {}
+    def _kafka_assigned(self, partitions: Iterable[TopicAndPartition]) -> list[TopicAndPartition]:
+        return [pair for pair in partitions if self._places[pair].assignment_epoch(pair) is not None]
+
+    def _remove(self, partitions: Sequence[TopicAndPartition]) -> dict[GatedStream, dict[TopicAndPartition, int]]:
+        """Take them off their streams; → by stream, where each was stopped."""
+        kafka_assigned = frozenset(self._kafka_assigned(partitions))
+        by_stream: dict[GatedStream, list[TopicAndPartition]] = {}
         for pair in partitions:
-            self._was_licensed[pair] = self._places[pair].licence(pair) is not None
             by_stream.setdefault(self._places.pop(pair), []).append(pair)
         stopped = {stream: stream.remove(pairs) for stream, pairs in by_stream.items()}
         for offsets in stopped.values():
-            self._unsaved |= offsets
-            self._last |= offsets
+            self.uncommitted.add(offsets, kafka_assigned & offsets.keys())
         return stopped
 
     def _drop(self, partitions: Sequence[TopicAndPartition]) -> None:
         self._remove([pair for pair in partitions if pair in self._places])
-        self._forget(partitions)
+        self.uncommitted.forget(partitions)
 
-    def _forget(self, partitions: Iterable[TopicAndPartition]) -> None:
-        for pair in list(partitions):
-            self._unsaved.pop(pair, None)
-            self._last.pop(pair, None)
-
-    def _await_finished(self, stopped: Mapping[Handing, Mapping[TopicAndPartition, int]]) -> None:
-        """A record in hand counts if the application is done with it soon, and nobody went on from it meanwhile."""
+    def _await_finished(self, stopped: Mapping[GatedStream, Mapping[TopicAndPartition, int]]) -> None:
+        """Give the application a moment to finish its records: what it finishes counts, unless it was started again."""
         deadline = self.clock() + FINISH_SECONDS
         for stream, offsets in stopped.items():
-            finished = stream.await_finished(offsets, deadline)
-            with self._lock:
-                for noted in (self._unsaved, self._last):
-                    noted |= {pair: after for pair, after in finished.items() if noted.get(pair) == offsets[pair]}
+            self.uncommitted.advance(offsets, stream.await_finished(offsets, deadline))

@@ -1,4 +1,4 @@
-"""KIP-125's toggle: whose assignment is in force, and what a member does when nothing is right."""
+"""KIP-125's toggle: whose assignment is in force, and what a member does when Kafka consumers are in the group."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``is_deferred``: the toggle asks for ZooKeeper, but plain Kafka consumers are in the group (races R5, R6).
+    """``is_deferred``: ZooKeeper's assignment is due, and waits until the plain Kafka consumers left (races R5, R6).
 
-    ``is_fencing``: hold the owner znodes of their partitions too, before an old consumer can come and read them a
-    second time (R5). ``alarm`` is a sentence for the operator.
+    ``is_reserving``: this member holds the owner znodes of their partitions too, so that an old consumer can't claim
+    them (R5). ``alarm`` is a sentence for the operator.
     """
 
     mode: Mode
     is_deferred: bool = False
-    is_fencing: bool = False
+    is_reserving: bool = False
     alarm: str | None = None
 
 
@@ -34,23 +34,34 @@ def decide(
     migration_enabled: Collection[str],
     plain_members: Collection[str],
     current: Mode | None,
-    is_fenced: bool,
+    has_reservations: bool,
 ) -> Decision:
     """The mode in force (KIP-125, Coordination Mode Toggle; invariant I5).
 
-    ``toggle`` is the text of ``migration/mode``; ``members`` and ``migration_enabled`` are the children of ``ids`` and
-    ``migration/ids``; ``plain_members`` the Kafka members that are no embedded consumers (KC); ``is_fenced`` says that
-    another member fences.
+    ``toggle`` is the text of ``migration/mode``. ``members`` and ``migration_enabled`` are the children of ``ids`` and
+    ``migration/ids``. ``plain_members`` are the members of the Kafka group that are no embedded consumers (KC).
+    ``current`` is this member's mode, None before its first round. ``has_reservations``: some member reserves.
 
-    Kafka's assignment: the toggle says exactly ``kafka`` and every member is migration-enabled. Otherwise ZooKeeper's,
-    but never while a KC is a member: it can't be told to stop. Then migration-enabled members stay with Kafka's
-    assignment; one that is new does as the others do, which is told by a fence or the toggle. Old consumers and a KC
-    that came while ZooKeeper's assignment was in force read twice whatever a migration-enabled member does: it stays,
-    and says so.
+    Kafka's assignment is in force when the toggle is exactly ``kafka`` and every member is migration-enabled; else
+    ZooKeeper's. But a KC can't be told to stop: while one is a member, migration-enabled members stay with Kafka's
+    assignment, and reserve what the KCs have. The first row that fits decides; ``-`` fits everything::
+
+        toggle  old  KCs  reservations  current    →  mode       deferred  reserving  alarm
+        kafka   no   no   -             -             KAFKA      no        no         no
+        kafka   no   yes  -             -             KAFKA      no        yes        no
+        -       -    no   -             -             ZOOKEEPER  no        no         no
+        -       no   yes  -             -             KAFKA      yes       yes        yes
+        -       yes  yes  -             KAFKA         KAFKA      yes       yes        yes
+        -       yes  yes  yes           -             KAFKA      yes       yes        yes
+        kafka   yes  yes  -             None          KAFKA      yes       yes        yes
+        -       yes  yes  -             -             ZOOKEEPER  no        no         yes
+
+    In the last row the KCs came while ZooKeeper's assignment was in force. Partitions are read twice, and no member can
+    prevent that.
     """
     old = sorted(set(members) - set(migration_enabled))
     if toggle == Mode.KAFKA.value and not old:
-        return Decision(Mode.KAFKA, is_fencing=bool(plain_members))
+        return Decision(Mode.KAFKA, is_reserving=bool(plain_members))
     if not plain_members:
         return Decision(Mode.ZOOKEEPER)
     plain = ", ".join(sorted(plain_members))
@@ -58,16 +69,18 @@ def decide(
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
-            is_fencing=True,
-            alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers left: {plain}",
+            is_reserving=True,
+            alarm=f"the toggle asks for ZooKeeper's assignment, which waits until the Kafka consumers are stopped: "
+            f"{plain}",
         )
-    if current is Mode.KAFKA or is_fenced or (current is None and toggle == Mode.KAFKA.value):
+    if current is Mode.KAFKA or has_reservations or (current is None and toggle == Mode.KAFKA.value):
         return Decision(
             Mode.KAFKA,
             is_deferred=True,
-            is_fencing=True,
-            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): they are "
-            "fenced and get nothing. Stop them, or first replace the Kafka consumers by migration-enabled ones",
+            is_reserving=True,
+            alarm=f"old consumers ({', '.join(old)}) joined while Kafka consumers are members ({plain}): the "
+            "partitions are reserved, and the old consumers get none. Stop the old consumers, or first replace the "
+            "Kafka consumers by migration-enabled ones",
         )
     return Decision(
         Mode.ZOOKEEPER,

@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping
 
 from kit.consumer.metrics import Metrics
-from kit.consumer.notices import Notices
+from kit.consumer.once_logger import OnceLogger
 from kit.consumer.zookeeper.config import ConsumerConfig
-from kit.consumer.zookeeper.coordination import Coordination, Ended, Outcome
+from kit.consumer.zookeeper.coordination import Coordination, RoundResult, RoundStatus
 from kit.consumer.zookeeper.driver import Driver, Rebalancing
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import Mode
@@ -28,13 +28,14 @@ LOOK_EVERY_SECONDS = 5.0
 KAFKA_RETRY_SECONDS = (0.05, 0.2)
 
 
-class Rounds:
-    """``outcome`` is the last round's; ``has_tried`` is set once one was carried out or failed."""
+class RebalanceLoop:
+    """``result`` is the last round's; ``has_tried`` is set once one was carried out or failed."""
 
     def __init__(
         self,
         config: ConsumerConfig,
         subscription: Subscription,
+        *,
         consumer_id: str,
         session: Session,
         gate: Gate,
@@ -42,9 +43,9 @@ class Rounds:
         coordination: Coordination,
         driver: Driver,
         metrics: Metrics,
-        notices: Notices,
+        logger: OnceLogger,
     ) -> None:
-        self.outcome: Outcome | None = None
+        self.result: RoundResult | None = None
         self.has_tried = threading.Event()
         self._config = config
         self._subscription = subscription
@@ -55,7 +56,7 @@ class Rounds:
         self._coordination = coordination
         self._driver = driver
         self._metrics = metrics
-        self._notices = notices
+        self._logger = logger
         self._guard = RoundrobinGuard(config, consumer_id, znodes)
         self._backoff = config.seconds("rebalance.backoff.ms")
         self._session_id: int | None = None
@@ -79,17 +80,17 @@ class Rounds:
                 return self._backoff
             began = time.monotonic()
             before = self._coordination.held
-            outcome = self._driver.drive(self._coordination.reconcile())
+            result = self._driver.drive(self._coordination.reconcile())
             if self._coordination.held != before:
                 self._metrics.rebalanced(time.monotonic() - began)
-            return self._after(outcome)
+            return self._after(result)
         except Rebalancing:
             return KAFKA_RETRY_SECONDS[1]
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001
             # Whatever went wrong, a member that stops trying is worse: registered, and reading nothing.
-            self._notices.tell(f"a rebalance failed and is tried again: {error!r}", error)
+            self._logger.warn(f"a rebalance failed and is tried again: {error!r}", error)
             self._metrics.add("RebalanceRetries")
             return self._backoff
 
@@ -107,28 +108,28 @@ class Rounds:
             self._session_id = session
         return True
 
-    def _after(self, outcome: Outcome) -> float:
-        self.outcome = outcome
-        if outcome.decision is not None and outcome.decision.alarm:
-            self._notices.tell(outcome.decision.alarm)
-        match outcome.ended:
-            case Ended.SETTLED:
-                return self._after_settled(outcome)
-            case Ended.STALE:
+    def _after(self, result: RoundResult) -> float:
+        self.result = result
+        if result.decision is not None and result.decision.alarm:
+            self._logger.warn(result.decision.alarm)
+        match result.status:
+            case RoundStatus.SETTLED:
+                return self._after_settled(result)
+            case RoundStatus.STALE:
                 return 0.0
-            case Ended.WAITING:
+            case RoundStatus.WAITING:
                 return KAFKA_RETRY_SECONDS[1]
-            case Ended.UNREGISTERED:
+            case RoundStatus.UNREGISTERED:
                 return self._register()
         self._metrics.add("RebalanceRetries")
-        for name, problem in outcome.unreadable.items():
-            self._notices.tell(f"nothing can be claimed while member {name} is registered like this: {problem}")
-        return self._after_blocked(outcome) if outcome.ended is Ended.BLOCKED else self._backoff
+        for name, problem in result.unreadable.items():
+            self._logger.warn(f"nothing can be claimed while member {name} is registered like this: {problem}")
+        return self._after_blocked(result) if result.status is RoundStatus.BLOCKED else self._backoff
 
-    def _after_settled(self, outcome: Outcome) -> float:
+    def _after_settled(self, result: RoundResult) -> float:
         self._n_blocked = 0
-        self._notices.forget()
-        self._tell_idle_threads(outcome)
+        self._logger.reset()
+        self._tell_idle_threads(result)
         if not self._guard.is_watching:
             return LOOK_EVERY_SECONDS
         self._guard.look()
@@ -140,12 +141,12 @@ class Rounds:
             self._has_looked = True
         if self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000)):
             return 0.0
-        self._notices.tell(
+        self._logger.warn(
             "its id is registered by another session, a member's or its own last one: it waits for the end"
         )
         return self._backoff
 
-    def _after_blocked(self, outcome: Outcome) -> float:
+    def _after_blocked(self, result: RoundResult) -> float:
         """In ZooKeeper's mode as the old consumer, but it never gives up; in Kafka's soon again, at odd times."""
         if self._coordination.mode is Mode.KAFKA:
             return random.uniform(*KAFKA_RETRY_SECONDS)
@@ -154,18 +155,18 @@ class Rounds:
             self._guard.look()
         if self._n_blocked == self._config["rebalance.max.retries"]:
             self._metrics.add("RebalanceFailures")
-            topic, partition = min(outcome.blocked)
-            self._notices.tell(
-                f"can't rebalance after {self._n_blocked} tries: {len(outcome.blocked)} partitions, "
+            topic, partition = min(result.blocked)
+            self._logger.warn(
+                f"can't rebalance after {self._n_blocked} tries: {len(result.blocked)} partitions, "
                 f"{topic}-{partition} among them, are held by others. It goes on trying; look whether their owners are "
                 "alive"
             )
         return self._backoff
 
-    def _tell_idle_threads(self, outcome: Outcome) -> None:
+    def _tell_idle_threads(self, result: RoundResult) -> None:
         """Spare threads are no error, but people ask."""
         busy: dict[str, set[str]] = {}
-        for (topic, _), thread in outcome.mine.items():
+        for (topic, _), thread in result.mine.items():
             busy.setdefault(topic, set()).add(thread)
         counts = self._counts()
         idle = {topic: count - len(busy.get(topic, ())) for topic, count in counts.items()}

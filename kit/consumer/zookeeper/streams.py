@@ -43,7 +43,7 @@ class _Place:
     """
 
     offset: int
-    licence: int | None
+    assignment_epoch: int | None
     first: int
 
 
@@ -137,12 +137,12 @@ class Stream:
         """Records handed out so far."""
         return self._n_fetched - len(self._pending)
 
-    def add(self, pair: TopicAndPartition, offset: int, licence: int | None) -> None:
+    def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None:
         """Consume ``pair`` from ``offset`` on; without the record there that this application has, or had, already."""
         with self._lock:
             parted = self._parted.pop(pair, None)
             is_had = parted is not None and _offset(parted) == offset
-            self._places[pair] = _Place(offset + 1 if is_had else offset, licence, offset)
+            self._places[pair] = _Place(offset + 1 if is_had else offset, assignment_epoch, offset)
             self._changed.notify_all()
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
@@ -187,11 +187,11 @@ class Stream:
             time.sleep(FINISH_LOOK_SECONDS)
         return {pair: _offset(message) + 1} if self._parted.get(pair) is message else {}
 
-    def licence(self, pair: TopicAndPartition) -> int | None:
-        return self._places[pair].licence
+    def assignment_epoch(self, pair: TopicAndPartition) -> int | None:
+        return self._places[pair].assignment_epoch
 
-    def set_licence(self, pair: TopicAndPartition, licence: int | None) -> None:
-        self._places[pair].licence = licence
+    def set_assignment_epoch(self, pair: TopicAndPartition, assignment_epoch: int | None) -> None:
+        self._places[pair].assignment_epoch = assignment_epoch
 
     def position(self, pair: TopicAndPartition) -> int:
         """The next offset; a record still in hand does not count."""
@@ -332,7 +332,7 @@ class Stream:
         offset = self._reset(pair, error.str())
         with self._lock:
             if self._is_current(pair):
-                self._places[pair] = _Place(offset, self._places[pair].licence, offset)
+                self._places[pair] = _Place(offset, self._places[pair].assignment_epoch, offset)
 
 
 def _pair(message: Message) -> TopicAndPartition:

@@ -18,7 +18,7 @@ from kazoo.protocol.states import EventType, KazooState, WatchedEvent
 from kazoo.security import ACL
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
-from kit.consumer.zookeeper.effects import FENCE_SUFFIX, GroupView, Pairs
+from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, GroupView, Pairs
 from kit.errors import ConnectError, NotFound, ReadError
 from kit.read.access import inherited
 from kit.read.multiread import Znode, fetch_children, fetch_data
@@ -195,8 +195,8 @@ class GroupZnodes:
         gone = self._watch(held)
         return {pair: thread for pair, thread in held.items() if pair not in gone}
 
-    def is_fenced(self) -> bool:
-        return any(znode.data.endswith(FENCE_SUFFIX.encode()) for znode in self.read_owners().values())
+    def has_reservations(self) -> bool:
+        return any(znode.data.endswith(RESERVATION_SUFFIX.encode()) for znode in self.read_owners().values())
 
     # Claiming and releasing
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from kit.errors import InputError
 from kit.lab.java import compiled, jars, jvm
 from kit.lab.members.handles import Consumer, consumption_file
-from kit.lab.process import Ward
+from kit.lab.process import ProcessSupervisor
 
 HEAP_MB = 64
 LAYOUTS = {
@@ -70,7 +70,7 @@ class JavaMember:
         }
 
 
-def launch(ward: Ward, bootstrap_servers: str, member: JavaMember) -> Consumer:
+def launch(supervisor: ProcessSupervisor, bootstrap_servers: str, member: JavaMember) -> Consumer:
     """Start a member in a JVM of its own without waiting; ``process.log`` is its log.
 
     Raises InputError for a version or layout that isn't known, LabError when Java can't be started.
@@ -78,20 +78,20 @@ def launch(ward: Ward, bootstrap_servers: str, member: JavaMember) -> Consumer:
     for what, known, wanted in (("version", jars.CLIENTS, member.version), ("layout", LAYOUTS, member.layout)):
         if wanted not in known:
             raise InputError(f"Java members have no {what} {wanted!r}; there are {', '.join(known)}.")
-    record = consumption_file(ward.folder, member.client_id)
-    config = ward.folder / f"{member.client_id}.properties"
+    record = consumption_file(supervisor.folder, member.client_id)
+    config = supervisor.folder / f"{member.client_id}.properties"
     config.write_text(jvm.properties(member.properties(bootstrap_servers, record)), encoding="utf-8")
-    events = ward.folder / f"{member.client_id}.events"
-    process = ward.start(member.client_id, command(ward, member, config), output=events)
+    events = supervisor.folder / f"{member.client_id}.events"
+    process = supervisor.start(member.client_id, command(supervisor, member, config), output=events)
     return Consumer(member.client_id, member.group, "new", process, record, events)
 
 
-def command(ward: Ward, member: JavaMember, config: Path) -> list[str]:
+def command(supervisor: ProcessSupervisor, member: JavaMember, config: Path) -> list[str]:
     """Compiled against its own release: the arguments of ``subscribe`` changed, too."""
     jar_set = jars.CLIENTS[member.version]
     class_path = jars.class_path(jar_set, compiled.classes("GroupMember.java", jar_set))
-    logging = ward.folder / f"log4j-{member.layout}-{member.level}.properties"
+    logging = supervisor.folder / f"log4j-{member.layout}-{member.level}.properties"
     logging.write_text(LOGGING.format(pattern=LAYOUTS[member.layout], level=member.level), encoding="utf-8")
     # The last configuration holds.
     options = ["-Xms16m", f"-Dlog4j.configuration=file:{logging}", f"-Duser.timezone={member.zone}"]
-    return jvm.java(class_path, "GroupMember", [str(config)], HEAP_MB, ward.folder, options)
+    return jvm.java(class_path, "GroupMember", [str(config)], HEAP_MB, supervisor.folder, options)

@@ -12,7 +12,7 @@ from typing import Any
 from kit.lab.java import compiled, jars, jvm
 from kit.lab.members import pacer, subscriber
 from kit.lab.members.handles import Consumer, consumption_file, whole_lines
-from kit.lab.process import Process, Ward
+from kit.lab.process import Process, ProcessSupervisor
 from kit.lab.topics import QUIET
 
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -59,25 +59,35 @@ class NewMember:
         }
 
 
-def launch(ward: Ward, bootstrap_servers: str, members: Sequence[NewMember], number: int) -> list[Consumer]:
+def launch(
+    supervisor: ProcessSupervisor, bootstrap_servers: str, members: Sequence[NewMember], number: int
+) -> list[Consumer]:
     """Start one process with ``members`` without waiting; ``number`` (unique in a lab) goes into client ids."""
     ids = [member.client_id or f"{member.group}-{number}-{turn}" for turn, member in enumerate(members)]
     name = f"new-{members[0].group}-{number}"
     specs = [
-        member.spec(bootstrap_servers, client_id, consumption_file(ward.folder, client_id))
+        member.spec(bootstrap_servers, client_id, consumption_file(supervisor.folder, client_id))
         for member, client_id in zip(members, ids)
     ]
-    events = ward.folder / f"{name}.events"
-    process = ward.start(name, script(ward, subscriber.__file__, name, specs), output=events)
+    events = supervisor.folder / f"{name}.events"
+    process = supervisor.start(name, script(supervisor, subscriber.__file__, name, specs), output=events)
     return [
         Consumer(
-            client_id, member.group, "new", process, consumption_file(ward.folder, client_id), events, member.until_end
+            client_id,
+            member.group,
+            "new",
+            process,
+            consumption_file(supervisor.folder, client_id),
+            events,
+            member.until_end,
         )
         for member, client_id in zip(members, ids)
     ]
 
 
-def launch_console(ward: Ward, bootstrap_servers: str, group: str, topic: str, number: int) -> Consumer:
+def launch_console(
+    supervisor: ProcessSupervisor, bootstrap_servers: str, group: str, topic: str, number: int
+) -> Consumer:
     """Start Java's console consumer as a member of ``group`` without waiting."""
     client_id = f"{group}-console-{number}"
     formatter = compiled.classes("RecordLines.java", jars.SERVERS)
@@ -85,9 +95,9 @@ def launch_console(ward: Ward, bootstrap_servers: str, group: str, topic: str, n
     arguments += ["--consumer-property", f"client.id={client_id}", "--consumer-property", "auto.commit.interval.ms=500"]
     arguments += ["--formatter", "RecordLines", "--property", f"consumer={client_id}"]
     class_path = jars.class_path(jars.SERVERS, formatter)
-    record = consumption_file(ward.folder, client_id)
-    process = ward.start(
-        client_id, jvm.java(class_path, CONSOLE, arguments, CONSOLE_HEAP_MB, ward.folder), output=record
+    record = consumption_file(supervisor.folder, client_id)
+    process = supervisor.start(
+        client_id, jvm.java(class_path, CONSOLE, arguments, CONSOLE_HEAP_MB, supervisor.folder), output=record
     )
     return Consumer(client_id, group, "console", process, record, process.log)
 
@@ -112,14 +122,14 @@ class PacedProducer:
 
 
 def launch_producer(
-    ward: Ward, bootstrap_servers: str, topics: Sequence[str], rate: float, number: int
+    supervisor: ProcessSupervisor, bootstrap_servers: str, topics: Sequence[str], rate: float, number: int
 ) -> PacedProducer:
     """Start a producer of ``rate`` records per second over all ``topics``."""
     name = f"producer-{number}"
-    record = production_folder(ward.folder) / f"{name}.jsonl"
+    record = production_folder(supervisor.folder) / f"{name}.jsonl"
     settings = {**QUIET, "bootstrap.servers": bootstrap_servers, "enable.idempotence": True, "linger.ms": 5}
     spec = {"name": name, "topics": list(topics), "rate": rate, "record": str(record), "settings": settings}
-    return PacedProducer(name, ward.start(name, script(ward, pacer.__file__, name, spec)), record)
+    return PacedProducer(name, supervisor.start(name, script(supervisor, pacer.__file__, name, spec)), record)
 
 
 def production_folder(folder: Path) -> Path:
@@ -127,12 +137,12 @@ def production_folder(folder: Path) -> Path:
     return folder / "production"
 
 
-def script(ward: Ward, file: str, name: str, spec: object) -> list[str]:
+def script(supervisor: ProcessSupervisor, file: str, name: str, spec: object) -> list[str]:
     """The command that runs one of the lab's scripts on ``spec``.
 
     By its file and with ``-P``, not by its module name: importing ``kit`` would cost seconds, and the scripts' own
     folder on the path would put this package's ``kafka.py`` before the library of that name.
     """
-    path = ward.folder / f"{name}.json"
+    path = supervisor.folder / f"{name}.json"
     path.write_text(json.dumps(spec, indent=1), encoding="utf-8")
     return [sys.executable, "-P", file, str(path)]

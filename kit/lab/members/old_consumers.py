@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kit.errors import InputError
 from kit.lab.java import compiled, jars, jvm
 from kit.lab.members.handles import Consumer, consumption_file
-from kit.lab.process import Ward
+from kit.lab.process import ProcessSupervisor
 
 HEAP_MB = 128
 DUAL = {"offsets.storage": "kafka", "dual.commit.enabled": "true"}
@@ -60,7 +60,9 @@ class OldMember:
         }
 
 
-def launch(ward: Ward, zookeeper_connect: str, members: Sequence[OldMember], version: str) -> list[Consumer]:
+def launch(
+    supervisor: ProcessSupervisor, zookeeper_connect: str, members: Sequence[OldMember], version: str
+) -> list[Consumer]:
     """Start one JVM of ``version`` with ``members`` and return their handles without waiting.
 
     Raises InputError for a version or offset store that isn't known, LabError when Java can't be started.
@@ -74,19 +76,19 @@ def launch(ward: Ward, zookeeper_connect: str, members: Sequence[OldMember], ver
     name = f"old-{members[0].group}-{instances[0]}"
     files = []
     for member, instance in zip(members, instances):
-        properties = member.properties(zookeeper_connect, instance) | driver_properties(ward, member, instance)
-        file = ward.folder / f"{member.group}_{instance}.properties"
+        properties = member.properties(zookeeper_connect, instance) | driver_properties(supervisor, member, instance)
+        file = supervisor.folder / f"{member.group}_{instance}.properties"
         file.write_text(jvm.properties(properties), encoding="utf-8")
         files.append(str(file))
-    events = ward.folder / f"{name}.events"
-    process = ward.start(name, command(ward, version, files), output=events)
+    events = supervisor.folder / f"{name}.events"
+    process = supervisor.start(name, command(supervisor, version, files), output=events)
     return [
         Consumer(
             f"{m.group}_{i}",
             m.group,
             "old",
             process,
-            consumption_file(ward.folder, f"{m.group}_{i}"),
+            consumption_file(supervisor.folder, f"{m.group}_{i}"),
             events,
             m.limit > 0,
         )
@@ -94,14 +96,14 @@ def launch(ward: Ward, zookeeper_connect: str, members: Sequence[OldMember], ver
     ]
 
 
-def command(ward: Ward, version: str, files: Sequence[str]) -> list[str]:
+def command(supervisor: ProcessSupervisor, version: str, files: Sequence[str]) -> list[str]:
     """The driver is compiled once, against 1.1.1, and runs on every old release."""
     driver = compiled.classes("OldConsumer.java", jars.OLD_CONSUMERS["1.1.1"])
     class_path = jars.class_path(jars.OLD_CONSUMERS[version], driver)
-    return jvm.java(class_path, "OldConsumer", files, HEAP_MB, ward.folder, ["-Xms32m"])
+    return jvm.java(class_path, "OldConsumer", files, HEAP_MB, supervisor.folder, ["-Xms32m"])
 
 
-def driver_properties(ward: Ward, member: OldMember, instance: str) -> dict[str, str]:
+def driver_properties(supervisor: ProcessSupervisor, member: OldMember, instance: str) -> dict[str, str]:
     """The driver's own keys, see ``OldConsumer.java``."""
     consumer_id = f"{member.group}_{instance}"
     return {
@@ -110,7 +112,7 @@ def driver_properties(ward: Ward, member: OldMember, instance: str) -> dict[str,
         "driver.threads": str(member.threads),
         "driver.delay.ms": str(member.delay_ms),
         "driver.limit": str(member.limit),
-        "driver.record": str(consumption_file(ward.folder, consumer_id)),
+        "driver.record": str(consumption_file(supervisor.folder, consumer_id)),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kit.lab.members.handles import Consumer, consumption_file
 from kit.lab.members.old_consumers import QUICK, instance_id
-from kit.lab.process import Ward
+from kit.lab.process import ProcessSupervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,17 @@ class PythonMember:
 
 
 def launch(
-    ward: Ward, zookeeper_connect: str, bootstrap_servers: str, members: Sequence[PythonMember]
+    supervisor: ProcessSupervisor, zookeeper_connect: str, bootstrap_servers: str, members: Sequence[PythonMember]
 ) -> list[Consumer]:
     """Start one process with ``members`` without waiting."""
     specs, consumers = [], []
     instances = [instance_id() for _ in members]
     name = f"python-{members[0].group}-{instances[0]}"
-    events = ward.folder / f"{name}.events"
+    events = supervisor.folder / f"{name}.events"
     for member, instance in zip(members, instances):
         config = member.config(zookeeper_connect, bootstrap_servers, instance)
         consumer_id = config.get("client.id") or f"{member.group}_{instance}"
-        record = consumption_file(ward.folder, consumer_id)
+        record = consumption_file(supervisor.folder, consumer_id)
         specs.append(
             {
                 "flavour": member.flavour,
@@ -87,7 +87,7 @@ def launch(
             }
         )
         consumers.append((consumer_id, member.group, "new" if member.flavour == "kc" else "old", record))
-    file = ward.folder / f"{name}.json"
+    file = supervisor.folder / f"{name}.json"
     file.write_text(json.dumps(specs, indent=1), encoding="utf-8")
-    process = ward.start(name, [sys.executable, "-m", "kit.lab.members.python_process", str(file)], output=events)
+    process = supervisor.start(name, [sys.executable, "-m", "kit.lab.members.python_process", str(file)], output=events)
     return [Consumer(each, group, kind, process, record, events) for each, group, kind, record in consumers]

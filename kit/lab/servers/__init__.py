@@ -1,1 +1,1 @@
-"""The lab's servers: ZooKeeper, brokers, their security, and a cable that can be cut."""
+"""The lab's servers: ZooKeeper, brokers, their security, and a TCP proxy that can be cut."""

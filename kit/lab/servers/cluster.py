@@ -7,7 +7,7 @@ from functools import partial
 
 from kit.lab import topics
 from kit.lab.java import jars
-from kit.lab.process import Ward, wait_until
+from kit.lab.process import ProcessSupervisor, wait_until
 from kit.lab.servers.kafka import Broker
 from kit.lab.servers.security import Security
 from kit.lab.servers.zookeeper import ZooKeeper
@@ -20,7 +20,7 @@ class Servers:
 
     def __init__(
         self,
-        ward: Ward,
+        supervisor: ProcessSupervisor,
         brokers: int,
         racks: Sequence[str],
         chroot: str,
@@ -28,13 +28,13 @@ class Servers:
         security: Security | None,
     ) -> None:
         jars.ensure([jars.SERVERS])
-        self.ward = ward
+        self.supervisor = supervisor
         self.chroot = chroot
         added = security.zookeeper_settings() if security else {}
-        self.zookeeper = ZooKeeper(ward, zookeeper_version, settings=added)
+        self.zookeeper = ZooKeeper(supervisor, zookeeper_version, settings=added)
         self.zookeeper_tls_connect = f"127.0.0.1:{added.get('secureClientPort', '')}{chroot}"
         self.brokers: Sequence[Broker] = [
-            Broker(ward, number, self.zookeeper_connect, brokers, racks[number - 1] if racks else None, security)
+            Broker(supervisor, number, self.zookeeper_connect, brokers, racks[number - 1] if racks else None, security)
             for number in range(1, brokers + 1)
         ]
 

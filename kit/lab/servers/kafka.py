@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
-from kit.lab.process import Process, Ward
+from kit.lab.process import Process, ProcessSupervisor
 from kit.lab.servers.security import Security
 
 HEAP_MB = 160
@@ -24,14 +24,14 @@ class Broker:
 
     def __init__(
         self,
-        ward: Ward,
+        supervisor: ProcessSupervisor,
         broker_id: int,
         zookeeper_connect: str,
         brokers: int,
         rack: str | None = None,
         security: Security | None = None,
     ) -> None:
-        self.ward = ward
+        self.supervisor = supervisor
         self.broker_id = broker_id
         self.name = f"broker-{broker_id}"
         protocols = ("PLAINTEXT", "SASL_SSL", "SSL") if security else ("PLAINTEXT",)
@@ -46,16 +46,16 @@ class Broker:
 
     def launch(self) -> None:
         """Start it without waiting."""
-        folder = self.ward.folder / self.name
+        folder = self.supervisor.folder / self.name
         folder.mkdir(exist_ok=True)
         config = folder / "server.properties"
         config.write_text(jvm.properties(self.settings(folder)), encoding="utf-8")
         self.prepare(config)
-        log = self.ward.folder / f"{self.name}.log"
+        log = self.supervisor.folder / f"{self.name}.log"
         self._log_read = log.stat().st_size if log.exists() else 0
         class_path = jars.class_path(self.jar_set)
-        command = jvm.java(class_path, "kafka.Kafka", [str(config)], self.heap_mb, self.ward.folder)
-        self.process = self.ward.start(self.name, command)
+        command = jvm.java(class_path, "kafka.Kafka", [str(config)], self.heap_mb, self.supervisor.folder)
+        self.process = self.supervisor.start(self.name, command)
 
     def prepare(self, config: Path) -> None:
         """What must be done before a start; a broker of ZooKeeper's needs nothing."""

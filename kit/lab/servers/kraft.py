@@ -10,7 +10,7 @@ from pathlib import Path
 from kit.errors import InputError, LabError
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
-from kit.lab.process import Ward
+from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kafka import Broker
 
@@ -24,8 +24,8 @@ class KRaftBroker(Broker):
     heap_mb = HEAP_MB
     jar_set = jars.NEWER_SERVERS
 
-    def __init__(self, ward: Ward) -> None:
-        super().__init__(ward, broker_id=1, zookeeper_connect="", brokers=1)
+    def __init__(self, supervisor: ProcessSupervisor) -> None:
+        super().__init__(supervisor, broker_id=1, zookeeper_connect="", brokers=1)
         self.controller = f"127.0.0.1:{free_ports(1)[0]}"
         self.added = {
             "group.consumer.session.timeout.ms": "6000",
@@ -43,7 +43,7 @@ class KRaftBroker(Broker):
         # Both forms of an argument in one, because an id may begin with a dash.
         arguments = ["format", f"--cluster-id={cluster_id}", f"--config={config}"]
         class_path = jars.class_path(self.jar_set)
-        command = jvm.java(class_path, STORAGE_TOOL, arguments, self.heap_mb, self.ward.folder)
+        command = jvm.java(class_path, STORAGE_TOOL, arguments, self.heap_mb, self.supervisor.folder)
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise LabError(f"The storage of {self.name} was not formatted:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
@@ -65,9 +65,9 @@ class KRaftBroker(Broker):
 class KRaftServers(Servers):
     """One :class:`KRaftBroker`."""
 
-    def __init__(self, ward: Ward) -> None:
-        self.ward = ward
-        self.brokers = [KRaftBroker(ward)]
+    def __init__(self, supervisor: ProcessSupervisor) -> None:
+        self.supervisor = supervisor
+        self.brokers = [KRaftBroker(supervisor)]
 
     @property
     def zookeeper_connect(self) -> str:

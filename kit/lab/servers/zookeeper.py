@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
-from kit.lab.process import Process, Ward
+from kit.lab.process import Process, ProcessSupervisor
 
 HEAP_MB = 64
 START_SECONDS = 30.0
@@ -22,9 +22,13 @@ class ZooKeeper:
     """
 
     def __init__(
-        self, ward: Ward, version: str = "3.8", name: str = "zookeeper", settings: Mapping[str, str] | None = None
+        self,
+        supervisor: ProcessSupervisor,
+        version: str = "3.8",
+        name: str = "zookeeper",
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        self.ward = ward
+        self.supervisor = supervisor
         self.name = name
         self.version = version
         self.port = free_ports(1)[0]
@@ -35,12 +39,12 @@ class ZooKeeper:
     def start(self) -> None:
         """Start it and wait until it serves; raises LabError with its last log lines."""
         jar_set = jars.SERVERS if self.version == "3.8" else jars.OLD_CONSUMERS["1.1.1"]
-        folder = self.ward.folder / self.name
+        folder = self.supervisor.folder / self.name
         folder.mkdir(exist_ok=True)
         config = folder / "zoo.cfg"
         config.write_text(jvm.properties(self.settings(str(folder / "data"))), encoding="utf-8")
-        command = jvm.java(jars.class_path(jar_set), MAIN, [str(config)], HEAP_MB, self.ward.folder)
-        self.process = self.ward.start(self.name, command)
+        command = jvm.java(jars.class_path(jar_set), MAIN, [str(config)], HEAP_MB, self.supervisor.folder)
+        self.process = self.supervisor.start(self.name, command)
         self.process.wait_until(self.serves, "serving", START_SECONDS)
 
     def settings(self, data: str) -> dict[str, str]:

@@ -16,9 +16,9 @@ from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json, digest_of, frozen_mapping, parse_json, readable
 
-FORMAT = 2
-OLDER_FORMATS = (1,)
-"""They are read and shown; nothing is carried out or taken back by them."""
+FORMAT = 3
+OLDER_FORMATS = (1, 2)
+"""They are read and shown; nothing is carried out or taken back by them: their steps' parameters have other names."""
 WAY_BACK_S = 24 * 3600.0
 LONGEST_WAY_BACK_S = 366 * WAY_BACK_S
 STOP = "stop"
@@ -121,9 +121,9 @@ def refuse_older_format(plan: Plan) -> None:
     """
     if plan.format != FORMAT:
         raise PlanError(
-            f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version, which"
-            f" tied steps and what they do less closely: it is shown, but neither carried out nor taken back. Make a"
-            f" new plan from where {plan.subject} stands now"
+            f"the plan {plan.digest[:8]} for {plan.subject} is of format {plan.format}, made by an older version;"
+            f" this version shows it, but neither carries it out nor takes it back. Make a new plan from where"
+            f" {plan.subject} stands now: offramp plan"
         )
 
 
@@ -181,7 +181,7 @@ def _content(plan: Plan) -> dict[str, Json]:
         "way_back_s": plan.way_back_s,
         **({} if plan.made_as is None else {"made_as": plan.made_as}),
     }
-    return content if plan.format == FORMAT else _of_format_1(content)
+    return _of_format_1(content) if plan.format == 1 else content
 
 
 def _of_format_1(content: Mapping[str, Json]) -> dict[str, Json]:

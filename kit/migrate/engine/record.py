@@ -14,7 +14,7 @@ from kit.migrate.engine.approval import Approval, load_approval
 from kit.migrate.engine.event import COLUMNS, Chain, Event, parse_chain, shown, to_row
 from kit.migrate.engine.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
-from kit.migrate.engine.plan import FORMAT, Plan, load_plan
+from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.engine.states import AT_WORK, RunState, moved
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical, digest_of, parse_json
@@ -215,7 +215,7 @@ def _replay(events: tuple[Event, ...]) -> None:
             state = moved(state, RunState(event.state)) if event.event == "moved" else state
         except (IllegalMove, ValueError) as error:
             raise EvidenceError(f"line {event.seq}: {error}") from error
-        if event.state != state:
+        if RunState(event.state) != state:
             raise EvidenceError(f"line {event.seq} says {event.state}, but the run was {state}")
 
 
@@ -231,7 +231,7 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
 
 def _older_notes(plan: Plan) -> Iterator[str]:
     """What a run of an older version could not have proven by today's rules."""
-    if plan.format != FORMAT:
+    if plan.format == 1:
         yield (
             f"Its plan is of format {plan.format}. By today's rules it could not have proven: that each step did what"
             " it said (steps were not held against what their parameters make); that the approval held at each write"

@@ -2,7 +2,7 @@
 
     PLANNED ── APPROVED ── OBSERVING ── CHECKING ── ACTING ── VERIFYING ── VERIFIED
                                │ ▲          ▲                     │
-                             VOID │          └──── next step ──────┘
+                             STALE│          └──── next step ──────┘
                                   │
       STOPPED, FAILED, or a crash in any of these: go on (OBSERVING) or back (UNDOING)
 
@@ -35,14 +35,19 @@ class RunState(StrEnum):
     """It was asked to stop, lost its lock, or its approval ran out: at the end of an item, nothing half written."""
     FAILED = "FAILED"
     """A step failed: nothing more is written until it is resumed or undone."""
-    VOID = "VOID"
-    """What the plan observed has changed: nothing was written, the approval is worth nothing any more."""
+    STALE = "STALE"
+    """What the plan observed has changed: nothing was written, and the approval no longer holds."""
     UNDOING = "UNDOING"
     """What was done is being taken back, newest step first."""
     UNDO_HALTED = "UNDO_HALTED"
     """Taking back stopped or failed on the way; going forward again needs a new plan."""
     UNDONE = "UNDONE"
     """All that was done was taken back, and read back."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> RunState | None:
+        """The name that older journals give to ``STALE``."""
+        return cls.STALE if value == "VOID" else None
 
 
 _S = RunState
@@ -51,7 +56,7 @@ _WAYS_ON = {_S.FAILED, _S.STOPPED, _S.OBSERVING, _S.UNDOING}
 MOVES: dict[RunState, frozenset[RunState]] = {
     _S.PLANNED: frozenset({_S.APPROVED}),
     _S.APPROVED: frozenset({_S.OBSERVING}),
-    _S.OBSERVING: frozenset({_S.CHECKING, _S.VERIFYING, _S.VERIFIED, _S.VOID, *_WAYS_ON}),
+    _S.OBSERVING: frozenset({_S.CHECKING, _S.VERIFYING, _S.VERIFIED, _S.STALE, *_WAYS_ON}),
     _S.CHECKING: frozenset({_S.ACTING, *_WAYS_ON}),
     _S.ACTING: frozenset({_S.VERIFYING, *_WAYS_ON}),
     _S.VERIFYING: frozenset({_S.CHECKING, _S.VERIFIED, *_WAYS_ON}),
@@ -61,7 +66,7 @@ MOVES: dict[RunState, frozenset[RunState]] = {
     _S.UNDOING: frozenset({_S.UNDOING, _S.UNDONE, _S.UNDO_HALTED}),
     _S.UNDO_HALTED: frozenset({_S.UNDOING}),
     _S.UNDONE: frozenset(),
-    _S.VOID: frozenset(),
+    _S.STALE: frozenset(),
 }
 
 AT_WORK = frozenset({_S.OBSERVING, _S.CHECKING, _S.ACTING, _S.VERIFYING, _S.UNDOING})

@@ -32,9 +32,9 @@ from kit.migrate.engine.record import REPORT, VERDICT, RunRecord, load_run, verd
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical, frozen_mapping, readable
-from kit.migrate.execution.backward import Backward, steps_to_undo
-from kit.migrate.execution.forward import Forward
-from kit.migrate.execution.run_context import StopButton, Workplace
+from kit.migrate.execution.execute import Execution
+from kit.migrate.execution.rollback import Rollback, steps_to_undo
+from kit.migrate.execution.run_context import RunContext, StopButton
 from kit.migrate.rendering.pages import record_html
 from kit.profile import ApprovalSettings
 from kit.text.withholding import without_secrets
@@ -55,7 +55,7 @@ _DONE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunResult:
     """How a run, or one part of it, ended. ``to_undo`` are the titles of the steps that can be taken back."""
 
     run_id: str
@@ -144,41 +144,41 @@ class Run:
         """Stop at the end of the item that is being written, or at once while nothing is; from any thread."""
         self._stop.pressed = (who, self._clock.now())
 
-    def act(self, approval: Approval | None = None) -> Ending:
+    def act(self, approval: Approval | None = None) -> RunResult:
         """Carry the plan out from its beginning; ``approval`` where the one it was started with ran out."""
-        with self._at_work("act", {RunState.APPROVED}) as place:
+        with self._at_work("act", {RunState.APPROVED}) as context:
             if approval is not None:
-                self._take(place, approval)
-            self._refuse_unless_approved(place)
-            return self._forward(place)
+                self._take(context, approval)
+            self._refuse_unless_approved(context)
+            return self._forward(context)
 
-    def resume(self, approval: Approval | None = None) -> Ending:
+    def resume(self, approval: Approval | None = None) -> RunResult:
         """Go on after a stop, a failure or a crash, in the direction it went; ``approval`` where the old one ran out.
 
         What was begun and not verified is asked of the cluster and only done as far as it isn't.
         """
-        with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM) as place:
+        with self._at_work("resume", _GOES_ON_FROM | _GOES_BACK_FROM) as context:
             if approval is not None:
-                self._take(place, approval)
-            if place.record.state in _GOES_BACK_FROM:
-                return self._backward(place)
-            self._refuse_unless_approved(place)
-            self._refuse_followed(place)
-            return self._forward(place)
+                self._take(context, approval)
+            if context.record.state in _GOES_BACK_FROM:
+                return self._backward(context)
+            self._refuse_unless_approved(context)
+            self._refuse_followed(context)
+            return self._forward(context)
 
-    def undo(self, approval: Approval | None = None) -> Ending:
+    def undo(self, approval: Approval | None = None) -> RunResult:
         """Take back what this run did, newest step first, and nothing that anybody else did.
 
         The way back is part of what was approved, for as long as the plan says; after that it takes an approval that
         holds, or a new one here. It is refused where a later run changed the same groups.
         """
-        with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as place:
+        with self._at_work("undo", _GOES_ON_FROM | _GOES_BACK_FROM | {RunState.VERIFIED}) as context:
             if approval is not None:
-                self._take(place, approval)
-            return self._backward(place)
+                self._take(context, approval)
+            return self._backward(context)
 
     @contextmanager
-    def _at_work(self, verb: str, begins_from: set[RunState]) -> Iterator[Workplace]:
+    def _at_work(self, verb: str, begins_from: set[RunState]) -> Iterator[RunContext]:
         plan = load_plan(self.folder / PLAN)
         refuse_older_format(plan)
         refuse_other_cluster(plan, self._performer)
@@ -190,36 +190,36 @@ class Run:
                 _refuse_from_elsewhere(record, verb, begins_from)
                 taken_request(self.folder)  # It was meant for the process before.
                 hands = (journal, self._performer, self._lock, self._clock, self._stop, self._poll_s, verb)
-                place = Workplace(record, *hands, _latest(record))
-                place.permit = lambda: self._refuse_unless_approved(place)
-                yield place
+                context = RunContext(record, *hands, _latest(record))
+                context.permit = lambda: self._refuse_unless_approved(context)
+                yield context
         finally:
             self._stop.pressed = None
             self._lock.release()
 
-    def _refuse_unless_approved(self, place: Workplace, approval: Approval | None = None) -> None:
-        found, now = approval or place.record.approvals[-1], self._clock.now()
-        latest = None if approval else place.latest_known()
-        refuse_unless_valid(found, place.record.plan, now, rules=self._rules, latest=latest)
+    def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
+        found, now = approval or context.record.approvals[-1], self._clock.now()
+        latest = None if approval else context.latest_known()
+        refuse_unless_valid(found, context.record.plan, now, rules=self._rules, latest=latest)
 
-    def _refuse_unless_open(self, place: Workplace) -> None:
+    def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
-        refuse_unless_genuine(place.record.approvals[0], place.record.plan, self._rules)
-        until = way_back_until(place.record)
-        if max(self._clock.now(), place.latest_known()) >= until:
+        refuse_unless_genuine(context.record.approvals[0], context.record.plan, self._rules)
+        until = way_back_until(context.record)
+        if max(self._clock.now(), context.latest_known()) >= until:
             try:
-                self._refuse_unless_approved(place)
+                self._refuse_unless_approved(context)
             except ApprovalError as error:
                 raise ApprovalError(
                     f"the way back of run {self.run_id} was open until {until.isoformat()}, and {error}"
                 ) from error
 
-    def _refuse_followed(self, place: Workplace) -> None:
+    def _refuse_followed(self, context: RunContext) -> None:
         """Raises:
         RunError: a later run changed every group of this one; what this run knows of them is old.
         """
-        plan = place.record.plan
-        later = self._lock.followed_by(plan.targets, self.run_id) if place.record.begun else {}
+        plan = context.record.plan
+        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.begun else {}
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
             raise RunError(
@@ -227,79 +227,81 @@ class Run:
                 " done. Plan the way from where the group stands now: offramp plan"
             )
 
-    def _take(self, place: Workplace, approval: Approval) -> None:
+    def _take(self, context: RunContext, approval: Approval) -> None:
         """A new approval goes into the evidence beside the old ones."""
-        self._refuse_unless_approved(place, approval)
-        number = sum(event.event == "approved" for event in place.record.events) + 1
+        self._refuse_unless_approved(context, approval)
+        number = sum(event.event == "approved" for event in context.record.events) + 1
         save_approval(approval, self.folder / f"approval-{number}.json")
-        place.journal.approved(approval)
-        place.record = load_run(self.folder)
-        place.latest = _latest(place.record)
+        context.journal.approved(approval)
+        context.record = load_run(self.folder)
+        context.latest = _latest(context.record)
 
-    def _forward(self, place: Workplace) -> Ending:
-        self._opened(place)
-        ending = self._walked(place, Forward(place), RunState.STOPPED, RunState.FAILED)
-        if ending.state == RunState.FAILED and place.record.plan.on_failure == UNDO:
-            place.record = load_run(self.folder)
-            return self._backward(place)
-        return ending
+    def _forward(self, context: RunContext) -> RunResult:
+        self._opened(context)
+        result = self._walked(context, Execution(context), RunState.STOPPED, RunState.FAILED)
+        if result.state == RunState.FAILED and context.record.plan.on_failure == UNDO:
+            context.record = load_run(self.folder)
+            return self._backward(context)
+        return result
 
-    def _backward(self, place: Workplace) -> Ending:
-        place.permit = lambda: self._refuse_unless_open(place)
-        place.permit()
-        self._refuse_followed(place)
-        walk = Backward(place)
+    def _backward(self, context: RunContext) -> RunResult:
+        context.permit = lambda: self._refuse_unless_open(context)
+        context.permit()
+        self._refuse_followed(context)
+        walk = Rollback(context)
         walk.refuse_if_stuck()
-        self._opened(place)
-        place.journal.move(RunState.UNDOING)
-        return self._walked(place, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
+        self._opened(context)
+        context.journal.move(RunState.UNDOING)
+        return self._walked(context, walk, RunState.UNDO_HALTED, RunState.UNDO_HALTED)
 
-    def _opened(self, place: Workplace) -> None:
+    def _opened(self, context: RunContext) -> None:
         versions = {"python": python_version(), "offramp": version("offramp"), **self._versions}
-        details = canonical({"verb": place.verb, "host": node(), "versions": versions})
-        place.journal.append(Entry("opened", sentence=f"{place.verb} on {node()}.", details=details))
+        details = canonical({"verb": context.verb, "host": node(), "versions": versions})
+        context.journal.append(Entry("opened", sentence=f"{context.verb} on {node()}.", details=details))
 
-    def _walked(self, place: Workplace, walk: Forward | Backward, stopped: RunState, failed: RunState) -> Ending:
+    def _walked(
+        self, context: RunContext, walk: Execution | Rollback, stopped: RunState, failed: RunState
+    ) -> RunResult:
         try:
             walk.walk()
         except StalePlan as error:
-            self._finish(place, str(error))
+            self._finish(context, str(error))
             raise
         except EvidenceError:
             raise  # What can't be recorded isn't done, and can't be said here either.
         except (Stopped, LockLost, ApprovalError) as error:
-            return self._halt(place, stopped, error, walk.step)
+            return self._halt(context, stopped, error, walk.step)
         except OfframpError as error:
-            return self._halt(place, failed, error, walk.step)
+            return self._halt(context, failed, error, walk.step)
         except KeyboardInterrupt as error:
-            self._halt(place, stopped, error, walk.step)
+            self._halt(context, stopped, error, walk.step)
             raise
         except Exception as error:
-            ending = self._halt(place, failed, error, walk.step)
-            raise StepFailed(f"run {self.run_id}: {ending.sentence}; its evidence has the traceback") from error
-        return self._finish(place, _done(place))
+            result = self._halt(context, failed, error, walk.step)
+            raise StepFailed(f"run {self.run_id}: {result.sentence}; its evidence has the traceback") from error
+        return self._finish(context, _done(context))
 
-    def _halt(self, place: Workplace, state: RunState, error: BaseException, step: Step | None) -> Ending:
+    def _halt(self, context: RunContext, state: RunState, error: BaseException, step: Step | None) -> RunResult:
         where = "before any step" if step is None else f"step {step.step_id!r}"
-        where += _told_unsure(place.unsure)
+        where += _told_unsure(context.unsure)
         what = str(error) if isinstance(error, OfframpError) else f"{type(error).__name__}: {error}"
-        sentence = f"{where}: {without_secrets(what, place.record.plan.targets)}"
+        sentence = f"{where}: {without_secrets(what, context.record.plan.targets)}"
         step_id = None if step is None else step.step_id
-        place.tell_failure(error, step_id, sentence)
-        place.journal.move(state, step_id, sentence)
-        return self._finish(place, sentence)
+        context.tell_failure(error, step_id, sentence)
+        context.journal.move(state, step_id, sentence)
+        return self._finish(context, sentence)
 
-    def _finish(self, place: Workplace, sentence: str) -> Ending:
+    def _finish(self, context: RunContext, sentence: str) -> RunResult:
         """The verdict and the page of it; both can be made again from the events."""
-        journal = place.journal
+        journal = context.journal
         journal.append(Entry("ended", sentence=sentence))
-        was = place.record
+        was = context.record
         record = RunRecord(self.run_id, self.folder, was.plan, was.approvals, tuple(journal.events), journal.head)
         report = record_html(record)
         write_whole(self.folder / REPORT, report)
         write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
         titles = tuple(step.title for step in steps_to_undo(record) if step.cannot_be_undone is None)
-        return Ending(self.run_id, record.state, sentence, titles)
+        return RunResult(self.run_id, record.state, sentence, titles)
 
 
 def _told_unsure(items: Sequence[str]) -> str:
@@ -308,9 +310,9 @@ def _told_unsure(items: Sequence[str]) -> str:
     return f", item {items[0]!r}{more}, of which nobody can tell what came of it" if items else ""
 
 
-def _done(place: Workplace) -> str:
-    state, events = place.journal.state, tuple(place.journal.events)
-    left = replace(place.record, events=events).left_alone
+def _done(context: RunContext) -> str:
+    state, events = context.journal.state, tuple(context.journal.events)
+    left = replace(context.record, events=events).left_alone
     if state == RunState.UNDONE and left:
         return f"What was still as this run left it was taken back. Left alone: {'; '.join(left)}."
     return _DONE[state]

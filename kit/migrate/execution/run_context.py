@@ -25,7 +25,7 @@ class StopButton:
 
 
 @dataclass(slots=True)
-class Workplace:
+class RunContext:
     """One process at work on one run; ``record`` is how it stood when the work was taken up."""
 
     record: RunRecord
@@ -140,7 +140,7 @@ class Workplace:
 class _Reporter:
     """The ``report`` of one act: asks before each write, makes outcomes durable, raises where the run must stop."""
 
-    place: Workplace
+    context: RunContext
     step: Step
     event: str
     acted: ActedRecord
@@ -155,18 +155,18 @@ class _Reporter:
 
     def attempt(self, items: Sequence[str], details: Json = None) -> None:
         self._refuse_strangers(items)
-        self._raise_halted(self.place.raise_unless_permitted)
-        self.place.mark()
+        self._raise_halted(self.context.raise_unless_permitted)
+        self.context.mark()
         told: Json = details if len(items) == 1 else {"items": list(items)}
         item = items[0] if len(items) == 1 else None
         entry = Entry("attempted", self.step.step_id, item, details=None if told is None else canonical(told))
         # Before it is durable: what may have been asked for is unknown, not untouched.
         self.attempted |= dict.fromkeys(items, details)
-        self.place.journal.append(entry)
+        self.context.journal.append(entry)
 
     def __call__(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.take(outcomes)
-        self._raise_halted(self.place.raise_if_halted)
+        self._raise_halted(self.context.raise_if_halted)
 
     def take_new(self, returned: Sequence[ItemOutcome]) -> None:
         """Of what an act returned, that which it had not reported so."""
@@ -176,9 +176,9 @@ class _Reporter:
     def take(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.outcomes += outcomes
         told = {outcome.item: outcome.outcome for outcome in outcomes}
-        left = [it for it in self.place.unsure if told.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
-        self.place.unsure = list(dict.fromkeys([*left, *(it for it in told if told[it] == Outcome.UNKNOWN)]))
-        self.place.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
+        left = [it for it in self.context.unsure if told.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
+        self.context.unsure = list(dict.fromkeys([*left, *(it for it in told if told[it] == Outcome.UNKNOWN)]))
+        self.context.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
         if unasked:

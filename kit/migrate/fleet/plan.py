@@ -24,12 +24,12 @@ from kit.migrate.engine.recipes import Recipes, of_parameters
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.fleet.wave import (
-    BRAKE,
+    CIRCUIT_BREAKER,
     WAVE,
-    BrakeActor,
+    CircuitBreakerActor,
     WaveActor,
-    brake_step,
-    brake_step_of,
+    circuit_breaker_step,
+    circuit_breaker_step_of,
     observe_some,
     wave_step,
     wave_step_of,
@@ -43,7 +43,7 @@ READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
 """The stage from which a group is toggled there."""
 CURED_BY_GOING_BACK = ("group_not_stable", "unowned_partitions", "kafka_ahead")
 """Blockers of the way there that a group shows when it suffers; MEZKCCs go on at the higher of both stores' offsets."""
-HINDRANCES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
+NOT_READY_CODES = STAGE, BLOCKER, MEMBERS = ("stage", "blocker", "members")
 """Why a group isn't ready: where it stands, what blocks it, or members that are too new."""
 LARGEST_WAVE = 50
 
@@ -52,13 +52,18 @@ ALL_AT_ONCE = Rule("all_at_once", "groups go to Kafka's coordination in waves")
 
 
 @dataclass(frozen=True, slots=True)
-class FleetWish:
-    """Toggle groups ``to`` ``kafka`` or ``zookeeper``: those whose whole id matches ``pattern``, or ``groups``.
+class FleetPlanRequest:
+    """Which groups to toggle, and how carefully.
 
-    ``wave`` groups at a time (0: all at once), ``pause_s`` between waves, in which the lag of the toggled groups may
-    grow by ``lag_tolerance`` records and a read of the coordinators may take ``read_ms`` (None: five times as long as
-    when the plan was made). ``stable_s``: for how long a group must have had the same members; ``each_s``: what a wave
-    may take until all its groups follow; ``way_back_s``: for how long the run may be taken back without a new approval.
+    ``to``: ``kafka`` or ``zookeeper``.
+    ``pattern``: those whose whole id matches; or ``groups``: those, by name.
+    ``wave``: groups at a time; 0 is all at once.
+    ``pause_s``: seconds between two waves. The circuit breaker watches the toggled groups meanwhile.
+    ``min_stable_s``: for how long a group must have had the same members.
+    ``lag_tolerance``: records by which the lag of the toggled groups may grow in a pause.
+    ``max_read_ms``: what a read of the coordinators may take; None is five times as long as when the plan was made.
+    ``step_timeout_s``: what a wave may take until all its groups follow.
+    ``way_back_s``: for how long the run may be taken back without a new approval.
     """
 
     to: str
@@ -66,28 +71,32 @@ class FleetWish:
     groups: tuple[str, ...] = ()
     wave: int = 10
     pause_s: float = 60.0
-    stable_s: float = 600.0
+    min_stable_s: float = 600.0
     lag_tolerance: int = 10_000
-    read_ms: float | None = None
-    each_s: float = SETTLE_S
+    max_read_ms: float | None = None
+    step_timeout_s: float = SETTLE_S
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
 
     def __post_init__(self) -> None:
         if self.to not in READY:
             raise InputError(f"a group is toggled to {KAFKA!r} or {ZOOKEEPER!r}, not to {self.to!r}")
-        if self.wave < 0 or min(self.pause_s, self.stable_s, self.lag_tolerance) < 0:
-            raise InputError("wave, pause_s, stable_s and lag_tolerance can't be negative")
+        if self.wave < 0 or min(self.pause_s, self.min_stable_s, self.lag_tolerance) < 0:
+            raise InputError("wave, pause_s, min_stable_s and lag_tolerance can't be negative")
         if self.on_failure not in (STOP, UNDO):
             raise InputError(f"on_failure is {STOP!r} or {UNDO!r}")
 
 
-def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.DataFrame:
+def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.DataFrame:
     """Every group, and whether it can be toggled there.
 
-    Columns: group_id, stage, effective_mode, mode, n_blockers, mode_version, n_members (in ZooKeeper), youngest_at
-    (registration of its newest ZooKeeper member), hindrance (one of ``HINDRANCES``), why_not (the same in words; null:
-    it is ready).
+    Columns:
+        group_id, stage, effective_mode, mode, n_blockers: as in ``kit.views.readiness``.
+        mode_version: version of the toggle's znode.
+        n_members: members in ZooKeeper.
+        youngest_at: registration of the newest of them.
+        not_ready_code: one of ``NOT_READY_CODES``; null: the group is ready.
+        not_ready_reason: the same in words.
     """
     ready = views.readiness(snapshot).select("group_id", "stage", "effective_mode", "mode", "n_blockers")
     versions = snapshot.migration_states.select("group_id", "mode_version")
@@ -104,25 +113,29 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, stable_s: float) -> pl.Data
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
-    hindrance = (
+    not_ready_code = (
         pl.when(pl.col("stage") != READY[to])
         .then(pl.lit(STAGE))
         .when(pl.col("blocker").is_not_null())
         .then(pl.lit(BLOCKER))
-        .when(pl.lit(stable_s > 0) & (age_s < stable_s))
+        .when(pl.lit(min_stable_s > 0) & (age_s < min_stable_s))
         .then(pl.lit(MEMBERS))
     )
-    why_not = (
-        pl.when(hindrance == STAGE)
+    not_ready_reason = (
+        pl.when(not_ready_code == STAGE)
         .then(pl.format("its stage is {}", "stage"))
-        .when(hindrance == BLOCKER)
+        .when(not_ready_code == BLOCKER)
         .then("blocker")
-        .when((hindrance == MEMBERS) & (age_s < 0))
+        .when((not_ready_code == MEMBERS) & (age_s < 0))
         .then(pl.format("its newest member registered {} s in the future: set ZooKeeper's clock or this one", -age_s))
-        .when(hindrance == MEMBERS)
+        .when(not_ready_code == MEMBERS)
         .then(pl.format("its newest member registered {} s ago", age_s.cast(pl.Int64)))
     )
-    return rows.with_columns(hindrance=hindrance, why_not=why_not).drop("blocker").sort("group_id")
+    return (
+        rows.with_columns(not_ready_code=not_ready_code, not_ready_reason=not_ready_reason)
+        .drop("blocker")
+        .sort("group_id")
+    )
 
 
 def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
@@ -140,7 +153,7 @@ def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
     return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
 
 
-def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
+def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overrides: Iterable[str] = ()) -> Plan:
     """Look at all groups once and plan for those that are ready. Writes nothing.
 
     Raises:
@@ -148,42 +161,55 @@ def plan_fleet(cluster: Cluster, wish: FleetWish, made_by: str, overrides: Itera
         PlanError: one that was named isn't ready, or none is.
         UnsafePlan: a rule forbids it.
     """
-    return plan_from(observe(cluster, wish.pattern), cluster.cluster_id, wish, made_by, overrides)
+    return plan_from(observe(cluster, request.pattern), cluster.cluster_id, request, made_by, overrides)
 
 
 def plan_from(
-    snapshot: Snapshot[pl.DataFrame], cluster_id: str, wish: FleetWish, made_by: str, overrides: Iterable[str] = ()
+    snapshot: Snapshot[pl.DataFrame],
+    cluster_id: str,
+    request: FleetPlanRequest,
+    made_by: str,
+    overrides: Iterable[str] = (),
 ) -> Plan:
-    """The same from a snapshot that was read before; of what ``wish.pattern`` matches and no more."""
-    rows = fleet(snapshot, wish.to, wish.stable_s)
-    chosen = _chosen(rows, wish)
-    overridden = raise_if_unsafe(_findings(len(chosen), wish), overrides)
+    """The same from a snapshot that was read before; of what ``request.pattern`` matches and no more."""
+    rows = fleet(snapshot, request.to, request.min_stable_s)
+    chosen = _chosen(rows, request)
+    overridden = raise_if_unsafe(_findings(len(chosen), request), overrides)
     groups = chosen["group_id"].to_list()
-    size = wish.wave or len(groups)
+    size = request.wave or len(groups)
     waves = [groups[start : start + size] for start in range(0, len(groups), size)]
-    limit = wish.read_ms or 5 * max(_read_ms(snapshot), 100.0)
+    limit = request.max_read_ms or 5 * max(_read_ms(snapshot), 100.0)
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
         targets=tuple(groups),
         made_by=made_by,
         made_at=datetime.now(UTC),
-        observed=_observed(snapshot, waves, IGNORED if wish.to == ZOOKEEPER else EXACT),
-        steps=tuple(_steps(chosen, waves, wish, limit)),
-        parameters={"to": wish.to, "wave": wish.wave, "pause_s": wish.pause_s, "stable_s": wish.stable_s},
-        risks=(f"{len(rows) - len(groups)} of {len(rows)} groups are left as they are.",),
+        observed=_observed(snapshot, waves, IGNORED if request.to == ZOOKEEPER else EXACT),
+        steps=tuple(_steps(chosen, waves, request, limit)),
+        parameters={
+            "to": request.to,
+            "wave": request.wave,
+            "pause_s": request.pause_s,
+            "min_stable_s": request.min_stable_s,
+        },
+        risks=_risks(len(rows) - len(groups), len(rows)),
         overridden=overridden,
-        on_failure=wish.on_failure,
-        way_back_s=wish.way_back_s,
+        on_failure=request.on_failure,
+        way_back_s=request.way_back_s,
     )
 
 
-RECIPES: Recipes = {WAVE: of_parameters(wave_step_of), BRAKE: of_parameters(brake_step_of)}
+def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
+    return (f"{n_left} of {n_all} groups are left as they are.",) if n_left else ()
+
+
+RECIPES: Recipes = {WAVE: of_parameters(wave_step_of), CIRCUIT_BREAKER: of_parameters(circuit_breaker_step_of)}
 
 
 def performer(cluster: Cluster) -> ClusterPerformer:
     """Carries out this module's plans."""
-    actors: dict[str, Actor] = {WAVE: WaveActor(cluster), BRAKE: BrakeActor(cluster)}
+    actors: dict[str, Actor] = {WAVE: WaveActor(cluster), CIRCUIT_BREAKER: CircuitBreakerActor(cluster)}
     return ClusterPerformer(cluster, actors, RECIPES, lambda plan: observe_plan(cluster, plan))
 
 
@@ -206,28 +232,30 @@ def _read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
     return float(snapshot.read_timings["duration_ms"].sum())
 
 
-def _chosen(rows: pl.DataFrame, wish: FleetWish) -> pl.DataFrame:
-    missing = set(wish.groups) - set(rows["group_id"].to_list())
+def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
+    missing = set(request.groups) - set(rows["group_id"].to_list())
     if missing:
         raise NotFound(f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka")
-    named = rows.filter(pl.col("group_id").is_in(wish.groups)) if wish.groups else rows
-    refused = named.filter(pl.col("why_not").is_not_null())
-    if wish.groups and not refused.is_empty():
+    named = rows.filter(pl.col("group_id").is_in(request.groups)) if request.groups else rows
+    refused = named.filter(pl.col("not_ready_reason").is_not_null())
+    if request.groups and not refused.is_empty():
         first = refused.row(0, named=True)
-        raise PlanError(f"{len(refused)} of the groups named aren't ready: {first['group_id']}: {first['why_not']}")
-    ready = named.filter(pl.col("why_not").is_null())
+        raise PlanError(
+            f"{len(refused)} of the groups named aren't ready: {first['group_id']}: {first['not_ready_reason']}"
+        )
+    ready = named.filter(pl.col("not_ready_reason").is_null())
     if ready.is_empty():
         raise PlanError(
-            f"of {len(named)} groups none is ready to be toggled to {wish.to}; `offramp readiness` says why"
+            f"of {len(named)} groups none is ready to be toggled to {request.to}; `offramp readiness` says why"
         )
     return ready
 
 
-def _findings(count: int, wish: FleetWish) -> list[Finding]:
-    size = min(wish.wave or count, count)
-    found = [WAVE_SIZE.found(size <= LARGEST_WAVE or wish.to == ZOOKEEPER, f"The largest would have {size}.")]
+def _findings(count: int, request: FleetPlanRequest) -> list[Finding]:
+    size = min(request.wave or count, count)
+    found = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
     found.append(
-        ALL_AT_ONCE.found(wish.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
+        ALL_AT_ONCE.found(request.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
     )
     return found
 
@@ -257,12 +285,14 @@ def _toggles(chosen: pl.DataFrame) -> list[tuple[str, str | None, int | None]]:
     return chosen.select("group_id", "mode", "mode_version").rows()
 
 
-def _steps(chosen: pl.DataFrame, waves: Sequence[Sequence[str]], wish: FleetWish, read_ms: float) -> list[Step]:
+def _steps(
+    chosen: pl.DataFrame, waves: Sequence[Sequence[str]], request: FleetPlanRequest, max_read_ms: float
+) -> list[Step]:
     toggles = {group: Toggle(mode, version) for group, mode, version in _toggles(chosen)}
     steps: list[Step] = []
     for number, wave in enumerate(waves, start=1):
-        steps.append(wave_step(number, {group: toggles[group] for group in wave}, wish.to, wish.each_s))
-        if number < len(waves) and wish.pause_s > 0:
+        steps.append(wave_step(number, {group: toggles[group] for group in wave}, request.to, request.step_timeout_s))
+        if number < len(waves) and request.pause_s > 0:
             done = [group for before in waves[:number] for group in before]
-            steps.append(brake_step(number, done, wish.pause_s, wish.lag_tolerance, read_ms))
+            steps.append(circuit_breaker_step(number, done, request.pause_s, request.lag_tolerance, max_read_ms))
     return steps

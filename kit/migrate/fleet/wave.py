@@ -1,4 +1,4 @@
-"""One wave of a fleet: many toggles, verified together; and the brake between two waves."""
+"""One wave of a fleet: many toggles, verified together; and the circuit breaker between two waves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.group_state import Standing, counted, readable
+from kit.migrate.group.group_state import GroupState, counted, readable_group_states
 from kit.migrate.group.toggle import (
     NAMES,
     SETTLE_S,
@@ -31,7 +31,7 @@ from kit.migrate.group.toggle import (
 from kit.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
-WAVE, BRAKE = "wave", "brake"
+WAVE, CIRCUIT_BREAKER = "wave", "circuit breaker"
 NOT_FOLLOWING = "not_following"
 """In the evidence of a wave: group → why it does not follow."""
 
@@ -69,16 +69,18 @@ def wave_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
     return wave_step(words["number"], _planned_by(words), words["after"], words["deadline_s"])
 
 
-def brake_step(number: int, groups: Sequence[str], pause_s: float, lag_tolerance: int, read_ms: float) -> Step:
+def circuit_breaker_step(
+    number: int, groups: Sequence[str], pause_s: float, lag_tolerance: int, max_read_ms: float
+) -> Step:
     """Watch the groups toggled so far, and the cluster."""
     return Step(
         step_id=f"wave-{number:02d}-pause",
-        kind=BRAKE,
+        kind=CIRCUIT_BREAKER,
         title=f"Watch {len(groups)} groups for {pause_s:g} s before the next wave",
         precondition="none",
         verification=(
             f"their lag does not grow by more than {lag_tolerance} records, and a read of the cluster takes no longer "
-            f"than {read_ms:.0f} ms"
+            f"than {max_read_ms:.0f} ms"
         ),
         deadline_s=pause_s + SETTLE_S,
         undo="There is nothing to take back.",
@@ -87,16 +89,16 @@ def brake_step(number: int, groups: Sequence[str], pause_s: float, lag_tolerance
             "groups": tuple(groups),
             "pause_s": pause_s,
             "lag_tolerance": lag_tolerance,
-            "read_ms": read_ms,
+            "max_read_ms": max_read_ms,
         },
     )
 
 
-def brake_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
-    """The step that these parameters say, as :func:`brake_step` made it."""
+def circuit_breaker_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
+    """The step that these parameters say, as :func:`circuit_breaker_step` made it."""
     words: Any = parameters
-    names = ("number", "groups", "pause_s", "lag_tolerance", "read_ms")
-    return brake_step(*(words[name] for name in names))
+    names = ("number", "groups", "pause_s", "lag_tolerance", "max_read_ms")
+    return circuit_breaker_step(*(words[name] for name in names))
 
 
 class WaveActor:
@@ -104,7 +106,7 @@ class WaveActor:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._at_first: dict[str, dict[str, Standing]] = {}
+        self._at_first: dict[str, dict[str, GroupState]] = {}
         self._left_out: dict[str, Mapping[str, str]] = {}
 
     def check(self, step: Step) -> Checked:
@@ -163,7 +165,7 @@ class WaveActor:
         groups = {mode_path(group): group for group in _groups(step)}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
         after, planned = str(step.parameters["after"]), _planned(step)
-        found, problems = readable(observe_some(self._cluster, ours), ours)
+        found, problems = readable_group_states(observe_some(self._cluster, ours), ours)
         problems |= {each.group_id: why for each in found if (why := not_ready_for_back(each, after)) is not None}
         outcomes = []
         for group, written in ours.items():
@@ -175,15 +177,15 @@ class WaveActor:
             outcomes.append(outcome)
         return outcomes
 
-    def _look(self, step: Step) -> tuple[list[Standing], dict[str, str]]:
+    def _look(self, step: Step) -> tuple[list[GroupState], dict[str, str]]:
         """One bad znode of one group must not stop the way back of the others."""
-        return readable(observe_some(self._cluster, _groups(step)), _groups(step))
+        return readable_group_states(observe_some(self._cluster, _groups(step)), _groups(step))
 
     def _toggle(self, group: str) -> Toggle:
         return read_toggle(self._cluster.zookeeper, group)
 
 
-class BrakeActor:
+class CircuitBreakerActor:
     """Changes nothing; fails when the groups or the cluster do badly."""
 
     def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
@@ -202,7 +204,7 @@ class BrakeActor:
 
     def verify(self, step: Step) -> Verified:
         """Raises:
-        RunError: the brake: lag or the time of a read are beyond their limits.
+        RunError: the circuit breaker: lag or the time of a read are beyond their limits.
         """
         before = self._clock.monotonic()
         snapshot = observe_groups(self._cluster, _groups(step))
@@ -223,11 +225,15 @@ class BrakeActor:
         return []
 
     def _raise_beyond(self, step: Step, grown: int, read_ms: float) -> None:
-        tolerance, slowest = int(str(step.parameters["lag_tolerance"])), float(str(step.parameters["read_ms"]))
+        tolerance, slowest = int(str(step.parameters["lag_tolerance"])), float(str(step.parameters["max_read_ms"]))
         if grown > tolerance:
-            raise RunError(f"the brake: the lag of the toggled groups grew by {grown} records, more than {tolerance}")
+            raise RunError(
+                f"the circuit breaker: the lag of the toggled groups grew by {grown} records, more than {tolerance}"
+            )
         if read_ms > slowest:
-            raise RunError(f"the brake: a read of the cluster took {read_ms:.0f} ms, more than {slowest:.0f} ms")
+            raise RunError(
+                f"the circuit breaker: a read of the cluster took {read_ms:.0f} ms, more than {slowest:.0f} ms"
+            )
 
 
 def observe_groups(cluster: Cluster, groups: Iterable[str]) -> Snapshot[pl.DataFrame]:
@@ -264,7 +270,7 @@ def _refused(group: str, holds: str | None, why: str) -> ItemOutcome:
     return ItemOutcome(mode_path(group), Outcome.REFUSED, holds, None, f"left out: {why}")
 
 
-def _not_ready(found: Standing, is_back: bool) -> str | None:
+def _not_ready(found: GroupState, is_back: bool) -> str | None:
     """A group that suffers may never settle, and the way back is its cure."""
     if set(found.counts) != {"MEZKCC"}:
         return f"{found.group_id} has {counted(found.counts)}"

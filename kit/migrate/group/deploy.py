@@ -46,6 +46,8 @@ from kit.text.withholding import without_secrets
 OUTPUT_LINES = 20
 OUTPUT_BYTES = 64 * 1024
 """Of the end of its output; a command may say more than memory holds."""
+LINE_CHARACTERS = 1000
+CUT_OFF = "(the beginning of the output is left out)"
 GRACE_S = 5.0
 """Between asking a command to end and ending it."""
 VARIABLE = "OFFRAMP_SWAP"
@@ -54,7 +56,7 @@ _LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class MemberReplacement:
     """Stop ``member``, a ``from_flavour``, and start a ``to_flavour`` in its place.
 
     ``member`` is empty when it was stopped already, by a run that was cut off: then one only has to be started.
@@ -78,7 +80,7 @@ class Deployer(Protocol):
         """What will be done, or has to be, for each of a step's replacements."""
         ...
 
-    def replace(self, swap: Swap, tell: Callable[[str], None]) -> str:
+    def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         """What it said, for the evidence.
 
         Raises:
@@ -86,7 +88,7 @@ class Deployer(Protocol):
         """
         ...
 
-    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
+    def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
         """Call off what was asked for and has not been seen."""
         ...
 
@@ -99,22 +101,22 @@ class Manual:
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return f"Stop one {from_flavour} of {group} and start one {to_flavour} in its place, as the run asks for it."
 
-    def replace(self, swap: Swap, tell: Callable[[str], None]) -> str:
-        who = f"{swap.from_flavour} {swap.member} (host {swap.host or 'unknown'})"
-        stop = f"stop {who} of group {swap.group} and " if swap.member else ""
-        told = f"Now {stop}start one {swap.to_flavour} of group {swap.group}."
+    def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
+        who = f"{replacement.from_flavour} {replacement.member} (host {replacement.host or 'unknown'})"
+        stop = f"stop {who} of group {replacement.group} and " if replacement.member else ""
+        told = f"Now {stop}start one {replacement.to_flavour} of group {replacement.group}."
         tell(told)
         return told
 
-    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
-        _call_off(swap, tell)
+    def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
+        _call_off(replacement, tell)
 
 
-def _call_off(swap: Swap, tell: Callable[[str], None]) -> None:
-    stop = f"stopping {swap.from_flavour} {swap.member} and " if swap.member else ""
+def _call_off(replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
+    stop = f"stopping {replacement.from_flavour} {replacement.member} and " if replacement.member else ""
     tell(
-        f"Called off: {stop}starting one {swap.to_flavour} of group {swap.group}. Whoever, or whatever, was about to do"
-        " it must not any more; what is done already stays as it is, the run looks at it."
+        f"Called off: {stop}starting one {replacement.to_flavour} of group {replacement.group}. Whoever, or whatever,"
+        " was about to do this must not do it any more. What is done already stays: the run looks at the group."
     )
 
 
@@ -137,8 +139,8 @@ class Command:
     def instruction(self, group: str, from_flavour: str, to_flavour: str) -> str:
         return f"Run for each: {without_secrets(' '.join(self._command))}"
 
-    def replace(self, swap: Swap, tell: Callable[[str], None]) -> str:
-        words = {name: str(value) for name, value in asdict(swap).items()}
+    def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
+        words = {name: str(value) for name, value in asdict(replacement).items()}
         if not self._allow_any:
             for part in self._command:
                 _refuse_unsafe(part, words)
@@ -182,9 +184,9 @@ class Command:
             tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
             raise
 
-    def countermand(self, swap: Swap, tell: Callable[[str], None]) -> None:
+    def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
         """The command itself has ended; what it set going elsewhere is for people to call off."""
-        _call_off(swap, tell)
+        _call_off(replacement, tell)
 
 
 def _last_first(said: str) -> str:
@@ -208,7 +210,7 @@ def deployer_of(profile: Profile) -> Deployer:
 
 
 def _refuse_placeholders(part: str) -> None:
-    known = set(Swap.__dataclass_fields__)
+    known = set(MemberReplacement.__dataclass_fields__)
     try:
         fields = [field for field in string.Formatter().parse(part) if field[1] is not None]
     except ValueError as error:
@@ -252,8 +254,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_of(output: IO[bytes]) -> str:
-    """The last lines that it wrote, without what looks like a secret."""
+    """The last lines that it wrote, without what looks like a secret; long lines are shortened."""
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - OUTPUT_BYTES))
     text = output.read(OUTPUT_BYTES).decode(errors="replace")
-    return "\n".join(without_secrets(text).splitlines()[-OUTPUT_LINES:])
+    lines = without_secrets(text).splitlines()
+    if size > OUTPUT_BYTES:
+        lines[0] = CUT_OFF  # It may be the rest of a secret whose name was cut away.
+    return "\n".join(_shortened(line) for line in lines[-OUTPUT_LINES:])
+
+
+def _shortened(line: str) -> str:
+    left = len(line) - LINE_CHARACTERS
+    return line if left <= 0 else f"{line[:LINE_CHARACTERS]} … ({left:,} more characters)"

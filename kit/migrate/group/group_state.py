@@ -27,7 +27,7 @@ Partition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class MemberStanding:
+class MemberState:
     """One process as a member: a MEZKCC's embedded consumer isn't counted beside it.
 
     ``client_id`` is a KC's own; a ZooKeeper member has its consumer id for both. ``partitions`` are those it consumes:
@@ -43,7 +43,7 @@ class MemberStanding:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class PartitionOffsets:
     """One partition: the next offset in each store and the log's end; None where there is none or it is unknown.
 
     ``kafka_leader_epoch`` is what newer consumers commit beside it; no old consumer does.
@@ -64,7 +64,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupState:
     """One group. ``mode`` None: there is no toggle znode.
 
     ``embedded`` is what Kafka's coordinator assigned to each MEZKCC (its EKC), by consumer id; ``owners`` the owner
@@ -78,12 +78,12 @@ class Standing:
     effective_mode: str | None
     mode: str | None
     mode_version: int | None
-    members: tuple[MemberStanding, ...]
+    members: tuple[MemberState, ...]
     embedded: Mapping[str, frozenset[Partition]]
     owners: Mapping[Partition, str]
     kafka_state: str | None
     coordinator: int | None
-    positions: Mapping[Partition, Position]
+    offsets: Mapping[Partition, PartitionOffsets]
     threads: Mapping[str, Mapping[str, int]]
     subscribed: Mapping[str, int]
     blockers: Mapping[str, str]
@@ -130,7 +130,7 @@ class Standing:
     @property
     def unsettled(self) -> str:
         """Why it isn't settled, in words."""
-        return f"nobody has {told(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+        return f"nobody has {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
 
     @property
     def is_settled(self) -> bool:
@@ -138,28 +138,30 @@ class Standing:
         return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
 
 
-def look(cluster: Cluster, group_id: str) -> Standing:
+def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
     """Read one group from the cluster.
 
     Raises:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
         ConnectError: something could not be read, so its standing can't be told.
     """
-    return standings(observe(cluster, re.escape(group_id)), [group_id])[0]
+    return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
 
 
-def standings(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[Standing]:
-    """Several groups of one snapshot, analysed once for all of them. Raises as :func:`look`."""
+def group_states(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> list[GroupState]:
+    """Several groups of one snapshot, analysed once for all of them. Raises as :func:`read_group_state`."""
     seen = _Seen(snapshot)
-    return [seen.standing(group_id) for group_id in groups]
+    return [seen.group_state(group_id) for group_id in groups]
 
 
-def readable(snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]) -> tuple[list[Standing], dict[str, str]]:
-    """The standings that can be told, and why the others can't: what is wrong with one group is no other's matter."""
-    seen, found, unread = _Seen(snapshot), list[Standing](), dict[str, str]()
+def readable_group_states(
+    snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]
+) -> tuple[list[GroupState], dict[str, str]]:
+    """The groups that can be read, and by group id why the others can't: one bad group fails no other."""
+    seen, found, unread = _Seen(snapshot), list[GroupState](), dict[str, str]()
     for group_id in groups:
         try:
-            found.append(seen.standing(group_id))
+            found.append(seen.group_state(group_id))
         except (ConnectError, NotFound) as error:
             unread[group_id] = str(error)
     return found, unread
@@ -184,7 +186,7 @@ class _Seen:
         for row in snapshot.read_errors.rows(named=True):
             self._errors.setdefault((row["group_id"], row["topic"]), row["error"])
 
-    def standing(self, group_id: str) -> Standing:
+    def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
         if not groups:
             raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
@@ -193,7 +195,7 @@ class _Seen:
         at, states = self._stages[group_id][0], self._states[group_id]
         members, had = self._members[group_id], _by_member(self._ownership[group_id])
         kafka = [row for row in groups if row["source"] == KAFKA]
-        return Standing(
+        return GroupState(
             group_id=group_id,
             observed_at=groups[0]["observed_at"],
             stage=at["stage"],
@@ -209,7 +211,7 @@ class _Seen:
             owners=_owners(self._ownership[group_id]),
             kafka_state=kafka[0]["state"] if kafka else None,
             coordinator=kafka[0]["coordinator"] if kafka else None,
-            positions=_positions(self._offsets[group_id], self._logs),
+            offsets=_partition_offsets(self._offsets[group_id], self._logs),
             threads=_threads(self._subscriptions[group_id]),
             subscribed={topic: self._counts[topic] for topic in subscribed},
             blockers={row["blocker"]: row["sentence"] for row in self._blockers[group_id]},
@@ -241,9 +243,9 @@ def _by_group(frame: pl.DataFrame) -> defaultdict[str, list[Row]]:
     return found
 
 
-def _members(rows: Iterable[Row], had: Mapping[tuple[str, str], frozenset[Partition]]) -> tuple[MemberStanding, ...]:
+def _members(rows: Iterable[Row], had: Mapping[tuple[str, str], frozenset[Partition]]) -> tuple[MemberState, ...]:
     found = [
-        MemberStanding(
+        MemberState(
             row["member_id"],
             row["client_id"] or row["member_id"],
             row["flavour"],
@@ -270,14 +272,14 @@ def _owners(ownership: Iterable[Row]) -> dict[Partition, str]:
     return {(row["topic"], row["partition"]): row["thread_id"] for row in found}
 
 
-def _positions(offsets: Iterable[Row], logs: Mapping[Partition, Row]) -> dict[Partition, Position]:
+def _partition_offsets(offsets: Iterable[Row], logs: Mapping[Partition, Row]) -> dict[Partition, PartitionOffsets]:
     stores: dict[str, dict[Partition, Row]] = {ZOOKEEPER: {}, KAFKA: {}}
     for row in offsets:
         stores[row["store"]][row["topic"], row["partition"]] = row
     found = {}
     for pair in sorted({*stores[ZOOKEEPER], *stores[KAFKA]}):
         old, new, log = stores[ZOOKEEPER].get(pair, {}), stores[KAFKA].get(pair, {}), logs.get(pair, {})
-        found[pair] = Position(
+        found[pair] = PartitionOffsets(
             old.get("committed_offset"),
             old.get("version"),
             new.get("committed_offset"),
@@ -312,7 +314,7 @@ def named(pair: Partition) -> str:
     return f"{pair[0]}-{pair[1]}"
 
 
-def told(pairs: frozenset[Partition], at_most: int = 3) -> str:
+def listed(pairs: frozenset[Partition], at_most: int = 3) -> str:
     """The first few by name, the rest counted."""
     names = [named(pair) for pair in sorted(pairs)]
     return ", ".join(names[:at_most]) + (f" and {len(names) - at_most} more" if len(names) > at_most else "")

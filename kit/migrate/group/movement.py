@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kit.migrate.group.group_state import OZKCC, MemberStanding, Partition, Position, Standing, told
+from kit.migrate.group.group_state import OZKCC, GroupState, MemberState, Partition, PartitionOffsets, listed
 
-NOTHING = Position(None, None, None, None, None)
-_Test = Callable[[Position, Position], bool]
+NOTHING = PartitionOffsets(None, None, None, None, None)
+_Test = Callable[[PartitionOffsets, PartitionOffsets], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Storage:
     sentence: str
 
 
-def storage(before: Standing, now: Standing) -> Storage:
+def storage(before: GroupState, now: GroupState) -> Storage:
     """Whether old members commit to Kafka, by the offsets of the partitions they own.
 
     A member that commits less often than the looks are apart (an old consumer's default is a minute) shows no
@@ -39,7 +39,7 @@ def storage(before: Standing, now: Standing) -> Storage:
         if pairs:
             return Storage(
                 True,
-                f"Kafka's offsets of {told(pairs)} moved {apart} while {member_id} owned them. Set"
+                f"Kafka's offsets of {listed(pairs)} moved {apart} while {member_id} owned them. Set"
                 " offsets.storage=zookeeper and dual.commit.enabled=false in all old consumers first.",
             )
     in_kafka = {each.member_id: _where(before, now, each, _is_in_kafka) for each in old}
@@ -48,7 +48,7 @@ def storage(before: Standing, now: Standing) -> Storage:
         pairs = frozenset(pair for member_id in hidden for pair in in_kafka[member_id])
         return Storage(
             None,
-            f"Kafka holds offsets of {told(pairs)}, not behind ZooKeeper's, and neither moved {apart}: whether"
+            f"Kafka holds offsets of {listed(pairs)}, not behind ZooKeeper's, and neither moved {apart}: whether"
             f" {min(hidden)} commits to Kafka can't be told. Look longer than its auto.commit.interval.ms while it"
             " reads records; or delete them (`offramp plan offsets delete`) once it is sure that none does.",
         )
@@ -58,7 +58,7 @@ def storage(before: Standing, now: Standing) -> Storage:
     return Storage(False, f"Kafka's offsets of {n_left} partitions are left over: none moved {apart}.")
 
 
-def silent_members(before: Standing, now: Standing) -> Mapping[str, frozenset[Partition]]:
+def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:
     """Members all of whose partitions with records left stood still in both stores, with those partitions."""
     found = {}
     for member in now.members:
@@ -68,41 +68,39 @@ def silent_members(before: Standing, now: Standing) -> Mapping[str, frozenset[Pa
     return found
 
 
-def n_committed(before: Standing, now: Standing) -> tuple[int, int]:
+def n_committed(before: GroupState, now: GroupState) -> tuple[int, int]:
     """Partitions of which an offset moved, and those that had records left at the first look."""
-    lagging = [pair for pair, position in before.positions.items() if position.lag]
-    return sum(_moved(before, now, pair) for pair in now.positions), len(lagging)
+    lagging = [pair for pair, offsets in before.offsets.items() if offsets.lag]
+    return sum(_moved(before, now, pair) for pair in now.offsets), len(lagging)
 
 
-def seconds_between(before: Standing, now: Standing) -> float:
+def seconds_between(before: GroupState, now: GroupState) -> float:
     return (now.observed_at - before.observed_at).total_seconds()
 
 
-def _where(before: Standing, now: Standing, member: MemberStanding, holds: _Test) -> frozenset[Partition]:
+def _where(before: GroupState, now: GroupState, member: MemberState, holds: _Test) -> frozenset[Partition]:
     """Those of the member's partitions of which that holds."""
     return frozenset(
-        pair
-        for pair in member.partitions
-        if holds(before.positions.get(pair, NOTHING), now.positions.get(pair, NOTHING))
+        pair for pair in member.partitions if holds(before.offsets.get(pair, NOTHING), now.offsets.get(pair, NOTHING))
     )
 
 
-def _moved(before: Standing, now: Standing, pair: Partition) -> bool:
-    one, other = before.positions.get(pair, NOTHING), now.positions.get(pair, NOTHING)
+def _moved(before: GroupState, now: GroupState, pair: Partition) -> bool:
+    one, other = before.offsets.get(pair, NOTHING), now.offsets.get(pair, NOTHING)
     in_zookeeper = ((each.zookeeper, each.zookeeper_version) for each in (one, other))
     return _moved_in_kafka(one, other) or len(set(in_zookeeper)) > 1
 
 
-def _is_in_kafka(before: Position, now: Position) -> bool:
+def _is_in_kafka(before: PartitionOffsets, now: PartitionOffsets) -> bool:
     return now.kafka is not None
 
 
-def _moved_in_kafka(before: Position, now: Position) -> bool:
+def _moved_in_kafka(before: PartitionOffsets, now: PartitionOffsets) -> bool:
     """One that has gone is no commit: it was deleted, or is out of its retention."""
     return now.kafka is not None and now.kafka != before.kafka
 
 
-def _left_over(before: Position, now: Position) -> bool:
+def _left_over(before: PartitionOffsets, now: PartitionOffsets) -> bool:
     """One such partition tells of its member; so does one that moves in ZooKeeper and isn't in Kafka at all."""
     if before.zookeeper is None or now.zookeeper is None:
         return False

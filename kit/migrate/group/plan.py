@@ -24,7 +24,7 @@ from kit.migrate.engine.recipes import Recipes, of_parameters
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.deploy import Deployer
-from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, Standing, look, named
+from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, named, read_group_state
 from kit.migrate.group.movement import n_committed, seconds_between
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import KIND as REPLACE
@@ -44,25 +44,27 @@ DUPLICATES = "A member that is killed instead of stopped leaves an uncommitted t
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """Where a group is to go. ``canary`` members go ahead, watched for ``soak_s``; ``members`` go first of all.
+class GroupPlanRequest:
+    """Where a group is to go, and how carefully.
 
-    ``lag_tolerance`` is in records; ``stable_s`` how long the group must have had the same members; ``each_s`` what one
-    replacement may take. ``way_back_s``: for how long the run may be taken back without a new approval; ``quiet_s``:
-    how long nothing may change after a replacement was called off.
-
-    ``look_s`` is how long the group is looked at before the plan is made: its lag and its members
-    must not move meanwhile.
+    ``canary``: how many members go ahead. They are watched for ``soak_s``.
+    ``min_stable_s``: for how long the group must have had the same members.
+    ``lag_tolerance``: records by which a canary's lag may grow.
+    ``step_timeout_s``: what one replacement may take.
+    ``observe_s``: seconds between the two looks at the group before the plan is made.
+    ``members``: whom to replace first, by member id.
+    ``way_back_s``: for how long the run may be taken back without a new approval.
+    ``quiet_s``: how long nothing may change after a replacement was called off.
     """
 
     group_id: str
     to_stage: str
     canary: int = 1
     soak_s: float = 60.0
-    stable_s: float = 60.0
+    min_stable_s: float = 60.0
     lag_tolerance: int = 1000
-    each_s: float = 180.0
-    look_s: float = 5.0
+    step_timeout_s: float = 180.0
+    observe_s: float = 5.0
     members: tuple[str, ...] = ()
     on_failure: str = STOP
     way_back_s: float = WAY_BACK_S
@@ -73,13 +75,19 @@ class Wish:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
             raise InputError(f"a canary of {self.canary} members can't be watched")
-        if min(self.soak_s, self.stable_s, self.look_s, self.lag_tolerance, self.quiet_s) < 0 or self.each_s <= 0:
+        if (
+            min(self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0
+            or self.step_timeout_s <= 0
+        ):
             raise InputError(
-                "soak_s, stable_s, look_s, quiet_s and lag_tolerance can't be negative, and each_s must be above 0"
+                "soak_s, min_stable_s, observe_s, quiet_s and lag_tolerance can't be negative;"
+                " step_timeout_s must be above 0"
             )
 
 
-def plan_group(cluster: Cluster, deployer: Deployer, wish: Wish, made_by: str, overrides: Iterable[str] = ()) -> Plan:
+def plan_group(
+    cluster: Cluster, deployer: Deployer, request: GroupPlanRequest, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
     """Look at the group, then again a while later, and say what is to be done. Writes nothing.
 
     Raises:
@@ -88,47 +96,47 @@ def plan_group(cluster: Cluster, deployer: Deployer, wish: Wish, made_by: str, o
         PlanError: it isn't on the path, or has nobody to replace.
         UnsafePlan: a rule forbids it; all that do are named.
     """
-    before = look(cluster, wish.group_id)
-    time.sleep(wish.look_s)
-    now = look(cluster, wish.group_id)
-    return plan_from(before, now, cluster.cluster_id, deployer, wish, made_by, overrides)
+    before = read_group_state(cluster, request.group_id)
+    time.sleep(request.observe_s)
+    now = read_group_state(cluster, request.group_id)
+    return plan_from(before, now, cluster.cluster_id, deployer, request, made_by, overrides)
 
 
 def plan_from(
-    before: Standing,
-    now: Standing,
+    before: GroupState,
+    now: GroupState,
     cluster_id: str,
     deployer: Deployer,
-    wish: Wish,
+    request: GroupPlanRequest,
     made_by: str,
     overrides: Iterable[str] = (),
 ) -> Plan:
     """The plan by two looks at a group; pure. Raises as :func:`plan_group`."""
-    found = findings(before, now, wish.to_stage, Limits(wish.stable_s, wish.canary))
+    found = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
     unsafe = [each for each in found if each.is_blocking and not each.rule.can_be_overridden]
     if not unsafe:
-        _refuse_off_the_path(now, wish)
+        _refuse_off_the_path(now, request)
     overridden = raise_if_unsafe(found, overrides)
-    steps = _steps(now, wish, deployer)
+    steps = _steps(now, request, deployer)
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
-        targets=(wish.group_id,),
+        targets=(request.group_id,),
         made_by=made_by,
         made_at=datetime.now(UTC),
         observed=_observed(now),
         steps=tuple(steps),
         parameters={
-            "to_stage": wish.to_stage,
-            "canary": wish.canary,
-            "soak_s": wish.soak_s,
-            "stable_s": wish.stable_s,
+            "to_stage": request.to_stage,
+            "canary": request.canary,
+            "soak_s": request.soak_s,
+            "min_stable_s": request.min_stable_s,
             "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
         },
         risks=(*warnings(found), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
         overridden=overridden,
-        on_failure=wish.on_failure,
-        way_back_s=wish.way_back_s,
+        on_failure=request.on_failure,
+        way_back_s=request.way_back_s,
     )
 
 
@@ -147,7 +155,7 @@ def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     """What the plan observed, as it is now; of offsets those that it knew of."""
-    found = _observed(look(cluster, plan.targets[0]))
+    found = _observed(read_group_state(cluster, plan.targets[0]))
     values: dict[str, Json] = {name: observation.value for name, observation in found.items()}
     for name in ("zookeeper_offsets", "kafka_offsets"):
         planned, current = plan.observed[name].value, values[name]
@@ -157,27 +165,27 @@ def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     return values
 
 
-def _refuse_off_the_path(now: Standing, wish: Wish) -> None:
+def _refuse_off_the_path(now: GroupState, request: GroupPlanRequest) -> None:
     if now.stage not in PATH:
-        raise PlanError(f"group {wish.group_id} is not on the path from OZKCC to KC: its stage is {now.stage!r}")
-    if now.stage == wish.to_stage:
-        raise NothingToDo(f"group {wish.group_id} is at {wish.to_stage!r} already")
+        raise PlanError(f"group {request.group_id} is not on the path from OZKCC to KC: its stage is {now.stage!r}")
+    if now.stage == request.to_stage:
+        raise NothingToDo(f"group {request.group_id} is at {request.to_stage!r} already")
     n_members = len(now.members)
-    if wish.canary >= n_members and wish.to_stage in ("canary MEZKCC", "canary KC"):
-        raise PlanError(f"a canary of {wish.canary} needs more than the {n_members} member(s) of {wish.group_id}")
-    strangers = set(wish.members) - {member.member_id for member in now.members}
+    if request.canary >= n_members and request.to_stage in ("canary MEZKCC", "canary KC"):
+        raise PlanError(f"a canary of {request.canary} needs more than the {n_members} member(s) of {request.group_id}")
+    strangers = set(request.members) - {member.member_id for member in now.members}
     if strangers:
-        raise PlanError(f"group {wish.group_id} has no member {', '.join(sorted(strangers))}")
+        raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
 
 
-def _observed(now: Standing) -> dict[str, Observation]:
+def _observed(now: GroupState) -> dict[str, Observation]:
     members: dict[str, Json] = {
         flavour: [member.member_id for member in now.members if member.flavour == flavour] for flavour in FLAVOURS
     }
     zookeeper: dict[str, Json] = {
-        named(pair): it.zookeeper for pair, it in now.positions.items() if it.zookeeper is not None
+        named(pair): it.zookeeper for pair, it in now.offsets.items() if it.zookeeper is not None
     }
-    kafka: dict[str, Json] = {named(pair): it.kafka for pair, it in now.positions.items() if it.kafka is not None}
+    kafka: dict[str, Json] = {named(pair): it.kafka for pair, it in now.offsets.items() if it.kafka is not None}
     return {
         "stage": Observation(now.stage),
         "toggle": Observation({"mode": now.mode, "version": now.mode_version}),
@@ -190,9 +198,9 @@ def _observed(now: Standing) -> dict[str, Observation]:
     }
 
 
-def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
+def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> list[Step]:
     """Stage by stage; a stage that has the same members as the one before it, and no toggle between, needs none."""
-    here, there = PATH.index(now.stage), PATH.index(wish.to_stage)
+    here, there = PATH.index(now.stage), PATH.index(request.to_stage)
     forward = there > here
     passed = PATH[here : there + 1] if forward else tuple(reversed(PATH[there : here + 1]))
     counts, steps, replaced = now.counts, list[Step](), list[str]()
@@ -202,43 +210,43 @@ def _steps(now: Standing, wish: Wish, deployer: Deployer) -> list[Step]:
         if {last, stage} == {"all MEZKCC", "Kafka coordination"}:
             after = KAFKA if stage == "Kafka coordination" else ZOOKEEPER
             toggle = (now.mode, now.mode_version)  # The path passes the toggle once.
-            steps.append(toggle_step(f"{number}-toggle-{after}", wish.group_id, *toggle, after))
+            steps.append(toggle_step(f"{number}-toggle-{after}", request.group_id, *toggle, after))
             continue
-        wanted = _counts(stage, total, wish.canary)
+        wanted = _counts(stage, total, request.canary)
         if wanted == counts:
             continue
         name = f"{number}-replace-{stage.lower().replace(' ', '-')}"
         leaving = next(flavour for flavour in counts if counts[flavour] > wanted.get(flavour, 0))
         coming = next(flavour for flavour in wanted if wanted[flavour] > counts.get(flavour, 0))
-        instruction = deployer.instruction(wish.group_id, leaving, coming)
-        whom = _whom(now, wish, leaving, replaced)[: wanted[coming] - counts.get(coming, 0)]
+        instruction = deployer.instruction(request.group_id, leaving, coming)
+        whom = _whom(now, request, leaving, replaced)[: wanted[coming] - counts.get(coming, 0)]
         replaced += whom
         steps.append(
             replace_step(
                 name,
-                wish.group_id,
+                request.group_id,
                 counts,
                 wanted,
                 instruction,
                 deployer.needs_person,
                 whom,
-                wish.each_s,
-                wish.quiet_s,
+                request.step_timeout_s,
+                request.quiet_s,
             )
         )
         counts = wanted
-        if stage.startswith("canary") and forward and wish.soak_s > 0:
+        if stage.startswith("canary") and forward and request.soak_s > 0:
             flavour = flavours_of(stage)[-1]
             name = f"{len(steps) + 1:02d}-soak-{flavour.lower()}"
-            steps.append(soak_step(name, wish.group_id, flavour, wish.soak_s, wish.lag_tolerance))
+            steps.append(soak_step(name, request.group_id, flavour, request.soak_s, request.lag_tolerance))
     return steps
 
 
-def _whom(now: Standing, wish: Wish, flavour: str, replaced: Sequence[str]) -> list[str]:
+def _whom(now: GroupState, request: GroupPlanRequest, flavour: str, replaced: Sequence[str]) -> list[str]:
     """Of the members that are there now those still to be replaced, in order: those wished for, then the oldest."""
     left = [member for member in now.members if member.flavour == flavour and member.member_id not in replaced]
     aged = sorted(left, key=lambda it: (it.since is None, it.since, it.member_id))
-    return [member.member_id for member in sorted(aged, key=lambda it: it.member_id not in wish.members)]
+    return [member.member_id for member in sorted(aged, key=lambda it: it.member_id not in request.members)]
 
 
 def _counts(stage: str, total: int, canary: int) -> dict[str, int]:
@@ -259,7 +267,7 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
     return tuple(risks)
 
 
-def _short_soaks(steps: Sequence[Step], before: Standing, now: Standing) -> Iterator[str]:
+def _short_soaks(steps: Sequence[Step], before: GroupState, now: GroupState) -> Iterator[str]:
     """No store tells how often members commit; what was seen in the look is said."""
     moved, lagging = n_committed(before, now)
     for step in steps:

@@ -7,7 +7,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError
-from kit.migrate.group.group_state import Partition, Standing, named
+from kit.migrate.group.group_state import GroupState, Partition, named
 from kit.migrate.lock import ANSWER_S
 from kit.read.access import inherited
 from kit.read.paths import partition_path
@@ -17,7 +17,7 @@ from kit.text.numbers import offset_in
 TRIES = 5
 
 
-def raise_zookeeper_offsets(cluster: Cluster, found: Standing) -> tuple[dict[str, tuple[int | None, int]], list[str]]:
+def raise_zookeeper_offsets(cluster: Cluster, found: GroupState) -> tuple[dict[str, tuple[int | None, int]], list[str]]:
     """Every offset that is behind Kafka's, or missing: ``topic-partition`` → (before, after), and what was refused.
 
     A record below the group's offset in Kafka was handed out and committed, so nothing is lost by it. Each write is
@@ -26,9 +26,9 @@ def raise_zookeeper_offsets(cluster: Cluster, found: Standing) -> tuple[dict[str
     """
     raised: dict[str, tuple[int | None, int]] = {}
     refused: list[str] = []
-    for pair, position in found.positions.items():
-        if position.kafka is not None and (position.zookeeper is None or position.zookeeper < position.kafka):
-            problem = _raise(cluster, found.group_id, pair, position.kafka, raised)
+    for pair, offsets in found.offsets.items():
+        if offsets.kafka is not None and (offsets.zookeeper is None or offsets.zookeeper < offsets.kafka):
+            problem = _raise(cluster, found.group_id, pair, offsets.kafka, raised)
             if problem is not None:
                 refused.append(problem)
     return raised, refused

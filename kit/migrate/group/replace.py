@@ -17,7 +17,7 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.deploy import Deployer
-from kit.migrate.group.group_state import OZKCC, MemberStanding, Standing, counted, look, told
+from kit.migrate.group.group_state import OZKCC, GroupState, MemberState, counted, listed, read_group_state
 from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.group.replacement import (
     OFFSETS,
@@ -39,8 +39,8 @@ from kit.migrate.group.replacement import (
     off_the_way,
     orders,
     ours,
+    replacement_of,
     stopped,
-    swap_of,
     who,
 )
 
@@ -123,7 +123,7 @@ class ReplaceActor:
             return Verified(False, f"the group is not settled: {found.unsettled}")
         twice = had_twice(found)
         if twice:
-            return Verified(False, f"{told(twice)} are owned by two members")
+            return Verified(False, f"{listed(twice)} are owned by two members")
         shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in found.members}
         return Verified(
             True, f"the group has {counted(after)}; each partition is owned by one of them", {"shares": shares}
@@ -165,13 +165,17 @@ class ReplaceActor:
         if raised is not None and raised.outcome == Outcome.REFUSED:
             return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
         found = self._on_the_way(step)
-        swap = swap_of(step, order, self._victim(step, found, report.acted, order.from_flavour))
-        before: dict[str, Json] = {"flavour": order.from_flavour, "member": swap.member, "host": swap.host}
+        replacement = replacement_of(step, order, self._victim(step, found, report.acted, order.from_flavour))
+        before: dict[str, Json] = {
+            "flavour": order.from_flavour,
+            "member": replacement.member,
+            "host": replacement.host,
+        }
         beside = tuple(each.member_id for each in found.members if each.flavour == order.to_flavour)
-        report.attempt([order.item], {"stops": swap.member, "starts": order.to_flavour, "beside": beside})
+        report.attempt([order.item], {"stops": replacement.member, "starts": order.to_flavour, "beside": beside})
         try:
-            said = self._deployer.replace(swap, self._say)
-            arrived = self._await(step, swap.member, found, order.to_flavour, report)
+            said = self._deployer.replace(replacement, self._say)
+            arrived = self._await(step, replacement.member, found, order.to_flavour, report)
         except RunError as error:
             report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
             raise
@@ -186,15 +190,15 @@ class ReplaceActor:
         report.attempt([order.item], {"raises": OFFSETS})
         return self._raise_offsets(step)
 
-    def _await(self, step: Step, gone: str, before: Standing, flavour: str, report: Report) -> str:
+    def _await(self, step: Step, gone: str, before: GroupState, flavour: str, report: Report) -> str:
         """The new member's id, once the old one is gone and every partition has a member again.
 
         Raises:
             RunError: that did not come in time.
         """
         here = {each.member_id for each in before.members if each.flavour == flavour}
-        each_s = number_of(step, "each_s")
-        deadline, told = self._clock.monotonic() + each_s, ""
+        step_timeout_s = number_of(step, "step_timeout_s")
+        deadline, told = self._clock.monotonic() + step_timeout_s, ""
         while self._clock.monotonic() < deadline:
             found = self._seen(step)
             new = [it.member_id for it in members_of(found) if it.flavour == flavour and it.member_id not in here]
@@ -207,10 +211,11 @@ class ReplaceActor:
             report([])
             self._clock.sleep(self._poll_s)
         raise RunError(
-            f"in {each_s:g} s {told}. The order stays open until the run is resumed or undone, which calls it off first"
+            f"in {step_timeout_s:g} s {told}. The order stays open until the run is resumed or undone;"
+            " both call it off first"
         )
 
-    def _seen(self, step: Step) -> Standing | None:
+    def _seen(self, step: Step) -> GroupState | None:
         """None: the cluster can't be asked now; who waits goes on."""
         try:
             return self._look(step)
@@ -232,12 +237,12 @@ class ReplaceActor:
             self._await_quiet(step, report)
 
     def _await_quiet(self, step: Step, report: Report) -> None:
-        quiet_s, each_s = number_of(step, "quiet_s"), number_of(step, "each_s")
+        quiet_s, step_timeout_s = number_of(step, "quiet_s"), number_of(step, "step_timeout_s")
         self._say(f"waiting until nothing has changed in group {step.parameters['group']} for {quiet_s:g} s")
         began = since = self._clock.monotonic()
         seen = self._look(step).members
         while self._clock.monotonic() - since < quiet_s:
-            if self._clock.monotonic() - began > quiet_s + each_s:
+            if self._clock.monotonic() - began > quiet_s + step_timeout_s:
                 raise RunError(
                     f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
                     " may still be at it. See that nobody is, and go on or undo again"
@@ -248,7 +253,7 @@ class ReplaceActor:
             if found is None or who(found.members) != who(seen):
                 seen, since = seen if found is None else found.members, self._clock.monotonic()
 
-    def _on_the_way(self, step: Step) -> Standing:
+    def _on_the_way(self, step: Step) -> GroupState:
         """Raises:
         RunError: the group is not as this step may find it.
         """
@@ -258,7 +263,7 @@ class ReplaceActor:
             raise RunError(f"{problem}: nothing more is ordered")
         return found
 
-    def _victim(self, step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding | None:
+    def _victim(self, step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
         """Whom to replace; None: this run had one stopped, and its successor is missing.
 
         Raises:
@@ -282,7 +287,7 @@ class ReplaceActor:
             return ItemOutcome(OFFSETS, Outcome.REFUSED, None, words, "; ".join(refused))
         return ItemOutcome(OFFSETS, Outcome.CONFIRMED if raised else Outcome.UNCHANGED, None, words)
 
-    def _look(self, step: Step) -> Standing:
+    def _look(self, step: Step) -> GroupState:
         if self._cluster.zookeeper is None:
             raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
-        return look(self._cluster, str(step.parameters["group"]))
+        return read_group_state(self._cluster, str(step.parameters["group"]))

@@ -10,13 +10,13 @@ from kit.errors import PlanError, RunError
 from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.deploy import Swap
-from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, MemberStanding, Standing, counted
+from kit.migrate.group.deploy import MemberReplacement
+from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
 from kit.migrate.group.toggle import NAMES
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 KIND = "replace"
-EACH_S = 180.0
+STEP_TIMEOUT_S = 180.0
 """How long one replacement may take until it is observed: processes start, sessions end, a group rebalances."""
 QUIET_S = 30.0
 """How long nothing may change after a replacement was called off, until it counts as not coming any more."""
@@ -37,7 +37,7 @@ def replace_step(
     instruction: str,
     by_person: bool,
     members: Sequence[str] = (),
-    each_s: float = EACH_S,
+    step_timeout_s: float = STEP_TIMEOUT_S,
     quiet_s: float = QUIET_S,
 ) -> Step:
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
@@ -51,8 +51,10 @@ def replace_step(
         raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
     if min(0, *before.values(), *after.values()) < 0 or sum(before.values()) != sum(after.values()):
         raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
-    if not 0 < quiet_s <= DAY_S or not 0 < each_s <= DAY_S:
-        raise PlanError(f"each replacement may take {each_s} s and has to be quiet for {quiet_s} s: both up to a day")
+    if not 0 < quiet_s <= DAY_S or not 0 < step_timeout_s <= DAY_S:
+        raise PlanError(
+            f"each replacement may take {step_timeout_s} s and has to be quiet for {quiet_s} s: both up to a day"
+        )
     from_flavour, to_flavour = _direction(before, after)
     count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
     items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
@@ -67,7 +69,7 @@ def replace_step(
         precondition=f"the group has {counted(before)} under {NAMES[needed_mode(before, after)]}'s assignment, and "
         "each partition is owned by one of them",
         verification=f"the group has {counted(after)}, and each partition is owned by one of them",
-        deadline_s=each_s,
+        deadline_s=step_timeout_s,
         changes=tuple(items),
         undo=f"Each {to_flavour} that this step had started is replaced by one {from_flavour} again, the newest first. "
         f"What was ordered and not seen is called off, and nothing may change for {quiet_s:g} s, first.",
@@ -81,7 +83,7 @@ def replace_step(
             "instruction": instruction,
             "by_person": by_person,
             "members": tuple(members),
-            "each_s": each_s,
+            "step_timeout_s": step_timeout_s,
             "quiet_s": quiet_s,
         },
     )
@@ -90,7 +92,7 @@ def replace_step(
 def replace_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
     """The step that these parameters say, as :func:`replace_step` made it."""
     words: Any = parameters
-    names = ("group", "before", "after", "instruction", "by_person", "members", "each_s", "quiet_s")
+    names = ("group", "before", "after", "instruction", "by_person", "members", "step_timeout_s", "quiet_s")
     return replace_step(step_id, *(words[name] for name in names))
 
 
@@ -109,7 +111,7 @@ class Order:
     to_flavour: str
 
 
-def off_the_way(step: Step, found: Standing) -> str | None:
+def off_the_way(step: Step, found: GroupState) -> str | None:
     """Why the group is not one that this step may find before one of its replacements; None: it is."""
     before, after = counts_of(step, "before"), counts_of(step, "after")
     mode = needed_mode(before, after)
@@ -126,17 +128,17 @@ def off_the_way(step: Step, found: Standing) -> str | None:
     return None
 
 
-def _named(found: Standing) -> str:
+def _named(found: GroupState) -> str:
     """Who is there: a person has to see who is too many, or missing."""
     names = [f"{member.flavour} {member.member_id}" for member in found.members]
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def members_of(found: Standing | None) -> tuple[MemberStanding, ...]:
+def members_of(found: GroupState | None) -> tuple[MemberState, ...]:
     return () if found is None else found.members
 
 
-def missing(found: Standing | None, gone: str, flavour: str, has_come: bool) -> str | None:
+def missing(found: GroupState | None, gone: str, flavour: str, has_come: bool) -> str | None:
     """What an order lacks still, in words; None: nothing."""
     if found is None:
         return "the cluster can't be asked"
@@ -148,7 +150,7 @@ def missing(found: Standing | None, gone: str, flavour: str, has_come: bool) -> 
     return None if found.is_settled else f"{came}, and the group is not settled: {found.unsettled}"
 
 
-def chosen(step: Step, found: Standing, acted: ActedRecord, flavour: str) -> MemberStanding:
+def chosen(step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState:
     """Forward those the plan names in its order, back those that this run had started, the newest first.
 
     One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
@@ -201,19 +203,19 @@ def by_others(acted: ActedRecord) -> int:
     return sum(it.item != OFFSETS and it.outcome == Outcome.UNCHANGED for it in acted.outcomes)
 
 
-def swap_of(step: Step, order: Order, victim: MemberStanding | None) -> Swap:
+def replacement_of(step: Step, order: Order, victim: MemberState | None) -> MemberReplacement:
     """``victim`` None: this run had it stopped already, and one only has to be started."""
     group = str(step.parameters["group"])
     who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
-    return Swap(group, *who, order.from_flavour, order.to_flavour, order.number)
+    return MemberReplacement(group, *who, order.from_flavour, order.to_flavour, order.number)
 
 
-def countermanded(step: Step, stops: str, starts: str) -> Swap:
+def countermanded(step: Step, stops: str, starts: str) -> MemberReplacement:
     """What was ordered once, as far as the journal has it."""
     from_flavour, to_flavour = direction_of(step)
     if starts == from_flavour:
         from_flavour, to_flavour = to_flavour, from_flavour
-    return Swap(str(step.parameters["group"]), stops, "", "", from_flavour, to_flavour, 0)
+    return MemberReplacement(str(step.parameters["group"]), stops, "", "", from_flavour, to_flavour, 0)
 
 
 def item_of(number: int, count: int) -> str:
@@ -249,13 +251,13 @@ def n_swaps(step: Step) -> int:
     return counts_of(step, "after")[to_flavour] - counts_of(step, "before").get(to_flavour, 0)
 
 
-def n_done(step: Step, found: Standing) -> int:
+def n_done(step: Step, found: GroupState) -> int:
     """How many of the step's newcomers are there."""
     to_flavour = direction_of(step)[1]
     return found.count(to_flavour) - counts_of(step, "before").get(to_flavour, 0)
 
 
-def n_missing(step: Step, found: Standing) -> int:
+def n_missing(step: Step, found: GroupState) -> int:
     """Members that have left and whose successors have not come."""
     return sum(counts_of(step, "before").values()) - sum(found.counts.values())
 
@@ -267,11 +269,11 @@ def after_swaps(step: Step, count: int) -> Counts:
     return {flavour: each for flavour, each in counts.items() if each}
 
 
-def who(members: Sequence[MemberStanding]) -> set[tuple[str, str]]:
+def who(members: Sequence[MemberState]) -> set[tuple[str, str]]:
     return {(member.member_id, member.flavour) for member in members}
 
 
-def had_twice(found: Standing) -> frozenset[tuple[str, int]]:
+def had_twice(found: GroupState) -> frozenset[tuple[str, int]]:
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
     for member in found.members:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kit.migrate.engine.checks import WARNS, Finding, Rule
-from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, Standing, told
+from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
 from kit.migrate.group.movement import seconds_between, silent_members, storage
 
 GROWN_BY = 1000
@@ -36,16 +36,16 @@ SHARES = Rule("thread_shares", "each member has as many streams as the others", 
 class Limits:
     """What is asked for: seconds without a new member, and a canary's size."""
 
-    stable_s: float = 60.0
+    min_stable_s: float = 60.0
     canary: int = 1
 
 
-def findings(before: Standing, now: Standing, to_stage: str, limits: Limits) -> list[Finding]:
+def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Finding]:
     """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
     found = [
         MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
         SETTLED.found(now.is_settled, _settled(now)),
-        _stable(before, now, limits.stable_s),
+        _stable(before, now, limits.min_stable_s),
         _lag(before, now),
         _commits(before, now),
         _canary(now, limits.canary),
@@ -61,13 +61,13 @@ def findings(before: Standing, now: Standing, to_stage: str, limits: Limits) -> 
     return found
 
 
-def _settled(now: Standing) -> str:
+def _settled(now: GroupState) -> str:
     if now.unconsumed:
-        return f"Nobody has {told(now.unconsumed)}."
+        return f"Nobody has {listed(now.unconsumed)}."
     return f"All {len(now.partitions)} partitions are owned; the Kafka group is {now.kafka_state or 'not there'}."
 
 
-def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
+def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
     same = {each.member_id for each in before.members} == {each.member_id for each in now.members}
     if not same:
         return STABLE.found(False, "A member came or went between the two looks.")
@@ -76,7 +76,7 @@ def _stable(before: Standing, now: Standing, wanted_s: float) -> Finding:
     return _age(before, now, now.youngest_at, wanted_s)
 
 
-def _age(before: Standing, now: Standing, youngest_at: datetime, wanted_s: float) -> Finding:
+def _age(before: GroupState, now: GroupState, youngest_at: datetime, wanted_s: float) -> Finding:
     """By ZooKeeper's clock alone where its znodes show enough of it; else that against this machine's."""
     asked = f"{wanted_s:g} s are asked for"
     least_s = ((now.zookeeper_at or youngest_at) - youngest_at).total_seconds()
@@ -89,12 +89,12 @@ def _age(before: Standing, now: Standing, youngest_at: datetime, wanted_s: float
     return STABLE.found(age_s >= wanted_s, f"The newest registered {age_s:.0f} s ago, {clocks}; {asked}.")
 
 
-def _lag(before: Standing, now: Standing) -> Finding:
-    both = [pair for pair in now.positions if pair in before.positions]
-    known = [pair for pair in both if before.positions[pair].lag is not None and now.positions[pair].lag is not None]
+def _lag(before: GroupState, now: GroupState) -> Finding:
+    both = [pair for pair in now.offsets if pair in before.offsets]
+    known = [pair for pair in both if before.offsets[pair].lag is not None and now.offsets[pair].lag is not None]
     if len(known) < len(both):
         return LAG.found(None, f"The lag of {len(both) - len(known)} partitions is not known.")
-    first, last = (sum(each.positions[pair].lag or 0 for pair in known) for each in (before, now))
+    first, last = (sum(each.offsets[pair].lag or 0 for pair in known) for each in (before, now))
     went = f"grew by {last - first:,}" if last > first else f"shrank by {first - last:,}" if last < first else "stayed"
     told_s = f"{seconds_between(before, now):.0f} s"
     return LAG.found(
@@ -103,11 +103,11 @@ def _lag(before: Standing, now: Standing) -> Finding:
     )
 
 
-def _commits(before: Standing, now: Standing) -> Finding:
+def _commits(before: GroupState, now: GroupState) -> Finding:
     silent = silent_members(before, now)
     if not silent:
         return COMMITS.found(True, "No member with records left stood still.")
-    named = "; ".join(f"{member_id} owns {told(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
+    named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
     more = f"; and {len(silent) - SHOWN} members more" if len(silent) > SHOWN else ""
     seconds = f"{seconds_between(before, now):.0f} s"
     return COMMITS.found(
@@ -117,7 +117,7 @@ def _commits(before: Standing, now: Standing) -> Finding:
     )
 
 
-def _storage(before: Standing, now: Standing) -> Finding:
+def _storage(before: GroupState, now: GroupState) -> Finding:
     """While the Kafka group has members its coordinator refuses what old ones would commit there: nothing moves."""
     if not now.count(OZKCC):
         return STORAGE.found(True, "No old consumer is a member.")
@@ -127,30 +127,32 @@ def _storage(before: Standing, now: Standing) -> Finding:
     return STORAGE.found(None if seen.commits is None else not seen.commits, seen.sentence)
 
 
-def _canary(now: Standing, canary: int) -> Finding:
+def _canary(now: GroupState, canary: int) -> Finding:
     n_members = len(now.members)
     return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {n_members} members.")
 
 
-def _metadata(now: Standing) -> Finding:
+def _metadata(now: GroupState) -> Finding:
     """GroupMetadataValue holds each member's subscription and assignment."""
     topics = sum(len(topic.encode()) + 8 for topic in now.subscribed)
     size = len(now.members) * (MEMBER_BYTES + 2 * topics) + 4 * len(now.partitions)
     return METADATA.found(size <= LARGEST_METADATA, f"About {size:,} bytes of at most about {LARGEST_METADATA:,}.")
 
 
-def _toggle(now: Standing, to_stage: str) -> Finding:
+def _toggle(now: GroupState, to_stage: str) -> Finding:
     """With KCs alone nobody follows the toggle; the first MEZKCC that comes back would."""
+    holds = "there is no toggle" if now.mode is None else f"the toggle holds {now.mode!r}"
     if now.count(KC) and now.mode != "kafka":
-        return TOGGLE.found(False, f"KCs are members, and it holds {now.mode!r}: set it to 'kafka' before MEZKCCs come")
+        return TOGGLE.found(False, f"KCs are members, and {holds}: set it to 'kafka' before a MEZKCC comes.")
     if now.count(OZKCC) and now.mode == "kafka":
         return TOGGLE.found(
-            False, "It holds 'kafka' while old consumers are members: the group would turn when the last one leaves"
+            False,
+            "The toggle holds 'kafka' while old consumers are members: the group follows it once the last one leaves.",
         )
-    return TOGGLE.found(True, f"It holds {now.mode!r}.")
+    return TOGGLE.found(True, f"{holds[0].upper()}{holds[1:]}.")
 
 
-def _shares(now: Standing) -> Finding:
+def _shares(now: GroupState) -> Finding:
     streams = {sum(topics.values()) for topics in now.threads.values()}
     sentence = "In Kafka's assignment each member has one share, however many streams it has"
     return SHARES.found(len(streams) <= 1, f"{sentence}: here are members with {_either(streams)}.")

@@ -12,7 +12,7 @@ from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.group_state import KC, MEZKCC, Partition, Standing, look, named, told
+from kit.migrate.group.group_state import KC, MEZKCC, GroupState, Partition, listed, named, read_group_state
 
 KIND = "soak"
 AFTER_S = 120.0
@@ -48,8 +48,8 @@ class _Soak:
     """What was seen since it began."""
 
     began: float
-    first: Standing
-    last: Standing
+    first: GroupState
+    last: GroupState
     n_changes: int = 0
 
 
@@ -62,7 +62,7 @@ class SoakActor:
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
-        found = look(self._cluster, str(step.parameters["group"]))
+        found = read_group_state(self._cluster, str(step.parameters["group"]))
         count = found.count(str(step.parameters["flavour"]))
         return Checked(count > 0, f"{count} {step.parameters['flavour']}s are members")
 
@@ -76,7 +76,7 @@ class SoakActor:
         """Raises:
         RunError: the time is over, and the newcomers did not do well; why.
         """
-        found, now = look(self._cluster, str(step.parameters["group"])), self._clock.monotonic()
+        found, now = read_group_state(self._cluster, str(step.parameters["group"])), self._clock.monotonic()
         soak = self._soaks.setdefault(step.step_id, _Soak(now, found, found))
         soak.n_changes += soak.last.owners != found.owners
         soak.last = found
@@ -97,7 +97,7 @@ class SoakActor:
         return []
 
 
-def verdict(first: Standing, last: Standing, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
+def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: int, n_changes: int) -> list[str]:
     """What speaks against the members of ``flavour``, in sentences; nothing: they do well."""
     newcomers = [member for member in last.members if member.flavour == flavour]
     problems = [] if newcomers else [f"no {flavour} is a member any more"]
@@ -111,15 +111,15 @@ def verdict(first: Standing, last: Standing, flavour: str, lag_tolerance: int, n
         problems.append(f"its partitions' lag grew by {grown} records, the others' by {rest}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
-        problems.append(f"no offset was committed for {told(still)}, though there were records")
+        problems.append(f"no offset was committed for {listed(still)}, though there were records")
     if n_changes > MOST_CHANGES:
         problems.append(f"ownership changed {n_changes} times: the group keeps rebalancing")
     if last.unconsumed:
-        problems.append(f"nobody has {told(last.unconsumed)}")
+        problems.append(f"nobody has {listed(last.unconsumed)}")
     return problems
 
 
-def _is_fair(found: Standing, n_partitions: int, member_id: str) -> bool:
+def _is_fair(found: GroupState, n_partitions: int, member_id: str) -> bool:
     """Within one partition per topic of an even share: by streams in ZooKeeper's mode, by members in Kafka's."""
     share = 0.0
     for topic, count in found.subscribed.items():
@@ -132,20 +132,20 @@ def _is_fair(found: Standing, n_partitions: int, member_id: str) -> bool:
     return abs(n_partitions - share) <= max(1, len(found.subscribed), streams)
 
 
-def _growth(first: Standing, last: Standing, pairs: frozenset[Partition]) -> int:
+def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int:
     """Of those whose lag is known at both ends."""
     lags = [(_lag(first, pair), _lag(last, pair)) for pair in pairs]
     return sum(now - before for before, now in lags if before is not None and now is not None)
 
 
-def _lag(found: Standing, pair: Partition) -> int | None:
-    position = found.positions.get(pair)
-    return None if position is None else position.lag
+def _lag(found: GroupState, pair: Partition) -> int | None:
+    offsets = found.offsets.get(pair)
+    return None if offsets is None else offsets.lag
 
 
-def _stands_still(first: Standing, last: Standing, pair: Partition, flavour: str) -> bool:
+def _stands_still(first: GroupState, last: GroupState, pair: Partition, flavour: str) -> bool:
     """Records came, and a store that this flavour commits to did not move: a MEZKCC's both, a KC's Kafka's."""
-    before, now = first.positions.get(pair), last.positions.get(pair)
+    before, now = first.offsets.get(pair), last.offsets.get(pair)
     if before is None or now is None or not (now.log_end or 0) > (before.log_end or 0):
         return False
     stores = [("kafka", before.kafka, now.kafka)] if flavour in (KC, MEZKCC) else []
@@ -154,7 +154,7 @@ def _stands_still(first: Standing, last: Standing, pair: Partition, flavour: str
     return any((after or 0) <= (old or 0) for _, old, after in stores)
 
 
-def _evidence(first: Standing, last: Standing, flavour: str, n_changes: int) -> dict[str, Json]:
+def _evidence(first: GroupState, last: GroupState, flavour: str, n_changes: int) -> dict[str, Json]:
     mine = frozenset(pair for member in last.members if member.flavour == flavour for pair in member.partitions)
     return {
         "shares": {member.member_id: len(member.partitions) for member in last.members},

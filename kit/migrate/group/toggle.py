@@ -15,7 +15,7 @@ from kit.errors import AuthenticationFailed, ConnectError, OfframpError
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
-from kit.migrate.group.group_state import MEZKCC, OZKCC, Partition, Standing, counted, look, told
+from kit.migrate.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
 from kit.migrate.lock import ANSWER_S
 from kit.read.access import inherited
 from kit.read.owner_history import OwnerWatch
@@ -80,11 +80,11 @@ class ToggleActor:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._watches: dict[str, _Watch] = {}
-        self._at_first: dict[str, Standing] = {}
+        self._at_first: dict[str, GroupState] = {}
 
     def check(self, step: Step) -> Checked:
         group, before, after = _words(step)
-        found, toggle = look(self._cluster, group), read_toggle(self._cluster.zookeeper, group)
+        found, toggle = read_group_state(self._cluster, group), read_toggle(self._cluster.zookeeper, group)
         if toggle.mode != after and (toggle.mode, toggle.version) != (before, _version(step)):
             wanted = f"{before!r}{of_version(_version(step))}"
             return Checked(False, f"the toggle holds {toggle}, not {wanted}: somebody else set it")
@@ -107,7 +107,7 @@ class ToggleActor:
 
     def verify(self, step: Step) -> Verified:
         group, _, after = _words(step)
-        found = look(self._cluster, group)
+        found = read_group_state(self._cluster, group)
         first = self._at_first.setdefault(step.step_id, found)
         problem = not_following(found, after) or not_moving(first, found)
         if problem is not None:
@@ -131,7 +131,7 @@ class ToggleActor:
                 f"the toggle of {group} holds {toggle}: somebody else set it since this run did. Plan the way back from"
                 " where the group stands now",
             )
-        problem = not_ready_for_back(look(self._cluster, group), after)
+        problem = not_ready_for_back(read_group_state(self._cluster, group), after)
         return Checked(problem is None, problem or "the toggle is as this run left it")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -275,7 +275,7 @@ def _version(step: Step) -> int | None:
     return version
 
 
-def not_ready_for_back(found: Standing, after: str) -> str | None:
+def not_ready_for_back(found: GroupState, after: str) -> str | None:
     """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
     allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
     if set(found.counts) <= allowed:
@@ -283,7 +283,7 @@ def not_ready_for_back(found: Standing, after: str) -> str | None:
     return f"{found.group_id} has {counted(found.counts)}: all of them must be MEZKCCs before the toggle goes back"
 
 
-def not_following(found: Standing, mode: str) -> str | None:
+def not_following(found: GroupState, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if found.effective_mode != mode:
         return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {counted(found.counts)}"
@@ -296,19 +296,19 @@ def not_following(found: Standing, mode: str) -> str | None:
     return None
 
 
-def not_moving(first: Standing, found: Standing) -> str | None:
+def not_moving(first: GroupState, found: GroupState) -> str | None:
     """Why it can't be told that records are handed out; None: each partition with records left has a later commit than
     at the first look."""
     still = frozenset(
         pair
-        for pair, now in found.positions.items()
+        for pair, now in found.offsets.items()
         if pair in found.partitions and now.lag and not _moved(first, found, pair)
     )
-    return f"nothing was committed since for {told(still)}, which have records left" if still else None
+    return f"nothing was committed since for {listed(still)}, which have records left" if still else None
 
 
-def _moved(first: Standing, found: Standing, pair: Partition) -> bool:
-    before, now = first.positions.get(pair), found.positions[pair]
+def _moved(first: GroupState, found: GroupState, pair: Partition) -> bool:
+    before, now = first.offsets.get(pair), found.offsets[pair]
     if before is None:
         return True
     return (now.zookeeper or 0) > (before.zookeeper or 0) or (now.kafka or 0) > (before.kafka or 0)

@@ -10,6 +10,7 @@ import polars as pl
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.moves import parse_item
 from kit.migrate.offsets.observations import LOG_ENDS, LOG_STARTS
+from kit.migrate.offsets.steps import OffsetStepParameters
 
 _CHANGES: dict[str, Any] = {
     "group_id": pl.String,
@@ -29,12 +30,12 @@ def offset_changes(plan: Plan) -> pl.DataFrame:
     """Before, wanted, after, and the reason where the last two differ."""
     rows = []
     for step in plan.steps:
-        noted = step.parameters["noted"]
+        parameters = OffsetStepParameters.of(step)
         for change in step.changes:
-            note = noted.get(change.item) if isinstance(noted, Mapping) else None
-            wanted, reason = (note["wanted"], note["reason"]) if isinstance(note, Mapping) else (change.after, None)
+            note = parameters.noted.get(change.item)
+            wanted, reason = (change.after, None) if note is None else (note.wanted, note.reason)
             key = parse_item(change.item)
-            rows.append((*key, step.parameters["store"], change.before, wanted, change.after, reason))
+            rows.append((*key, parameters.store, change.before, wanted, change.after, reason))
     return pl.DataFrame(rows, schema=_CHANGES, orient="row")
 
 

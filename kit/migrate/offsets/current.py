@@ -11,7 +11,7 @@ import polars as pl
 
 from kit.cluster import Cluster
 from kit.migrate.engine.checks import Finding
-from kit.migrate.offsets.draft import GONE
+from kit.migrate.offsets.clamping import GONE
 from kit.migrate.offsets.fetch import STORES, GroupInStore, Stores, fetch_logs, fetch_stores, partitions_by_topic
 from kit.migrate.offsets.moves import NOTHING, Stored
 from kit.migrate.offsets.resets import bounds

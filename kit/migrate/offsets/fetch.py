@@ -78,7 +78,7 @@ def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
 
 def fetch_kafka(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
     """The accepted groups that coordinators list, with members and committed offsets. Raises as fetch_stores."""
-    found = fetch_groups(cluster.link, accepts)
+    found = fetch_groups(cluster.broker_client, accepts)
     if found.errors:
         raise ReadError(f"cluster {cluster.name!r}: {found.errors[0].subject}: {found.errors[0].error}")
     return _assembled(found.groups, found.members, found.committed_offsets)
@@ -98,9 +98,9 @@ def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[st
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:
     """Start and end (high watermark) of every partition of those topics; what no broker knows is left out."""
-    known = [each for each in fetch_metadata(cluster.link).topic_partitions if each.topic in topics]
+    known = [each for each in fetch_metadata(cluster.broker_client).topic_partitions if each.topic in topics]
     led = [each for each in known if each.leader is not None]
-    logs = {(each.topic, each.partition): each for each in fetch_log_offsets(cluster.link, led)}
+    logs = {(each.topic, each.partition): each for each in fetch_log_offsets(cluster.broker_client, led)}
     for each in known:
         logs.setdefault(
             (each.topic, each.partition), LogOffset(each.topic, each.partition, None, None, each.error or "no leader")

@@ -31,8 +31,15 @@ from kit.migrate.offsets.requests import (
     parse_stored,
 )
 from kit.migrate.offsets.selection import Key, Place
+from kit.read.broker_client import (
+    DEADLINE_S,
+    RETRIABLE_CODES,
+    RETRIABLE_FAILURES,
+    BrokerClient,
+    Deadline,
+    describe_code,
+)
 from kit.read.coordinator import GROUPS_PER_REQUEST
-from kit.read.link import DEADLINE_S, RETRIABLE_CODES, RETRIABLE_FAILURES, BrokerLink, Deadline, describe_code
 
 _IN_FLIGHT = 4
 """kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
@@ -63,15 +70,15 @@ _UNANSWERED = Answer("the coordinator left the request unanswered", is_certain=F
 class KafkaWriter:
     """Groups' committed offsets, by group, topic and partition; each call is retried for ``deadline_s`` at most."""
 
-    def __init__(self, link: BrokerLink, deadline_s: float = DEADLINE_S) -> None:
-        self._link, self._deadline_s = link, deadline_s
+    def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
+        self._client, self._deadline_s = client, deadline_s
         self._coordinators: dict[str, int] = {}
 
     @property
     def can_delete(self) -> bool:
         """Whether the brokers can delete single offsets (OffsetDelete, KIP-496: Kafka ≥ 2.4)."""
         try:
-            return self._link.supports(OffsetDeleteRequest, 0)
+            return self._client.supports(OffsetDeleteRequest, 0)
         except kafka_errors.IncompatibleBrokerVersion:
             return False
 
@@ -79,7 +86,7 @@ class KafkaWriter:
         """What is committed; NOTHING where there is none, an error where that can't be told."""
         asked = list(keys)
         groups = sorted({group_id for group_id, _, _ in asked})
-        found = self._link.run(self._fetch, groups, Deadline.after(self._deadline_s))
+        found = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
         return {key: _of(found[key[0]], key[1:]) for key in asked}
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
@@ -103,7 +110,7 @@ class KafkaWriter:
         answers: dict[Key, Answer] = {}
         if by_group:
             writing = _Writing(request, codes, answers)
-            self._link.run(self._carry_out, by_group, writing, Deadline.after(self._deadline_s))
+            self._client.run(self._carry_out, by_group, writing, Deadline.after(self._deadline_s))
         return answers
 
     async def _carry_out(self, pending: dict[str, dict[Place, Stored]], writing: _Writing, deadline: Deadline) -> None:
@@ -113,12 +120,12 @@ class KafkaWriter:
             for group_id in pending.keys() - {each for groups in homes.values() for each in groups}:
                 writing.take(group_id, pending[group_id], _NO_COORDINATOR)
             jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
-            await self._link.gather(jobs)
+            await self._client.gather(jobs)
             pending = writing.left(pending)
             if not pending or not deadline.allows(attempt):
                 return
             self._forget(pending)
-            await self._link.pause(attempt)
+            await self._client.pause(attempt)
             attempt += 1
 
     async def _write_to(
@@ -128,7 +135,7 @@ class KafkaWriter:
         for group_id in groups:
             if len(under_way) == _IN_FLIGHT:
                 await writing.receive(*under_way.popleft(), pending)
-            under_way.append((group_id, self._link.send(writing.request(group_id, pending[group_id]), broker_id)))
+            under_way.append((group_id, self._client.send(writing.request(group_id, pending[group_id]), broker_id)))
         while under_way:
             await writing.receive(*under_way.popleft(), pending)
 
@@ -142,24 +149,24 @@ class KafkaWriter:
             for group_id in (each for groups in homes.values() for each in groups):
                 del again[group_id]
             jobs = [partial(self._fetch_from, broker_id, groups, found, again) for broker_id, groups in homes.items()]
-            await self._link.gather(jobs)
+            await self._client.gather(jobs)
             pending = list(again)
             if not pending or not deadline.allows(attempt):
                 return found | again
             self._forget(pending)
-            await self._link.pause(attempt)
+            await self._client.pause(attempt)
             attempt += 1
 
     async def _fetch_from(
         self, broker_id: int, groups: Sequence[str], found: dict[str, Asked | str], again: dict[str, str]
     ) -> None:
-        is_batched = self._link.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
+        is_batched = self._client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
         under_way: deque[tuple[Sequence[str], Any]] = deque()
         for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
             if len(under_way) == _IN_FLIGHT:
                 await _fetched(*under_way.popleft(), found, again)
             request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
-            under_way.append((chunk, self._link.send(request, broker_id)))
+            under_way.append((chunk, self._client.send(request, broker_id)))
         while under_way:
             await _fetched(*under_way.popleft(), found, again)
 
@@ -168,7 +175,7 @@ class KafkaWriter:
         unknown = [group_id for group_id in groups if group_id not in self._coordinators]
         try:
             for chunk in _chunks(unknown, GROUPS_PER_REQUEST):
-                self._coordinators |= await self._link.find_coordinators(list(chunk), deadline)
+                self._coordinators |= await self._client.find_coordinators(list(chunk), deadline)
         except RETRIABLE_FAILURES:
             pass  # What is still unknown is asked for again, or told so.
         homes: dict[int, list[str]] = {}

@@ -36,7 +36,7 @@ _LARGEST_PARTITION = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class OffsetTarget:
     """Where an offset shall be, before it is clamped; ``note`` says what isn't plain about it.
 
     ``wanted`` None: nowhere, it is deleted. ``metadata`` and ``leader_epoch`` go with it to Kafka.
@@ -54,17 +54,17 @@ class Wish:
 class Move:
     """One partition's offset, ``before`` → ``after``; ``reason`` where that isn't what was wanted."""
 
-    wish: Wish
+    target: OffsetTarget
     after: int | None
     reason: str | None = None
 
     @property
     def key(self) -> Key:
-        return self.wish.key
+        return self.target.key
 
     @property
     def before(self) -> int | None:
-        return self.wish.before.offset
+        return self.target.before.offset
 
     @property
     def item(self) -> str:
@@ -82,20 +82,20 @@ class Move:
     @property
     def leader_epoch(self) -> int | None:
         """The epoch belongs to the wanted record; of a clamped offset it is unknown."""
-        return self.wish.leader_epoch if self.after == self.wish.wanted else None
+        return self.target.leader_epoch if self.after == self.target.wanted else None
 
 
-def clamp(wish: Wish, log_start: int, log_end: int) -> Move:
-    """The move to where ``wish`` wants, at least to the log's start and at most to its end (the high watermark)."""
-    if wish.wanted is None:
-        return Move(wish, None)
-    after = min(max(wish.wanted, log_start), log_end)
-    reasons = [wish.note] if wish.note else []
-    if after > wish.wanted:
-        reasons.append(f"{wish.wanted} is before the log's start: raised to {after}")
-    elif after < wish.wanted:
-        reasons.append(f"{wish.wanted} is beyond the log's end: lowered to {after}")
-    return Move(wish, after, "; ".join(reasons) or None)
+def clamp(target: OffsetTarget, log_start: int, log_end: int) -> Move:
+    """The move to where ``target`` wants, at least to the log's start and at most to its end (the high watermark)."""
+    if target.wanted is None:
+        return Move(target, None)
+    after = min(max(target.wanted, log_start), log_end)
+    reasons = [target.note] if target.note else []
+    if after > target.wanted:
+        reasons.append(f"{target.wanted} is before the log's start: raised to {after}")
+    elif after < target.wanted:
+        reasons.append(f"{target.wanted} is beyond the log's end: lowered to {after}")
+    return Move(target, after, "; ".join(reasons) or None)
 
 
 def item_of(key: Key) -> str:
@@ -116,7 +116,7 @@ def parse_item(item: str) -> Key:
     return found["group_id"], found["topic"], int(found["partition"])
 
 
-def told(items: Iterable[str], shown: int = 3) -> str:
+def shortened(items: Iterable[str], shown: int = 3) -> str:
     """The first of them, and how many more there are."""
     items = list(items)
     more = f" and {len(items) - shown} more" if len(items) > shown else ""

@@ -26,14 +26,23 @@ from kit.migrate.offsets.fetch import (
     refuse_unless_connected,
 )
 from kit.migrate.offsets.kafka import Answer, KafkaWriter
-from kit.migrate.offsets.moves import Stored, item_of, parse_item, told
+from kit.migrate.offsets.moves import Stored, item_of, parse_item, shortened
 from kit.migrate.offsets.observations import observe_offsets
 from kit.migrate.offsets.rules import why_busy
 from kit.migrate.offsets.selection import Key
-from kit.migrate.offsets.steps import RECIPES, STEP_KINDS, after_of, before_of, deletes, groups_of, store_of
+from kit.migrate.offsets.steps import (
+    RECIPES,
+    STEP_KINDS,
+    OffsetStepParameters,
+    after_of,
+    before_of,
+    deletes,
+    groups_of,
+    store_of,
+)
 from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
+from kit.read.broker_client import DEADLINE_S
 from kit.read.brokers import fetch_metadata
-from kit.read.link import DEADLINE_S
 from kit.tables.groups import KAFKA
 
 KEYS_PER_BATCH = 5_000
@@ -61,7 +70,7 @@ class OffsetsActor:
 
     def __init__(self, cluster: Cluster, deadline_s: float = DEADLINE_S) -> None:
         self._cluster, self._deadline_s = cluster, deadline_s
-        self._kafka = KafkaWriter(cluster.link, deadline_s)  # Remembers who coordinates what.
+        self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
         """Whether no group has a member that works with the store, and every offset is still within its log."""
@@ -70,13 +79,13 @@ class OffsetsActor:
         found = fetch(self._cluster, groups.__contains__)
         busy = {group_id: why for group_id in sorted(groups) if (why := why_busy(found.get(group_id, absent)))}
         if busy:
-            named = told(f"group {group_id!r} {why}" for group_id, why in busy.items())
+            named = shortened(f"group {group_id!r} {why}" for group_id, why in busy.items())
             return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
         if deletes(step):
             return Checked(True, f"{len(groups)} groups have no members")
         outside = self._outside(step)
         if outside:
-            return Checked(False, f"{len(outside)} offsets are not within their logs any more: {told(outside)}")
+            return Checked(False, f"{len(outside)} offsets are not within their logs any more: {shortened(outside)}")
         return Checked(True, f"{len(groups)} groups have no members; {len(step.changes)} offsets are within their logs")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -114,7 +123,9 @@ class OffsetsActor:
         ]
         evidence: dict[str, Json] = {"n_offsets": len(after), "n_as_wanted": len(after) - len(wrong)}
         if wrong:
-            return Verified(False, f"{len(wrong)} of {len(after)} offsets are not as wanted: {told(wrong)}", evidence)
+            return Verified(
+                False, f"{len(wrong)} of {len(after)} offsets are not as wanted: {shortened(wrong)}", evidence
+            )
         return Verified(True, f"All {len(after)} offsets read back as wanted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
@@ -140,7 +151,7 @@ class OffsetsActor:
         moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
         left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
         if left:
-            raise RunError(f"{len(left)} of {len(outcomes)} offsets were not taken back: {told(left)}")
+            raise RunError(f"{len(left)} of {len(outcomes)} offsets were not taken back: {shortened(left)}")
         return outcomes
 
     def _carry_out(
@@ -190,7 +201,7 @@ class OffsetsPerformer(OffsetsActor):
 
     @property
     def cluster_id(self) -> str:
-        return fetch_metadata(self._cluster.link).cluster_id or "(none)"
+        return fetch_metadata(self._cluster.broker_client).cluster_id or "(none)"
 
     def refuse_altered(self, plan: Plan) -> None:
         refuse_altered(plan, RECIPES)
@@ -247,11 +258,9 @@ class _Batch:
 
 def _parents_made(step: Step, ours: Iterable[Key]) -> list[str]:
     """The znodes above what this run wrote that weren't there when it was planned."""
-    planned = step.parameters["new_parents"]
-    if not isinstance(planned, tuple) or not planned:
-        return []
-    above = {path for key in ours for path in parents_of(key)}
-    return [str(path) for path in planned if path in above]
+    planned = OffsetStepParameters.of(step).new_parents
+    above = {path for key in ours for path in parents_of(key)} if planned else set()
+    return [path for path in planned if path in above]
 
 
 def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:

@@ -22,12 +22,14 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound
 from kit.migrate.engine.plan import Plan
+from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.changes import offset_changes
-from kit.migrate.offsets.draft import Draft, PlanOptions
+from kit.migrate.offsets.clamping import Excluded, Exclusion, Selected, log_bounds
 from kit.migrate.offsets.fetch import Stores, fetch_logs, fetch_stores, partitions_by_topic, refuse_unless_connected
 from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.inputs import CopySource, PlanInputs, PlanOptions
 from kit.migrate.offsets.kafka import KafkaWriter
-from kit.migrate.offsets.moves import Stored, Wish, item_of, told
+from kit.migrate.offsets.moves import OffsetTarget, Stored, item_of, shortened
 from kit.migrate.offsets.refusals import (
     refuse_if_onto_itself,
     refuse_merging,
@@ -84,14 +86,19 @@ def plan_copy(
     groups = {each: renamed.get(each, each) for each in sorted({key[0] for key in picked})}
     refuse_merging(source, target, groups)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    draft = Draft(cluster, f"{COPY} offsets from {source} to {target}", target, stores, logs, options)
-    draft.parameters |= {"source": source, "groups": tuple(groups.items())}
-    draft.unread |= refuse_unread(selection, stores.groups(source), source)
-    draft.copies(source, groups)
-    carries = source == target == KAFKA
-    for key, stored in sorted(picked.items()):
-        draft.add((groups[key[0]], *key[1:]), stored, carries_metadata=carries)
-    return draft.plan()
+    inputs = PlanInputs(
+        cluster,
+        f"{COPY} offsets from {source} to {target}",
+        target,
+        stores,
+        logs,
+        options,
+        parameters={"source": source, "groups": tuple(groups.items())},
+        unread=refuse_unread(selection, stores.groups(source), source),
+        source=CopySource(source, groups),
+    )
+    to_write = {(groups[key[0]], *key[1:]): stored for key, stored in sorted(picked.items())}
+    return build_plan(inputs, _selected(inputs, to_write, carries_metadata=source == target == KAFKA))
 
 
 def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
@@ -115,13 +122,10 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
         raise NotFound(
             f"{store} has no offset of what is selected: name topics of groups to set offsets where there are none"
         )
-    draft = Draft(cluster, f"{RESET} offsets in {store} to {reset.sentence}", store, stores, logs, options)
-    draft.parameters |= {"reset": reset.sentence}
-    draft.unread |= unread
+    kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
+    inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread)
     at_time = _offsets_at(cluster, reset, options, logs, keys)
-    for key in keys:
-        _wish_reset(draft, key, reset, at_time)
-    return draft.plan()
+    return build_plan(inputs, [_reset(inputs, key, reset, at_time.get(key[1:])) for key in keys])
 
 
 def plan_import(
@@ -150,16 +154,14 @@ def plan_import(
     stores = fetch_stores(cluster, groups.__contains__)
     unknown = sorted(groups - stores.known())
     if unknown and not options.new_groups:
-        raise NotFound(f"{path} has offsets of {told(map(repr, unknown))}, unknown in both stores: see new_groups")
+        raise NotFound(f"{path} has offsets of {shortened(map(repr, unknown))}, unknown in both stores: see new_groups")
     logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
-        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {told(strangers)}")
-    draft = Draft(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options)
-    draft.parameters |= {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
-    for key, stored in sorted(offsets.items()):
-        draft.add(key, stored, carries_metadata=store == KAFKA)
-    return draft.plan()
+        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}")
+    parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
+    inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters)
+    return build_plan(inputs, _selected(inputs, dict(sorted(offsets.items())), carries_metadata=store == KAFKA))
 
 
 def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
@@ -174,16 +176,14 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
         UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
-    if store == KAFKA and not KafkaWriter(cluster.link).can_delete:
+    if store == KAFKA and not KafkaWriter(cluster.broker_client).can_delete:
         raise InputError(f"cluster {cluster.name!r}: {NO_DELETION}")
     stores = fetch_stores(cluster, selection.accepts)
     picked = _picked(stores, store, selection)
     logs = fetch_logs(cluster, {topic for _, topic, _ in picked})
-    draft = Draft(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options)
-    draft.unread |= refuse_unread(selection, stores.groups(store), store)
-    for key in sorted(picked):
-        draft.delete(key)
-    return draft.plan()
+    unread = refuse_unread(selection, stores.groups(store), store)
+    inputs = PlanInputs(cluster, f"{DELETE} offsets from {store}", store, stores, logs, options, unread=unread)
+    return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), None) for key in sorted(picked)])
 
 
 def save_backup(plan: Plan, path: Path) -> int:
@@ -237,15 +237,26 @@ def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Plac
     return named | {topic for places in offsets.values() for topic, _ in places}
 
 
-def _wish_reset(draft: Draft, key: Key, reset: Reset, at_time: Mapping[Place, int | None]) -> None:
-    within, before = draft.within(key), draft.before(key)
-    if within is None:
-        return
-    wanted, note = wanted_by(reset, before, *within, at_time.get(key[1:]))
+def _selected(inputs: PlanInputs, to_write: Mapping[Key, Stored], *, carries_metadata: bool) -> list[Selected]:
+    """The offsets to write as they are stored elsewhere, with metadata and leader epoch if these go along."""
+    selected: list[Selected] = []
+    for key, stored in to_write.items():
+        if stored.error is not None or stored.offset is None:
+            selected.append(Excluded(key, stored.error or "there is no offset", Exclusion.UNREADABLE))
+        else:
+            beside = (stored.metadata, stored.leader_epoch) if carries_metadata else (None, None)
+            selected.append(OffsetTarget(key, inputs.committed(key), stored.offset, None, *beside))
+    return selected
+
+
+def _reset(inputs: PlanInputs, key: Key, reset: Reset, at_time: int | None) -> Selected:
+    within, before = log_bounds(inputs, key), inputs.committed(key)
+    if isinstance(within, Excluded):
+        return within
+    wanted, note = wanted_by(reset, before, *within, at_time)
     if wanted is None and before.error is None:
-        draft.leave_out(key, "it has no offset that could be shifted")
-    else:
-        draft.wish(Wish(key, before, wanted or 0, note))
+        return Excluded(key, "it has no offset that could be shifted")
+    return OffsetTarget(key, before, wanted or 0, note)
 
 
 def _offsets_at(
@@ -254,7 +265,9 @@ def _offsets_at(
     """The offsets of the time that a reset means; none where it means no time."""
     at = reset.time_at(options.now)
     places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
-    return {} if at is None or not places else fetch_offsets_at(cluster.link, places, int(at.timestamp() * 1000))
+    return (
+        {} if at is None or not places else fetch_offsets_at(cluster.broker_client, places, int(at.timestamp() * 1000))
+    )
 
 
 def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from kit.errors import InputError, NotFound, ReadError
 from kit.migrate.offsets.fetch import GroupInStore
-from kit.migrate.offsets.moves import Stored, item_of, told
+from kit.migrate.offsets.moves import Stored, item_of, shortened
 from kit.migrate.offsets.selection import Key, Selection
 
 
@@ -18,7 +18,7 @@ def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], stor
     """
     unread = {group_id: group.error for group_id, group in sorted(groups.items()) if group.error is not None}
     if unread and selection.groups is not None:
-        raise ReadError(f"{store}: {told(f'group {group_id!r}: {error}' for group_id, error in unread.items())}")
+        raise ReadError(f"{store}: {shortened(f'group {group_id!r}: {error}' for group_id, error in unread.items())}")
     return unread
 
 
@@ -69,4 +69,4 @@ def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupI
     broken = [f"{item_of(key)}: {stored.error}" for key, stored in offsets.items() if stored.error is not None]
     broken += [f"group {each!r}: {group.error}" for each, group in groups.items() if group.error is not None]
     if broken:
-        raise ReadError(f"{len(broken)} things can't be read, so the file would lack them: {told(broken)}")
+        raise ReadError(f"{len(broken)} things can't be read, so the file would lack them: {shortened(broken)}")

@@ -9,7 +9,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, Of
 
 from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.selection import Place
-from kit.read.link import describe_code
+from kit.read.broker_client import describe_code
 
 MULTI_GROUP_VERSION = 8
 _COMMIT_VERSION = 8

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kit.migrate.engine.checks import WARNS, Finding, Rule
 from kit.migrate.offsets.fetch import GroupInStore
-from kit.migrate.offsets.moves import Move, item_of, told
+from kit.migrate.offsets.moves import Move, item_of, shortened
 from kit.migrate.offsets.selection import Key
 from kit.tables.groups import KAFKA
 
@@ -54,24 +54,24 @@ def why_busy(group: GroupInStore) -> str | None:
 
 
 def unreadable_finding(unreadable: Mapping[Key, str]) -> Finding:
-    named = told(f"{item_of(key)}: {error}" for key, error in sorted(unreadable.items()))
+    named = shortened(f"{item_of(key)}: {error}" for key, error in sorted(unreadable.items()))
     return READABLE_OFFSETS.found(not unreadable, f"{len(unreadable)} can't be read and are not overwritten: {named}")
 
 
 def log_finding(unknown: Mapping[Key, str]) -> Finding:
-    named = told(f"{item_of(key)}: {error}" for key, error in sorted(unknown.items()))
+    named = shortened(f"{item_of(key)}: {error}" for key, error in sorted(unknown.items()))
     return KNOWN_LOGS.found(not unknown, f"{len(unknown)} logs could not be read: {named}")
 
 
 def backwards_finding(moves: Sequence[Move]) -> Finding:
     backwards = [move for move in moves if move.is_backwards]
-    named = told(f"{move.item} {move.before} → {move.after}" for move in backwards)
+    named = shortened(f"{move.item} {move.before} → {move.after}" for move in backwards)
     return NEVER_BACKWARDS.found(not backwards, f"{len(backwards)} offsets would go backwards: {named}")
 
 
 def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
     """``lost`` are those that the store ``other`` doesn't hold as far, with what it holds."""
-    named = told(
+    named = shortened(
         f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
     )
     return KEPT_ELSEWHERE.found(not lost, f"{len(lost)} of {len(deleted)} are not held as far by {other}: {named}")
@@ -91,4 +91,4 @@ def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding
 
 
 def _named(busy: Iterable[tuple[str, str]]) -> str:
-    return told(f"{group_id!r} {why}" for group_id, why in busy)
+    return shortened(f"{group_id!r} {why}" for group_id, why in busy)

@@ -1,21 +1,21 @@
 """Steps that write offsets, as data: one step for up to a thousand groups, one item per group and partition.
 
-A change is the offset before → after, None where there is none; a step writes offsets or deletes them. What else the
-write and its undo need is in the step's parameters: ``store`` and ``number``; ``kept`` (what was stored beside the
-offset), ``written`` (what is stored beside it), ``noted`` (what was wanted, and why it became something else) by item;
-``new_parents`` (znodes to make); ``new_groups`` (unknown to their coordinator until now); ``can_delete`` (brokers can
-delete single offsets). A step is made of its changes and these and nothing else: :func:`remade`.
+A change is the offset before → after, None where there is none; a step writes offsets or deletes them. All else that
+the write and its undo need is in :class:`OffsetStepParameters`. A step is made of its changes and these and nothing
+else: :func:`remade`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from kit.errors import InputError, PlanError
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
-from kit.migrate.offsets.moves import Move, Stored, parse_item
+from kit.migrate.offsets.moves import NOTHING, Move, Stored, parse_item
 from kit.migrate.offsets.selection import Key
 from kit.migrate.offsets.zookeeper import parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
@@ -43,13 +43,93 @@ _UNDO = {
     ),
 }
 NO_DELETION = "these brokers can't delete single offsets (OffsetDelete, Kafka 2.4 or newer)"
-_BESIDE = {"metadata": str, "leader_epoch": int, "version": int}
-_NOTE = {"wanted": int, "reason": str}
+_BESIDE: Mapping[str, type] = {"metadata": str, "leader_epoch": int, "version": int}
+
+Value = TypeVar("Value")
 
 
 def observed_name(store: str, part: str, group_id: str) -> str:
     """The name of an observation of one group in one store; ``part`` is GROUP or one of OFFSET_PARTS."""
     return f"{store} {part} {group_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetStepParameters:
+    """What a step of offsets needs besides its changes. The first three mappings are by item.
+
+    ``number`` counts the steps of a plan. ``can_delete``: the brokers can delete single offsets. ``new_groups`` are
+    groups that their coordinator doesn't know yet. ``kept`` is what is stored beside the offset before the step,
+    ``written`` what the step stores beside it. ``noted`` has the wanted offsets that were clamped. ``new_parents`` are
+    the znodes to create above new offsets.
+    """
+
+    store: str
+    number: int
+    can_delete: bool
+    new_groups: tuple[str, ...]
+    kept: Mapping[str, Stored]
+    written: Mapping[str, Stored]
+    noted: Mapping[str, Note]
+    new_parents: tuple[str, ...]
+
+    @classmethod
+    def of(cls, step: Step) -> OffsetStepParameters:
+        """Raises:
+        PlanError: a parameter is missing or of another type.
+        """
+        given = step.parameters
+        try:
+            return cls(
+                store=_as(str, given["store"]),
+                number=_as(int, given["number"]),
+                can_delete=_as(bool, given["can_delete"]),
+                new_groups=_texts(given["new_groups"]),
+                kept={item: _stored(fields) for item, fields in _mapping(given["kept"]).items()},
+                written={item: _stored(fields) for item, fields in _mapping(given["written"]).items()},
+                noted={item: Note.of(fields) for item, fields in _mapping(given["noted"]).items()},
+                new_parents=_texts(given["new_parents"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise PlanError(f"step {step.step_id!r} is no step of offsets: {type(error).__name__}: {error}") from error
+
+    def within(self, items: Collection[str]) -> OffsetStepParameters:
+        """These parameters without what belongs to other items than those of the step."""
+        keys = [parse_item(item) for item in items]
+        groups = {key[0] for key in keys} if self.store == KAFKA else set()
+        parents = {path for key in keys for path in parents_of(key)} if self.store == ZOOKEEPER else set()
+        return replace(
+            self,
+            new_groups=tuple(sorted(groups.intersection(self.new_groups))),
+            kept=_of_items(self.kept, items),
+            written=_of_items(self.written, items if self.store == KAFKA else ()),
+            noted=_of_items(self.noted, items),
+            new_parents=tuple(sorted(parents.intersection(self.new_parents))),
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "store": self.store,
+            "number": self.number,
+            "can_delete": self.can_delete,
+            "new_groups": self.new_groups,
+            "kept": {item: _beside(stored) for item, stored in self.kept.items()},
+            "written": {item: _beside(stored) for item, stored in self.written.items()},
+            "noted": {item: {"wanted": note.wanted, "reason": note.reason} for item, note in self.noted.items()},
+            "new_parents": self.new_parents,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The offset that was wanted, and why the step writes another one."""
+
+    wanted: int | None
+    reason: str
+
+    @classmethod
+    def of(cls, fields: Json) -> Note:
+        note = _mapping(fields)
+        return cls(_as(int, note["wanted"]), _as(str, note["reason"]))
 
 
 def offset_steps(
@@ -72,63 +152,55 @@ def offset_steps(
     steps = []
     for number, batch in enumerate(batches, 1):
         of_batch = [move for group_id in batch for move in by_group[group_id]]
-        parents = {path for move in of_batch for path in parents_of(move.key)} if store == ZOOKEEPER else set()
-        parameters: dict[str, Json] = {
-            "store": store,
-            "number": number,
-            "can_delete": can_delete,
-            "new_groups": tuple(each for each in batch if store == KAFKA and each in new_groups),
-            "kept": dict(_kept(of_batch)),
-            "written": dict(_written(of_batch)) if store == KAFKA else {},
-            "noted": {it.item: {"wanted": it.wish.wanted, "reason": it.reason} for it in of_batch if it.reason},
-            "new_parents": tuple(sorted(parents.intersection(missing_parents))),
-        }
-        steps.append(_step([Change(move.item, move.before, move.after) for move in of_batch], parameters))
+        everything = OffsetStepParameters(
+            store=store,
+            number=number,
+            can_delete=can_delete,
+            new_groups=tuple(new_groups),
+            kept={move.item: move.target.before for move in of_batch if _beside(move.target.before)},
+            written={move.item: stored for move in of_batch if _beside(stored := _to_write(move))},
+            noted={move.item: Note(move.target.wanted, move.reason) for move in of_batch if move.reason},
+            new_parents=tuple(missing_parents),
+        )
+        changes = [Change(move.item, move.before, move.after) for move in of_batch]
+        steps.append(_step(changes, everything.within({change.item for change in changes})))
     return tuple(steps)
 
 
 def remade(step: Step) -> Step:
-    """The step again, from its changes' items, before and after, and its parameters; equal if it was made here.
+    """The step again, from its changes and its parameters; equal if :func:`offset_steps` made it.
 
-    What doesn't belong to the step's own groups and partitions is left out of it, so that an edit shows.
+    Parameters of other groups and partitions are dropped, so that an edit shows.
 
     Raises:
-        PlanError: they are of no step that this module makes.
+        PlanError: no step of this module has such changes or parameters.
     """
     try:
-        return _step(step.changes, _own_parameters(step))
-    except (InputError, KeyError, TypeError) as error:
+        return _step(step.changes, OffsetStepParameters.of(step).within({change.item for change in step.changes}))
+    except (InputError, KeyError) as error:
         raise PlanError(f"step {step.step_id!r} is no step of offsets: {type(error).__name__}: {error}") from error
 
 
-def _own_parameters(step: Step) -> dict[str, Json]:
-    given, items = step.parameters, {change.item for change in step.changes}
-    keys = [parse_item(item) for item in items]
-    store, kafka_items = _as(str, given["store"]), items if given["store"] == KAFKA else set()
-    parents = {path for key in keys for path in parents_of(key)} if store == ZOOKEEPER else set()
-    groups = {key[0] for key in keys} if store == KAFKA else set()
-    return {
-        "store": store,
-        "number": _as(int, given["number"]),
-        "can_delete": _as(bool, given["can_delete"]),
-        "new_groups": tuple(sorted(groups.intersection(_texts(given["new_groups"])))),
-        "kept": _own(given["kept"], items, _BESIDE),
-        "written": _own(given["written"], kafka_items, _BESIDE),
-        "noted": _own(given["noted"], items, _NOTE),
-        "new_parents": tuple(sorted(parents.intersection(_texts(given["new_parents"])))),
-    }
+def _to_write(move: Move) -> Stored:
+    return Stored(metadata=move.target.metadata, leader_epoch=move.leader_epoch)
 
 
-def _own(told: Json, items: Collection[str], kinds: Mapping[str, type]) -> dict[str, Json]:
-    """Those entries that are of ``items``, with the fields that are known."""
-    return {
-        item: {name: _as(kinds[name], value) for name, value in _mapping(fields).items() if name in kinds}
-        for item, fields in _mapping(told).items()
-        if item in items
-    }
+def _stored(fields: Json) -> Stored:
+    """What is stored beside an offset; the offset itself is in the change."""
+    beside = _mapping(fields)
+    return Stored(**{name: _as(kind, beside[name]) for name, kind in _BESIDE.items() if name in beside})
 
 
-def _as(kind: type, value: Json) -> Json:
+def _beside(stored: Stored) -> dict[str, Json]:
+    values = {name: getattr(stored, name) for name in _BESIDE}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_items(values: Mapping[str, Value], items: Collection[str]) -> dict[str, Value]:
+    return {item: value for item, value in values.items() if item in items}
+
+
+def _as(kind: type[Value], value: Json) -> Value:
     if type(value) is not kind:
         raise TypeError(f"{value!r} is no {kind.__name__}")
     return value
@@ -143,32 +215,32 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 def _texts(value: Json) -> tuple[str, ...]:
     if not isinstance(value, tuple | list):
         raise TypeError(f"{value!r} is no list")
-    return tuple(str(_as(str, each)) for each in value)
+    return tuple(_as(str, each) for each in value)
 
 
-def _step(changes: Sequence[Change], parameters: Mapping[str, Json]) -> Step:
+def _step(changes: Sequence[Change], parameters: OffsetStepParameters) -> Step:
     """A step of these: nothing else goes into it."""
     if not changes:
         raise PlanError("a step of offsets has changes")
     for change in changes:
         _refuse_unless_offsets(change)
-    store, groups = str(parameters["store"]), list(dict.fromkeys(parse_item(change.item)[0] for change in changes))
+    store, groups = parameters.store, list(dict.fromkeys(parse_item(change.item)[0] for change in changes))
     n_deleted = sum(change.after is None for change in changes)
     if n_deleted not in (0, len(changes)):
         raise PlanError(f"{n_deleted} of {len(changes)} changes of a step delete an offset: it is all of them or none")
-    is_stuck = not parameters["can_delete"] and any(change.before is None for change in changes)
+    is_stuck = not parameters.can_delete and any(change.before is None for change in changes)
     return Step(
-        step_id=f"{store}-offsets-{parameters['number']}",
+        step_id=f"{store}-offsets-{parameters.number}",
         kind=KIND_OF_STORE[store],
-        title=_title(store, groups, len(changes), len(_mapping(parameters["written"])), bool(n_deleted)),
+        title=_title(store, groups, len(changes), len(parameters.written), bool(n_deleted)),
         precondition=f"{_MEMBERLESS[store]}{'' if n_deleted else ', and each offset is within its log'}.",
         verification=f"Each offset, read back, is {'gone' if n_deleted else 'the one of this step'}.",
         deadline_s=DEADLINE_S,
         changes=tuple(changes),
         undo=None if is_stuck else _UNDO[store],
         cannot_be_undone=f"{NO_DELETION}, and before there were none" if is_stuck else None,
-        affects=tuple(_affects(store, groups, _texts(parameters["new_groups"]), bool(n_deleted))),
-        parameters=parameters,
+        affects=tuple(_affects(store, groups, parameters.new_groups, bool(n_deleted))),
+        parameters=parameters.to_json(),
     )
 
 
@@ -195,7 +267,7 @@ def _refuse_unless_offsets(change: Change) -> None:
 
 
 def store_of(step: Step) -> str:
-    return str(step.parameters["store"])
+    return _as(str, step.parameters["store"])
 
 
 def groups_of(step: Step) -> frozenset[str]:
@@ -211,34 +283,17 @@ def deletes(step: Step) -> bool:
 
 
 def before_of(step: Step) -> dict[Key, Stored]:
-    """What was stored before, with what was stored beside it."""
-    return {parse_item(it.item): _beside(it.before, step, "kept", it.item) for it in step.changes}
+    """The offset before each change, with what was stored beside it."""
+    kept = OffsetStepParameters.of(step).kept
+    return {parse_item(it.item): _with_offset(kept.get(it.item, NOTHING), it.before) for it in step.changes}
 
 
 def after_of(step: Step) -> dict[Key, Stored]:
-    """What is to be stored, with what is stored beside it."""
-    return {parse_item(it.item): _beside(it.after, step, "written", it.item) for it in step.changes}
+    """The offset after each change, with what is stored beside it."""
+    written = OffsetStepParameters.of(step).written
+    return {parse_item(it.item): _with_offset(written.get(it.item, NOTHING), it.after) for it in step.changes}
 
 
-def _beside(offset: Json, step: Step, name: str, item: str) -> Stored:
-    told = step.parameters[name]
-    beside = told.get(item, {}) if isinstance(told, Mapping) else {}
-    assert isinstance(beside, Mapping)
+def _with_offset(beside: Stored, offset: Json) -> Stored:
     assert offset is None or isinstance(offset, int)
-    metadata, epoch = beside.get("metadata"), beside.get("leader_epoch")
-    return Stored(offset, None if metadata is None else str(metadata), epoch if isinstance(epoch, int) else None)
-
-
-def _kept(moves: Sequence[Move]) -> Iterator[tuple[str, Json]]:
-    for move in moves:
-        before = move.wish.before
-        values = {"metadata": before.metadata, "leader_epoch": before.leader_epoch, "version": before.version}
-        if any(value is not None for value in values.values()):
-            yield move.item, {name: value for name, value in values.items() if value is not None}
-
-
-def _written(moves: Sequence[Move]) -> Iterator[tuple[str, Json]]:
-    for move in moves:
-        values: dict[str, Json] = {"metadata": move.wish.metadata, "leader_epoch": move.leader_epoch}
-        if any(value is not None for value in values.values()):
-            yield move.item, {name: value for name, value in values.items() if value is not None}
+    return Stored(offset, beside.metadata, beside.leader_epoch)

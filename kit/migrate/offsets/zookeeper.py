@@ -27,7 +27,7 @@ from kit.migrate.offsets.kafka import ACCEPTED, Answer
 from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.selection import Key
 from kit.read.access import inherited
-from kit.read.link import DEADLINE_S, Deadline, backoff_s
+from kit.read.broker_client import DEADLINE_S, Deadline, backoff_s
 from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data
 from kit.read.paths import group_path, partition_path
 from kit.read.values import shown

@@ -35,7 +35,7 @@ class _Lines(tuple[str, ...]):
 
 
 _GOOD = {RunState.VERIFIED, RunState.UNDONE}
-_BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.VOID}
+_BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.STALE}
 
 
 def plan_html(plan: Plan) -> str:

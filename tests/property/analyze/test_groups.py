@@ -25,9 +25,9 @@ def test_lag_is_never_negative_and_null_only_where_an_input_is(rows: Rows) -> No
     for row in _lag_of(rows).iter_rows(named=True):
         committed, start, end = (row[name] for name in ("committed_offset", "log_start_offset", "log_end_offset"))
         assert (row["lag"] is None) == (committed is None or end is None)
-        assert (row["lost"] is None) == (committed is None or start is None)
+        assert (row["expired_unread"] is None) == (committed is None or start is None)
         assert (row["lag_retained"] is None) == (None in (committed, start, end))
-        assert all(row[name] is None or row[name] >= 0 for name in ("lag", "lag_retained", "lost"))
+        assert all(row[name] is None or row[name] >= 0 for name in ("lag", "lag_retained", "expired_unread"))
         assert row["lag"] is None or row["lag"] == max(0, row["lag_raw"])
 
 
@@ -35,9 +35,9 @@ def test_lag_is_never_negative_and_null_only_where_an_input_is(rows: Rows) -> No
 @given(snapshots())
 def test_a_missing_value_is_explained(rows: Rows) -> None:
     for row in _lag_of(rows).iter_rows(named=True):
-        assert row["committed_offset"] is not None or row["uncommitted"] or row["error"]
+        assert row["committed_offset"] is not None or row["has_no_commit"] or row["error"]
         assert (row["log_end_offset"] is not None and row["log_start_offset"] is not None) or row["error"]
-        assert not (row["uncommitted"] and row["committed_offset"] is not None)
+        assert not (row["has_no_commit"] and row["committed_offset"] is not None)
 
 
 @always
@@ -63,10 +63,10 @@ def test_totals_are_the_sums_of_their_parts(rows: Rows) -> None:
     for rollup in (analyze.member_lag, analyze.group_lag, analyze.topic_lag):
         totals = rollup(lag)
         assert totals["n_partitions"].sum() == len(lag)
-        for name in ("lag", "lag_retained", "lost"):
+        for name in ("lag", "lag_retained", "expired_unread"):
             assert totals[name].sum() == lag[name].sum()
-        assert totals["n_uncommitted"].sum() == lag["uncommitted"].sum()
-        known = totals["n_partitions"] - totals["n_unknown"] - totals["n_uncommitted"]
+        assert totals["n_without_commit"].sum() == lag["has_no_commit"].sum()
+        known = totals["n_partitions"] - totals["n_unknown"] - totals["n_without_commit"]
         assert ((known > 0) == totals["lag"].is_not_null()).all()
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import pytest
 
 from kit.consumer.zookeeper import effects
-from kit.consumer.zookeeper.coordination import Ended
-from kit.consumer.zookeeper.effects import FENCE_SUFFIX, Membership
+from kit.consumer.zookeeper.coordination import RoundStatus
+from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX, Membership
 from kit.consumer.zookeeper.migration import Mode
 from tests.simulation.model_jvm import OldConsumer, PlainConsumer
 from tests.simulation.model_member import PythonMember
@@ -78,7 +78,7 @@ def test_r01_toggle_to_kafka_waits_for_the_last_owner(member_class: Class = Pyth
     world.set_toggle("kafka")
     world.run_fairly(2, frozen=[("b", "rounds")])
     a = python(world, "a")
-    assert (a.mode, a.consuming, a.outcome and a.outcome.ended) == (Mode.KAFKA, {T0}, Ended.BLOCKED)
+    assert (a.mode, a.consuming, a.result and a.result.status) == (Mode.KAFKA, {T0}, RoundStatus.BLOCKED)
     world.run_fairly()
     assert (a.consuming, python(world, "b").consuming) == ({T0, T1}, {T2, T3})
     settle(world)
@@ -101,7 +101,7 @@ def test_r02_toggle_to_zookeeper_waits_for_the_last_owner(member_class: Class = 
     world.set_toggle("zookeeper")
     world.run_fairly(1, frozen=[("a", "rounds")])
     b = python(world, "b")
-    assert (b.mode, b.consuming, b.outcome and b.outcome.blocked) == (Mode.ZOOKEEPER, {T2, T3}, {T1})
+    assert (b.mode, b.consuming, b.result and b.result.blocked) == (Mode.ZOOKEEPER, {T2, T3}, {T1})
     world.run_fairly()
     assert (python(world, "a").consuming, b.consuming) == ({T0}, {T1, T2, T3})
     settle(world)
@@ -151,19 +151,19 @@ def test_r04_what_is_lost_is_not_committed_to_kafka(member_class: Class = Python
     settle(world)
 
 
-def test_r05_an_old_consumer_among_kafka_consumers_is_fenced(member_class: Class = PythonMember) -> None:
+def test_r05_an_old_consumer_among_kafka_consumers_gets_nothing(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "kc", "kc", toggle="kafka")
-    fenced = {pair for pair in world.partitions if pair not in python(world, "a").consuming}
-    assert fenced == {pair for pair, thread in python(world, "a").coordination.held.items() if "-kc-" in thread}
+    reserved = {pair for pair in world.partitions if pair not in python(world, "a").consuming}
+    assert reserved == {pair for pair, thread in python(world, "a").coordination.held.items() if "-kc-" in thread}
     world.join("ozkcc", "0")
     world.run_fairly(12)
     zombie = old(world, "0")
     assert zombie.is_zombie
     assert not zombie.registry
-    outcome = python(world, "a").outcome
-    assert outcome is not None
-    assert outcome.decision is not None
-    assert "fenced" in (outcome.decision.alarm or "")
+    result = python(world, "a").result
+    assert result is not None
+    assert result.decision is not None
+    assert "reserved" in (result.decision.alarm or "")
     assert not world.judge.is_rule_broken
     world.leave("b")
     world.leave("c")
@@ -171,7 +171,7 @@ def test_r05_an_old_consumer_among_kafka_consumers_is_fenced(member_class: Class
     assert zombie.registry
 
 
-def test_r05_the_fence_is_there_before_the_old_consumer_looks(member_class: Class = PythonMember) -> None:
+def test_r05_the_reservation_is_there_before_the_old_consumer_looks(member_class: Class = PythonMember) -> None:
     """Its first try comes before any member has seen it."""
     world = group(member_class, "mezkcc", "kc", "kc", toggle="kafka")
     world.join("ozkcc", "0")
@@ -180,7 +180,7 @@ def test_r05_the_fence_is_there_before_the_old_consumer_looks(member_class: Clas
     settle(world)
 
 
-def test_r05_one_that_is_new_among_them_follows_the_fence(member_class: Class = PythonMember) -> None:
+def test_r05_one_that_is_new_among_them_follows_the_reservation(member_class: Class = PythonMember) -> None:
     world = group(member_class, "mezkcc", "kc", toggle="kafka")
     world.join("ozkcc", "0")
     world.run_fairly(12)
@@ -199,7 +199,7 @@ def test_r06_the_toggle_waits_for_the_last_plain_consumer(member_class: Class = 
     world.set_toggle("zookeeper")
     world.run_fairly(8)
     a = python(world, "a")
-    assert (a.mode, a.outcome and a.outcome.decision and a.outcome.decision.is_deferred) == (Mode.KAFKA, True)
+    assert (a.mode, a.result and a.result.decision and a.result.decision.is_deferred) == (Mode.KAFKA, True)
     world.leave("c")
     settle(world)
     assert a.mode is Mode.ZOOKEEPER
@@ -539,7 +539,7 @@ def test_r17_the_toggle_can_not_be_read_while_a_rebalance_is_answered(member_cla
 def test_r18_an_old_consumer_after_kafka_consumers_begins_where_they_ended(
     member_class: Class = PythonMember,
 ) -> None:
-    """Fenced when it came; their offsets are in Kafka alone until a fence is handed over."""
+    """It got nothing when it came. Their offsets are in Kafka alone until a reservation is handed over."""
     world = group(member_class, "mezkcc", "kc", "kc", toggle="kafka")
     world.join("ozkcc", "0")
     world.run_fairly(12)
@@ -649,6 +649,6 @@ def test_a_connection_that_breaks_at_any_request_of_a_round_leaves_nothing_behin
             settle(world)
 
 
-def test_fences_are_named_as_tools_expect() -> None:
+def test_reservations_are_named_as_tools_expect() -> None:
     """Owner data must have a ``-``, or the command line's tools throw (specification § 1.1)."""
-    assert "-" in FENCE_SUFFIX
+    assert "-" in RESERVATION_SUFFIX

@@ -39,7 +39,7 @@ def told(lines: pl.DataFrame, before: pl.DataFrame, portion: int) -> pl.DataFram
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(telling, "_ROWS", portion - 1)
-        rows = pa.Table.from_batches(list(telling.Tell(before, None, None)(batches())))
+        rows = pa.Table.from_batches(list(telling.ExtractEvents(before, None, None)(batches())))
     return pl.DataFrame(rows).with_columns(pl.col("layouts").list.sort())
 
 

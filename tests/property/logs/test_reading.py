@@ -227,7 +227,7 @@ def test_every_file_is_accounted_for(logs, tmp_path):
     assert problems["binary.log"] == "binary"
     assert problems["noise.log"] == "no coordination"
     assert problems["back.log"] == "times go back"
-    assert account["back.log"]["n_times_back"] == 1
+    assert account["back.log"]["n_time_regressions"] == 1
     with pytest.raises(PartialRead, match=r"binary\.log is not text"):
         verify_logs(logs)
 

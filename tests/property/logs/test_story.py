@@ -38,7 +38,7 @@ def test_two_consumers_of_one_name_in_one_file(events, name):
     assert [second[key] for key in facts] == [
         "billing", 2, B, A, False, ["orders-eu-1"], ["orders-eu-1"], "assigned",
     ]  # fmt: skip
-    phases = ["discover_ms", "join_ms", "sync_ms", "assign_ms", "paused_ms"]
+    phases = ["discover_ms", "join_ms", "sync_ms", "assign_ms", "unassigned_ms"]
     assert [first[key] for key in phases] == [1000, 3000, 1000, 0, 4000]
     assert [second[key] for key in phases] == [1000, 2000, 1000, 0, 3000]
     assert (first["positions"], first["coordinator_id"], first["assignor"]) == (["orders-eu-1@41"], 5, "range")
@@ -50,8 +50,8 @@ def test_generations_say_what_is_seen_and_what_is_not(events):
     assert (first["generation"], first["members"], first["leader_id"], first["joined"]) == (1, [A], A, None)
     assert (second["generation"], second["members"], second["leader_id"], second["joined"]) == (2, [B], A, [B])
     assert second["left"] == [], "A is silent, which is no leaving"
-    assert second["unlogged"] == [A]
-    assert (second["moved"], second["unseen"]) == (["orders-eu-1"], ["orders-eu-0"])
+    assert second["members_without_log"] == [A]
+    assert (second["moved"], second["partitions_without_known_owner"]) == (["orders-eu-1"], ["orders-eu-0"])
     assert second["duration_ms"] == 5000
     assert second["started_at"] == datetime(2017, 3, 4, 11, 31, 0, tzinfo=UTC)
 
@@ -63,7 +63,7 @@ def test_a_consumer_that_was_thrown_out(events):
     found = log_findings(events["spring34.log"])
     assert set(found["finding"]) == {"evicted", "offset_reset"}
     (whole,) = rebalances(events["spring34.log"]).rows(named=True)
-    assert whole["unlogged"] == ["web-2-ffffffff-0b0b-0c0c-0d0d-0e0e0e0e0e0e"], "the leader named it"
+    assert whole["members_without_log"] == ["web-2-ffffffff-0b0b-0c0c-0d0d-0e0e0e0e0e0e"], "the leader named it"
     assert len(whole["members"]) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_broker_tells_why(events):
 def test_old_consumers_rebalance_without_generations(events):
     (row,) = member_rebalances(events["old.log"]).rows(named=True)
     assert (row["group_id"], row["generation"], row["owned"]) == ("legacy", None, ["old.topic-3"])
-    assert row["paused_ms"] == 2000
+    assert row["unassigned_ms"] == 2000
     assert rebalances(events["old.log"]).is_empty()
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from kit.migrate.fleet.plan import fleet
-from kit.migrate.group.group_state import FLAVOURS, standings
+from kit.migrate.group.group_state import FLAVOURS, group_states
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary.plans import fleet_rows, snapshot_of
 from tests.adversary.process import Sight
@@ -23,10 +23,10 @@ def test_a_look_at_the_model_is_what_kit_tells_of_its_rows(tmp_path, seed):
     if seed % 3:
         world.settle()
     told = world.look("a")
-    (found,) = standings(snapshot_of(list(world.groups.values()), world.now()), ["a"])
+    (found,) = group_states(snapshot_of(list(world.groups.values()), world.now()), ["a"])
     for name in ("stage", "effective_mode", "mode", "mode_version", "members", "owners", "kafka_state", "embedded"):
         assert getattr(found, name) == getattr(told, name), name
-    for name in ("threads", "subscribed", "positions"):
+    for name in ("threads", "subscribed", "offsets"):
         assert dict(getattr(found, name)) == dict(getattr(told, name)), name
     assert (found.is_settled, found.follows_kafka, found.assignor) == (
         told.is_settled,

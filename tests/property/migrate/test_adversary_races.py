@@ -12,7 +12,7 @@ import pytest
 
 from kit.errors import OfframpError
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Ending
+from kit.migrate.execution.run import RunResult
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
 from kit.migrate.group.replacement import replace_step
 from kit.migrate.group.toggle import mode_path
@@ -30,7 +30,7 @@ DAYS_90 = timedelta(days=90).total_seconds()
 def all_to_kc(world: World, name: str) -> None:
     """Other hands went on with the group, soundly, to the end of the path."""
     for one in list(world.groups[name].members):
-        world.swap(name, one.member_id, KC)
+        world.replacement(name, one.member_id, KC)
     world.set_toggle(name, KAFKA)
     world.settle()
 
@@ -175,7 +175,7 @@ def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
         world.manners = (Manner.SLOW,)
         process.work("act")
         world.manners = (Manner.PROMPT,)
-        world.swap("orders", world.orders[0].swap.member, MEZKCC)
+        world.replacement("orders", world.orders[0].replacement.member, MEZKCC)
         world.settle()
         world.again(process).work("resume", world.approve(record(process).plan))
 
@@ -185,7 +185,7 @@ def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
     """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
 
     def adds(world: World, process, rng) -> None:
-        world.swap("orders", None, KC)
+        world.replacement("orders", None, KC)
 
     with scene(("orders", ENABLED, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))
@@ -234,7 +234,7 @@ def test_another_hands_toggle_is_not_taken_back(at: str, nth: int) -> None:
         strike_at(world, at, toggles, nth)
         process.work("act")
         world.strike = None
-        if world.foreign["orders"] and record(process).state not in (RunState.VOID, RunState.APPROVED):
+        if world.foreign["orders"] and record(process).state not in (RunState.STALE, RunState.APPROVED):
             world.again(process).work("undo", world.approve(record(process).plan))
             assert world.tree.text(mode_path("orders")) == KAFKA
 
@@ -276,10 +276,10 @@ def test_a_wave_that_found_one_toggled_comes_back_to_an_end(nth: int) -> None:
         process.work("act")
         world.strike = None
         world.settle()
-        if record(process).state in (RunState.VOID, RunState.APPROVED):
+        if record(process).state in (RunState.STALE, RunState.APPROVED):
             return
         again = world.again(process)
         found = again.work("undo", world.approve(record(process).plan))
-        assert isinstance(found, Ending)
+        assert isinstance(found, RunResult)
         world.judge.at_rest(again, found.sentence)
         assert found.state == RunState.UNDONE, world.story

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kit import snapshot as snapshots
 from kit import views
 from kit.migrate.fleet.plan import fleet
-from kit.migrate.group.group_state import readable
+from kit.migrate.group.group_state import readable_group_states
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
 from kit.read.multiread import OCTETS_PER_REQUEST
@@ -97,19 +97,21 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
     empty = {table.name: table.schema.empty_table() for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
-    monkeypatch.setattr(snapshots, "fetch_metadata", lambda link: ClusterMetadata("id", brokers, partitions, {}))
+    monkeypatch.setattr(snapshots, "fetch_metadata", lambda client: ClusterMetadata("id", brokers, partitions, {}))
     monkeypatch.setattr(
         snapshots,
         "fetch_groups",
-        lambda link, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
+        lambda client, accepts: CoordinatedGroups(**{name: empty[name] for name in names}, errors=()),
     )
     monkeypatch.setattr(
-        snapshots, "fetch_log_offsets", lambda link, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted]
+        snapshots,
+        "fetch_log_offsets",
+        lambda client, wanted: [LogOffset(it.topic, it.partition, 0, 9) for it in wanted],
     )
 
 
 def cluster_of(root: Node) -> Any:
-    return SimpleNamespace(name="fake", cluster_id="id", link=None, zookeeper=FakeClient(root))
+    return SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=FakeClient(root))
 
 
 def leaves(groups: dict[str, Node], branch: str) -> int:
@@ -151,7 +153,7 @@ def analyse(found: Snapshot[pl.DataFrame]) -> None:
     groups = sorted(found.groups["group_id"])
     for to in (KAFKA, ZOOKEEPER):
         assert fleet(found, to, 0.0)["group_id"].to_list() == groups
-    told, unread = readable(found, groups)
+    told, unread = readable_group_states(found, groups)
     assert sorted([*(it.group_id for it in told), *unread]) == groups
     assert all(it.assignor is None or it.owners for it in told)
 
@@ -206,17 +208,17 @@ def test_a_bad_znode_hides_no_other_group() -> None:
     well = found.committed_offsets.filter(group_id="well").sort("partition")
     assert well["committed_offset"].to_list() == [5, 6]
     assert views.blockers(found).filter(group_id="well").is_empty()
-    assert [it.group_id for it in readable(found, ["well"])[0]] == ["well"]
+    assert [it.group_id for it in readable_group_states(found, ["well"])[0]] == ["well"]
     strays = found.read_errors.filter(pl.col("topic") == "orders/99999999999")
     assert len(strays) == 2 * len(NASTY)
     assert "fake/consumers/ill-0/offsets/orders/99999999999" in strays["subject"].to_list()
-    assert (fleet(found, ZOOKEEPER, 0.0)["why_not"].is_not_null()).all()
+    assert (fleet(found, ZOOKEEPER, 0.0)["not_ready_reason"].is_not_null()).all()
 
 
 def test_a_topic_that_may_not_be_listed_makes_its_group_unknown() -> None:
     shut = Node(children={"offsets": Node(children={"orders": Node(is_closed=True)})})
     found = read({"well": WELL, "shut": shut}, Node(), Node())
-    told, unread = readable(found, ["well", "shut"])
+    told, unread = readable_group_states(found, ["well", "shut"])
     assert [it.group_id for it in told] == ["well"]
     assert "ZooKeeper refused the read: NoAuthError" in unread["shut"]
 

@@ -19,11 +19,11 @@ from kit.cli import operate
 from kit.cli.main import app
 from kit.migrate.engine.approval import save_approval
 from kit.migrate.engine.plan import save_plan
-from kit.migrate.group.plan import Wish
-from kit.migrate.kept import PLANS, PREFIX, list_plans
+from kit.migrate.group.plan import GroupPlanRequest
+from kit.migrate.runs_folder import PLANS, PREFIX, list_plans
 from tests.generators import hostile
-from tests.models.desk import GROUP, ToyDesk, ToyGroup
 from tests.models.engine import Killed, World, make_plan
+from tests.models.operations import GROUP, ToyGroup, ToyOperations
 
 pytestmark = pytest.mark.slow
 
@@ -107,8 +107,8 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
 
 
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
-    desk = ToyDesk(ToyGroup(), tmp_path, lambda sentence: None, None)
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    desk = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     monkeypatch.setattr(operate, "open_desk", lambda *_: nullcontext(desk))
     monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
     with Path(os.devnull).open(encoding="utf-8") as nobody:

@@ -9,12 +9,12 @@ import pytest
 from kit.errors import LabError
 from kit.lab.members.handles import Event, read_events
 from kit.lab.ports import free_ports, is_free
-from kit.lab.process import Ward, wait_until
+from kit.lab.process import ProcessSupervisor, wait_until
 
 
 @pytest.fixture
-def ward():
-    started = Ward()
+def supervisor():
+    started = ProcessSupervisor()
     yield started
     started.close()
 
@@ -23,28 +23,28 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_early_end_is_told_at_once_with_the_log(ward):
-    process = ward.start("broken", python("print('out of luck'); raise SystemExit(7)"))
+def test_early_end_is_told_at_once_with_the_log(supervisor):
+    process = supervisor.start("broken", python("print('out of luck'); raise SystemExit(7)"))
     with pytest.raises(LabError, match=r"(?s)exit code 7.*out of luck"):
         process.wait_until(lambda: False, "ready", 60)
 
 
-def test_command_that_does_not_exist(ward):
+def test_command_that_does_not_exist(supervisor):
     with pytest.raises(LabError, match="can't be started"):
-        ward.start("absent", ["/no/such/command"])
+        supervisor.start("absent", ["/no/such/command"])
 
 
-def test_stop_of_a_paused_process(ward):
-    process = ward.start("paused", python("import signal; print('up', flush=True); signal.pause()"))
+def test_stop_of_a_paused_process(supervisor):
+    process = supervisor.start("paused", python("import signal; print('up', flush=True); signal.pause()"))
     process.wait_until(lambda: "up" in process.last_lines(), "up", 20)
     process.pause()
     process.stop(20)
     assert process.exit_code == -15
 
 
-def test_stubborn_process_is_killed_and_it_is_said(ward, capsys):
+def test_stubborn_process_is_killed_and_it_is_said(supervisor, capsys):
     code = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
-    process = ward.start("stubborn", python(code))
+    process = supervisor.start("stubborn", python(code))
     process.wait_until(lambda: "up" in process.last_lines(), "up", 20)
     process.stop(0.2)
     assert process.exit_code == -9

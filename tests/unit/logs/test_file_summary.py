@@ -9,7 +9,7 @@ from kit.errors import PartialRead
 from kit.logs.file_summary import log_files, verified
 from kit.tables import schema as tables
 
-EVENTS = {"n_events": 3, "n_context": 1, "n_unknown": 2, "layouts": ["kafka"], "n_times_back": 0, "n_unzoned": 0}
+EVENTS = {"n_events": 3, "n_context": 1, "n_unknown": 2, "layouts": ["kafka"], "n_time_regressions": 0, "n_unzoned": 0}
 
 
 def files(account: dict[str, object], n_lines: int = 9, given: str | None = None, **kind: set[str]) -> pl.DataFrame:
@@ -29,7 +29,7 @@ NOTHING = {"n_events": 0}
         ),
         (files(NOTHING, n_lines=0), "a.log is empty"),
         (files(NOTHING), "a.log holds no line about coordination"),
-        (files({"n_times_back": 2}), "a.log has times that go back"),
+        (files({"n_time_regressions": 2}), "a.log has times that go back"),
         (files({"n_unzoned": 2}), "a.log does not say its time zone"),
     ],
     ids=["sound", "empty", "no coordination", "times go back", "zone unknown"],

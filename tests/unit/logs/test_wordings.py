@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 from kit.logs import fields, wordings
-from kit.logs.wordings import BY_SOURCE, CONTEXT, Wording
+from kit.logs.wordings import BY_SOURCE, CONTEXT, LogTemplate
 
 ALL = [(source, known) for source, table in BY_SOURCE.items() for known in table]
 
 
-def fits(wording: Wording, message: str) -> bool:
+def fits(wording: LogTemplate, message: str) -> bool:
     return message.startswith(wording.head) and (
         wording.pattern is None or re.match(wording.pattern, message) is not None
     )

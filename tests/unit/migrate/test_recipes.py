@@ -10,7 +10,7 @@ from kit.errors import PlanError
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import STOP, Plan
 from kit.migrate.engine.step import Change
-from kit.migrate.fleet.wave import brake_step, wave_step
+from kit.migrate.fleet.wave import circuit_breaker_step, wave_step
 from kit.migrate.group.replacement import replace_step
 from kit.migrate.group.soak import soak_step
 from kit.migrate.group.toggle import Toggle, toggle_step
@@ -22,7 +22,7 @@ STEPS = {
     "toggle": toggle_step("02-toggle", "orders", None, None, "kafka"),
     "soak": soak_step("03-soak", "orders", "MEZKCC", 60.0, 1000),
     "wave": wave_step(1, {"orders": Toggle("zookeeper", 3), "bills": Toggle(None, None)}, "kafka"),
-    "pause": brake_step(1, ["orders"], 60.0, 10, 100.0),
+    "pause": circuit_breaker_step(1, ["orders"], 60.0, 10, 100.0),
 }
 AFFECTED = {name for step in STEPS.values() for name in step.affects}
 
@@ -100,7 +100,7 @@ def test_members_that_read_twice_or_come_from_nowhere_are_no_step(before, after)
         replace_step("x", "orders", before, after, "swap", False)
 
 
-@pytest.mark.parametrize("times", [{"quiet_s": 0}, {"quiet_s": -1}, {"each_s": 1e18}])
+@pytest.mark.parametrize("times", [{"quiet_s": 0}, {"quiet_s": -1}, {"step_timeout_s": 1e18}])
 def test_senseless_times_are_no_step(times):
     with pytest.raises(PlanError, match="up to a day"):
         replace_step("x", "orders", {"OZKCC": 1}, {"MEZKCC": 1}, "swap", False, **times)

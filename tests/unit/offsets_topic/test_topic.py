@@ -16,7 +16,7 @@ from kit.errors import InputError, PartialRead
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, tasks, verify_offsets_topic
 from kit.offsets_topic.commits import commit_rows
 from kit.offsets_topic.epochs import epoch_rows
-from kit.offsets_topic.fetching import Part, Records, reader_settings
+from kit.offsets_topic.fetching import PartitionRange, Records, reader_settings
 from kit.offsets_topic.generations import generation_rows
 from kit.offsets_topic.keys import UNREADABLE, parse_keys
 from kit.offsets_topic.partition_summary import Tally, unread
@@ -89,7 +89,7 @@ def test_every_version_of_an_offset_commit(key_version, version):
         "committed_offset": 2**40,
         "leader_epoch": 5 if version >= 3 else None,
         "metadata": "mé",
-        "commit_at": ms(1_700_000_000_123),
+        "committed_at": ms(1_700_000_000_123),
         "expires_at": ms(1_800_000_000_000) if version == 1 else None,
         "value_version": version,
         "is_tombstone": False,
@@ -100,27 +100,27 @@ def test_every_version_of_an_offset_commit(key_version, version):
 def test_the_bytes_of_a_real_broker_4_1():
     row = of_value(bytes.fromhex("0004000000000021d4a8ffffffff010000019964f2d83600"))
     assert (row["committed_offset"], row["leader_epoch"], row["metadata"]) == (2217128, None, None)
-    assert row["commit_at"] == ms(1758335260726)
+    assert row["committed_at"] == ms(1758335260726)
 
 
 @pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 4096, 20_000])
 def test_long_metadata_and_a_topic_id(length):
     value = written.commit_value(4, 9, "x" * length, 5000, fields=TOPIC_ID | {1: b"", 300: b"y" * 200})
     row = of_value(value)
-    assert (row["metadata"], row["commit_at"], row["error"]) == ("x" * length or None, ms(5000), None)
+    assert (row["metadata"], row["committed_at"], row["error"]) == ("x" * length or None, ms(5000), None)
 
 
 def test_a_tombstone_has_nothing_but_its_key():
     row = of_value(None)
     assert (row["is_tombstone"], row["group_id"], row["topic_partition"]) == (True, "g", 0)
-    unknown = ("committed_offset", "metadata", "commit_at", "value_version", "leader_epoch", "error")
+    unknown = ("committed_offset", "metadata", "committed_at", "value_version", "leader_epoch", "error")
     assert [row[name] for name in unknown] == [None] * len(unknown)
 
 
 def test_unknown_times_are_null():
     row = of_value(written.commit_value(1, 9, "", -1, expires_ms=-1))
-    assert (row["commit_at"], row["expires_at"]) == (None, None)
-    assert of_value(written.commit_value(3, 9, "", 2**62))["commit_at"] is None
+    assert (row["committed_at"], row["expires_at"]) == (None, None)
+    assert of_value(written.commit_value(3, 9, "", 2**62))["committed_at"] is None
 
 
 @pytest.mark.parametrize("version", [-1, 5, 12])
@@ -318,7 +318,7 @@ def test_random_commits_come_back(wanted):
             assert row["is_tombstone"]
             continue
         assert (row["value_version"], row["committed_offset"], row["metadata"]) == (version, offset, metadata or None)
-        assert row["commit_at"] == (None if at_ms < 0 else ms(at_ms))
+        assert row["committed_at"] == (None if at_ms < 0 else ms(at_ms))
 
 
 keys_like = st.one_of(
@@ -349,7 +349,7 @@ def test_no_bytes_fail_and_every_record_is_counted(pairs):
     batch = records(*pairs)
     row = counted(batch)
     assert row.n_records == len(pairs)
-    counts = (row.n_commits, row.n_generations, row.n_epochs, row.n_other, row.n_outside, row.n_unreadable)
+    counts = (row.n_commits, row.n_generations, row.n_epochs, row.n_unsupported, row.n_filtered, row.n_unreadable)
     assert row.n_records == sum(counts)
 
 
@@ -359,7 +359,7 @@ def counted(batch: Records, selection: Selection = Selection()):  # noqa: B008
     asked = selection.of(batch, keys)
     rows = commit_rows(batch, asked), generation_rows(batch, asked), epoch_rows(batch, asked, {})
     tally.add(batch, keys, asked, *rows)
-    return tally.row(Part(3, 0, len(batch)), len(batch))
+    return tally.row(PartitionRange(3, 0, len(batch)), len(batch))
 
 
 def mixed() -> Records:
@@ -384,7 +384,7 @@ def mixed() -> Records:
 def test_the_account_names_what_was_not_understood():
     row = counted(mixed())
     assert (row.n_records, row.n_commits, row.n_generations, row.n_tombstones) == (13, 3, 3, 3)
-    assert (row.n_epochs, row.n_errors, row.n_other, row.n_outside, row.n_unreadable) == (3, 3, 3, 0, 1)
+    assert (row.n_epochs, row.n_errors, row.n_unsupported, row.n_filtered, row.n_unreadable) == (3, 3, 3, 0, 1)
     assert row.others == ("4 ConsumerGroupPartitionMetadata: 2", "99 unknown: 1")
     assert set(row.problems) == {
         "version 9 of a commit's value is not known: 1",
@@ -408,8 +408,8 @@ def test_the_account_names_what_was_not_understood():
 def test_only_the_groups_and_times_asked_for(selection, counts):
     row = counted(mixed(), selection)
     assert (row.n_commits, row.n_generations, row.n_epochs) == counts
-    assert row.n_outside == 9 - sum(counts)
-    assert row.n_other + row.n_unreadable == 4
+    assert row.n_filtered == 9 - sum(counts)
+    assert row.n_unsupported + row.n_unreadable == 4
 
 
 def test_a_record_of_unknown_time_is_of_no_time():
@@ -425,7 +425,7 @@ def test_verifying_tells_what_was_not_read():
         "1 of 1 partitions, 1 records: 1 offset commits, 0 group generations, 0 records of KIP-848 groups, "
         "1 of them tombstones"
     )
-    rows = [counted(mixed()), unread(4, "no leader", Part(4, 0, 9))]
+    rows = [counted(mixed()), unread(4, "no leader", PartitionRange(4, 0, 9))]
     with pytest.raises(PartialRead, match=r"1 of 2 partitions.*Partition 4: no leader\..*the key can't be decoded: 1"):
         verify_offsets_topic(OffsetsTopic(None, None, None, pl.DataFrame(tables.OFFSETS_PARTITIONS.from_rows(rows))))
 
@@ -437,7 +437,7 @@ def test_no_secret_goes_to_spark(tmp_path, monkeypatch):
 mechanism = "PLAIN"\nusername = "u"\npassword = { env = "THE_PASSWORD" }"""
     )
     monkeypatch.setenv("THE_PASSWORD", "hush-hush")
-    reading = tasks.Reading(load_profile(file=tmp_path / "offramp.toml"), "t", (Part(0, 0, 9),), Selection())
+    reading = tasks.Reading(load_profile(file=tmp_path / "offramp.toml"), "t", (PartitionRange(0, 0, 9),), Selection())
     assert "hush-hush" in reader_settings(reading.profile).values()
     by_task = [task(reading) for task in (tasks.account, tasks.commits, tasks.generations)]
     for task in (*by_task, tasks.epochs(reading, NAMES)):

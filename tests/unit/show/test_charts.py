@@ -22,7 +22,7 @@ def lag(n_topics: int = 2, n_partitions: int = 3) -> pl.DataFrame:
             "partition": partition,
             "member_id": None,
             "lag": topic * 10 + partition,
-            "uncommitted": False,
+            "has_no_commit": False,
             "error": None,
         }
         for topic in range(n_topics)
@@ -129,7 +129,7 @@ def test_two_charts_in_one_page_share_no_id() -> None:
 
 def test_heat_map_embeds_one_row_per_partition_and_tells_unknown_from_uncommitted() -> None:
     rows = lag(1, 3).with_columns(
-        lag=pl.Series([7, None, None], dtype=pl.Int64), uncommitted=pl.Series([False, True, False])
+        lag=pl.Series([7, None, None], dtype=pl.Int64), has_no_commit=pl.Series([False, True, False])
     )
     chart = charts.lag_heatmap(pl.concat([rows, rows]))
     assert sorted(row["state"] for row in rows_of(chart)) == ["known", "no commit", "unknown"]
@@ -138,7 +138,7 @@ def test_heat_map_embeds_one_row_per_partition_and_tells_unknown_from_uncommitte
 
 def test_a_partition_that_is_unknown_in_one_store_is_not_called_uncommitted() -> None:
     rows = lag(1, 1).with_columns(lag=pl.lit(None, pl.Int64))
-    (row,) = rows_of(charts.lag_heatmap(pl.concat([rows, rows.with_columns(uncommitted=pl.lit(True))])))
+    (row,) = rows_of(charts.lag_heatmap(pl.concat([rows, rows.with_columns(has_no_commit=pl.lit(True))])))
     assert row["state"] == "unknown"
 
 

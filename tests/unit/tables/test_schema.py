@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 from kit.tables import schema as tables
 from kit.tables.groups import CommittedOffset, TopicPartition
 
+SCHEMA_VERSIONS = {2: "b10d1bd4d36992e4"}
+"""Version → digest of the tables that a history of it holds."""
 AT = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
 
 
@@ -56,3 +59,9 @@ def test_names_are_unique_and_spark_types_are_spark_s():
     )
     assert "leader int, " in ddl
     assert "replicas array<int> NOT NULL" in ddl
+
+
+def test_a_changed_table_of_a_history_needs_a_new_schema_version():
+    """Then add the new version here, and to ``kit.history`` a reader of the old columns."""
+    schemas = "\n".join(f"{table.name}: {table.spark_schema}" for table in tables.ALL)
+    assert SCHEMA_VERSIONS[tables.SCHEMA_VERSION] == hashlib.sha256(schemas.encode()).hexdigest()[:16]

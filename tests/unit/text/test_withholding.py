@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kit.cli.consume import Flavour, Wish, properties_of
+from kit.cli.consume import ConsumeOptions, Flavour, properties_of
 from kit.cluster import librdkafka_settings
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.errors import InputError
@@ -89,7 +89,7 @@ def test_settings_print_no_password(monkeypatch):
     properties = {"sasl.password": str(settings["sasl.password"])}
     config = ConsumerConfig.parse({"group.id": "g", "zookeeper.connect": "z:1", **given})
     assert config.kafka["sasl.password"] == S
-    for each in (settings, config, Wish(Flavour.KC, "g", properties=properties)):
+    for each in (settings, config, ConsumeOptions(Flavour.KC, "g", properties=properties)):
         assert S not in f"{each!r} {each}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from kit.errors import EvidenceError, NotFound, RunError
 from kit.migrate import evidence, frames
 from kit.show import charts
-from tests.models.desk import GROUP, ToyGroup, open_toy
+from tests.models.operations import GROUP, ToyGroup, open_toy
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import widgets
 from kit.migrate.engine.checks import Rule
 from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.states import RunState
-from tests.models.desk import GROUP, ToyGroup, open_toy
+from tests.models.operations import GROUP, ToyGroup, open_toy
 from widgets import rollback_wizard, toggle_wizard, wizard
 from widgets.run import html as fragments
 
@@ -131,10 +131,8 @@ def test_checks_are_sentences_with_a_word(is_met, level, word):
 def test_an_unknown_lag_is_no_zero(model):
     assert "not known" in fragments.lag_chart([(model.lags[0][0], None)])
     assert "Lag now 60 records" in fragments.lag_chart(model.lags)
-    unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.positions.items()}
-    rows = BeautifulSoup(fragments.members(replace(model.standing, positions=unknown)), "html.parser").select(
-        "tbody tr"
-    )
+    unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.offsets.items()}
+    rows = BeautifulSoup(fragments.members(replace(model.standing, offsets=unknown)), "html.parser").select("tbody tr")
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 

@@ -86,7 +86,7 @@ def test_a_truthful_history_is_clean(true_histories):
         row = summary[history.group_id]
         assert (row["is_exclusive"], row["is_complete"]) == (True, True)
         assert (row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (0, 0, 0)
-        assert (row["lost"], row["unread"], row["open_pause_ms"]) == (0, 0, None)
+        assert (row["lost"], row["unread"], row["open_stall_ms"]) == (0, 0, None)
         assert (row["duplicates_stale"], row["duplicates_tail"] + row["duplicates_rewind"]) == (0, run.tails)
         assert row["records"] == len(history.hand_outs) == len(run.log) + run.tails
     assert sum(row["duplicates_tail"] for row in summary.values()) > N_HISTORIES / 4
@@ -106,14 +106,16 @@ def test_the_clock_skew_and_a_shorter_eviction_time_only_forgive(true_histories,
     assert all(row["is_exclusive"] is not False for row in summary.values())
 
 
-def test_turns_follow_one_another_in_a_truthful_history(true_histories):
+def test_intervals_follow_one_another_in_a_truthful_history(true_histories):
     proof, _ = proof_of(true_histories)
     for history, _ in true_histories:
-        turns = (
-            told_of(proof.handing_out, history.group_id).sort("first_at_ms", "last_at_ms", "first_offset").to_dicts()
+        intervals = (
+            told_of(proof.consumption_intervals, history.group_id)
+            .sort("first_at_ms", "last_at_ms", "first_offset")
+            .to_dicts()
         )
-        assert sum(turn["records"] for turn in turns) == len(history.hand_outs)
-        assert all(before["last_at_ms"] <= after["first_at_ms"] for before, after in pairwise(turns))
+        assert sum(interval["records"] for interval in intervals) == len(history.hand_outs)
+        assert all(before["last_at_ms"] <= after["first_at_ms"] for before, after in pairwise(intervals))
 
 
 @pytest.mark.parametrize("with_owners", [True, False])
@@ -154,13 +156,13 @@ def test_a_second_system_is_found(doubled_histories, with_owners):
         assert set(proof.unowned_hand_outs.select("consumer", "is_registered").rows()) == {("kc", False)}
 
 
-def test_pauses_and_hand_overs_are_those_of_the_history(true_histories):
+def test_stalls_and_hand_overs_are_those_of_the_history(true_histories):
     proof, _ = proof_of(true_histories)
     for history, _ in true_histories:
         rows = sorted(history.hand_outs, key=lambda row: (row.at_ms, row.offset))
         changes = [(old, new) for old, new in pairwise(rows) if old.consumer != new.consumer]
         found = told_of(proof.handovers, history.group_id)
-        assert sorted(found["pause_ms"]) == sorted(new.at_ms - old.at_ms for old, new in changes)
+        assert sorted(found["gap_ms"]) == sorted(new.at_ms - old.at_ms for old, new in changes)
         produced = {row.offset: row.at_ms for row in history.produced}
         first: dict[int, int] = {}
         for row in rows:
@@ -169,8 +171,8 @@ def test_pauses_and_hand_overs_are_those_of_the_history(true_histories):
         longest = max(
             (at - max(before, produced[offset]) for (before, _), (at, offset) in pairwise(ends)), default=None
         )
-        pauses = told_of(proof.pauses, history.group_id)
-        assert pauses.select("longest_ms", "waiting", "open_ms").rows() == [(longest, 0, None)]
+        stalls = told_of(proof.stalls, history.group_id)
+        assert stalls.select("longest_ms", "waiting", "open_ms").rows() == [(longest, 0, None)]
 
 
 @pytest.fixture(scope="module")

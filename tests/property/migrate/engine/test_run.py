@@ -18,7 +18,7 @@ from kit.migrate.engine.states import RunState
 from tests.models.engine import FAULTS, Killed, World, approve_plan
 
 AT_EVENTS = {"kill", "interrupt", "press_stop", "lose_lock"}
-ENDS = {RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
+ENDS = {RunState.VERIFIED, RunState.UNDONE, RunState.STALE}
 
 
 @contextmanager
@@ -58,9 +58,9 @@ def judge(world, state):
     if state == RunState.VERIFIED:
         assert world.is_all_done
     else:
-        assert state in (RunState.UNDONE, RunState.VOID)
+        assert state in (RunState.UNDONE, RunState.STALE)
         assert world.is_all_back
-    if state == RunState.VOID:
+    if state == RunState.STALE:
         assert world.cluster.writes == []
     events = load_run(world.folder).events
     recorded = Counter(event.item for event in events if (event.event, event.outcome) == ("acted", "CONFIRMED"))

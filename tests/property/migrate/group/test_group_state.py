@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import HealthCheck, given, settings
 
 from kit.errors import ConnectError, NotFound
-from kit.migrate.group.group_state import Standing, standings
+from kit.migrate.group.group_state import GroupState, group_states
 from kit.snapshot import Snapshot, of_group
 from kit.tables import schema as tables
 from tests.generators.random_snapshots import Names, Rows, snapshots
@@ -22,14 +22,14 @@ def snapshot_of(rows: Rows) -> Snapshot[pl.DataFrame]:
     return Snapshot("s", **stamped)
 
 
-def told(snapshot: Snapshot[pl.DataFrame], group: str) -> Standing | str:
+def told(snapshot: Snapshot[pl.DataFrame], group: str) -> GroupState | str:
     try:
-        return standings(snapshot, [group])[0]
+        return group_states(snapshot, [group])[0]
     except (ConnectError, NotFound) as error:
         return str(error)
 
 
-def alone(snapshot: Snapshot[pl.DataFrame], group: str) -> Standing | str:
+def alone(snapshot: Snapshot[pl.DataFrame], group: str) -> GroupState | str:
     try:
         return told(of_group(snapshot, group), group)
     except NotFound as error:
@@ -43,8 +43,8 @@ def test_among_others_a_group_stands_where_it_stands_alone(rows: Rows) -> None:
     for group in Names.of(0).groups:
         found = told(snapshot, group)
         assert found == alone(snapshot, group)
-        if isinstance(found, Standing):
+        if isinstance(found, GroupState):
             subscribed = {row.topic for row in rows["subscriptions"] if row.group_id == group}
             assert found.subscribed.keys() == subscribed
-            assert {name for name, _ in found.positions} <= {row.topic for row in rows["committed_offsets"]}
+            assert {name for name, _ in found.offsets} <= {row.topic for row in rows["committed_offsets"]}
             assert sum(found.counts.values()) == len(found.members)

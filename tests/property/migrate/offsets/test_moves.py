@@ -16,11 +16,12 @@ from kit.errors import NothingToDo, UnsafePlan
 from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState
 from kit.migrate.engine.plan import parse_plan
 from kit.migrate.engine.values import parse_json, readable
-from kit.migrate.offsets.draft import Draft, PlanOptions
+from kit.migrate.offsets.build import build_plan
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.files import load_offsets, save_offsets
+from kit.migrate.offsets.inputs import PlanInputs, PlanOptions
 from kit.migrate.offsets.kafka import ACCEPTED, Answer
-from kit.migrate.offsets.moves import Stored, Wish, clamp, item_of, parse_item
+from kit.migrate.offsets.moves import OffsetTarget, Stored, clamp, item_of, parse_item
 from kit.migrate.offsets.performer import OffsetsActor, _Batch
 from kit.migrate.offsets.steps import after_of, before_of, offset_steps, remade
 from kit.tables.groups import LogOffset
@@ -35,10 +36,10 @@ group_ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6)
 @given(st.integers(-50, 80), OFFSETS, OFFSETS, st.none() | OFFSETS)
 def test_a_clamped_offset_is_within_its_log_and_says_why(wanted, one, other, before):
     start, end = sorted((one, other))
-    move = clamp(Wish(("g", "t", 0), Stored(before), wanted), start, end)
+    move = clamp(OffsetTarget(("g", "t", 0), Stored(before), wanted), start, end)
     assert start <= move.after <= end
     assert (move.reason is None) == (move.after == wanted)
-    again = clamp(Wish(("g", "t", 0), Stored(move.after), move.after), start, end)
+    again = clamp(OffsetTarget(("g", "t", 0), Stored(move.after), move.after), start, end)
     assert (again.after, again.is_change, again.reason) == (move.after, False, None)
     assert move.is_backwards == (before is not None and move.after < before)
 
@@ -130,16 +131,14 @@ def test_an_outcome_says_what_happened(there, old, new, wrong):
         assert (it.error is None) == (it.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED))
 
 
-def draft_of(before, wanted, logs, **allowed):
-    """A plan in the making for one group of Kafka; no cluster is asked anything."""
+def plan_of(before, wanted, logs, **options):
+    """A plan for one group of Kafka; no cluster is asked anything. ``wanted``: None deletes."""
     held = {key[1:]: Stored(offset, "m") for key, offset in before.items()}
     stores = Stores({"g": GroupInStore("Empty", (), held)}, None)
-    link = SimpleNamespace(supports=lambda request, version: True)
-    cluster = SimpleNamespace(link=link, cluster_id="c", name="c", zookeeper=None)
-    draft = Draft(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **allowed))
-    for key, offset in wanted.items():
-        draft.wish(Wish(key, draft.before(key), offset))
-    return draft
+    client = SimpleNamespace(supports=lambda request, version: True)
+    cluster = SimpleNamespace(broker_client=client, cluster_id="c", name="c", zookeeper=None)
+    inputs = PlanInputs(cluster, "reset", "kafka", stores, logs, PlanOptions("ann", NOW, **options))
+    return build_plan(inputs, [OffsetTarget(key, inputs.committed(key), offset) for key, offset in wanted.items()])
 
 
 logs = st.fixed_dictionaries(
@@ -161,7 +160,7 @@ def test_a_plan_leaves_no_log_and_goes_back_only_when_asked(before, wanted, logs
     backwards = {key for key, after in changed.items() if key in before and after < before[key]}
     expected = {key: after for key, after in changed.items() if "skip_backwards" not in allowed or key not in backwards}
     try:
-        plan = draft_of(before, wanted, logs, **allowed).plan()
+        plan = plan_of(before, wanted, logs, **allowed)
     except UnsafePlan:
         assert backwards
         assert not allowed
@@ -178,14 +177,14 @@ def test_a_plan_leaves_no_log_and_goes_back_only_when_asked(before, wanted, logs
     assert parse_plan(parse_json(readable(plan.to_json())), "the plan").digest == plan.digest
     nothing_left = {**before, **expected}
     with pytest.raises(NothingToDo):  # a plan that was carried out wants nothing more
-        draft_of(nothing_left, {key: expected[key] for key in expected}, logs).plan()
+        plan_of(nothing_left, expected, logs)
 
 
 class ModelActor(OffsetsActor):
     """The actor on a store in memory."""
 
     def __init__(self, store) -> None:
-        super().__init__(SimpleNamespace(link=None))
+        super().__init__(SimpleNamespace(broker_client=None))
         self.store = store
 
     gone = frozenset()
@@ -200,7 +199,7 @@ class ModelActor(OffsetsActor):
 @given(values, wishes, logs, faults)
 def test_acting_twice_is_acting_once_and_undo_leads_back(before, wanted, logs, wrong):
     try:
-        step = draft_of(before, wanted, logs, allow_backwards=True).plan().steps[0]
+        step = plan_of(before, wanted, logs, allow_backwards=True).steps[0]
     except NothingToDo:
         return
     wrong = {key: fault for key, fault in wrong.items() if fault in ("refused", "lost before", "lost after")}
@@ -225,10 +224,7 @@ def test_acting_twice_is_acting_once_and_undo_leads_back(before, wanted, logs, w
 
 def deleting(before):
     """The step that deletes all of these."""
-    draft = draft_of(before, {}, {}, overrides=("kept_elsewhere",))
-    for key in before:
-        draft.delete(key)
-    return draft.plan().steps[0]
+    return plan_of(before, dict.fromkeys(before), {}, overrides=("kept_elsewhere",)).steps[0]
 
 
 @given(values.filter(bool), faults, st.sets(st.sampled_from(KEYS)))
@@ -250,7 +246,7 @@ def test_what_is_deleted_comes_back_but_for_topics_that_are_gone(before, wrong, 
 
 def test_an_undo_leaves_parents_alone_that_are_not_above_what_this_run_wrote():
     removed = []
-    moves = [clamp(Wish((group_id, "t", 0), Stored(), 5), 0, 9) for group_id in ("a", "b")]
+    moves = [clamp(OffsetTarget((group_id, "t", 0), Stored(), 5), 0, 9) for group_id in ("a", "b")]
     missing = {f"/consumers/{group_id}{below}" for group_id in ("a", "b") for below in ("", "/offsets", "/offsets/t")}
     (step,) = offset_steps("zookeeper", moves, can_delete=True, missing_parents=missing, new_groups=())
     actor = ModelActor(Store({}, {}))

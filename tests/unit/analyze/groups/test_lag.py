@@ -63,7 +63,7 @@ def lag_of(
 
 
 def numbers(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("lag_raw", "lag", "lag_retained", "lost", "uncommitted", "error"))
+    return tuple(row[name] for name in ("lag_raw", "lag", "lag_retained", "expired_unread", "has_no_commit", "error"))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_no_commit_is_uncommitted_and_its_lag_is_null() -> None:
 
 def test_an_offset_row_that_holds_nothing_is_uncommitted() -> None:
     first, second = lag_of([committed(0, 7), committed(1, None)], [log(0, 0, 9), log(1, 0, 9)])
-    assert (first["uncommitted"], second["uncommitted"]) == (False, True)
+    assert (first["has_no_commit"], second["has_no_commit"]) == (False, True)
 
 
 def test_a_leaderless_partition_has_no_lag_and_says_why() -> None:
@@ -146,7 +146,7 @@ def test_assigned_committed_and_subscribed_partitions_are_considered() -> None:
         subscribed=[Subscription("g", ZOOKEEPER, "g_a", "t", 2)],
         partitions=[placed(each) for each in range(3)],
     )
-    assert [(row["partition"], row["uncommitted"], row["member_id"]) for row in rows] == [
+    assert [(row["partition"], row["has_no_commit"], row["member_id"]) for row in rows] == [
         (0, False, None),
         (1, True, "g_a"),
         (2, True, None),
@@ -165,7 +165,7 @@ def test_both_stores_have_their_own_rows_and_their_own_owners() -> None:
 
 def test_what_one_store_lacks_is_uncommitted_there() -> None:
     rows = lag_of([committed(0, 4), committed(1, 4), committed(1, 6, store=KAFKA)], [log(0, 0, 10), log(1, 0, 10)])
-    assert [(row["store"], row["partition"], row["uncommitted"]) for row in rows] == [
+    assert [(row["store"], row["partition"], row["has_no_commit"]) for row in rows] == [
         (KAFKA, 0, True),
         (KAFKA, 1, False),
         (ZOOKEEPER, 0, False),
@@ -180,13 +180,13 @@ def test_a_store_without_an_offset_of_the_group_is_not_its_store() -> None:
 
 def test_a_group_without_any_offset_is_placed_where_its_members_are() -> None:
     (row,) = lag_of([], [log(0, 0, 10)], subscribed=[Subscription("g", KAFKA, "m", "t", 1)])
-    assert (row["store"], row["uncommitted"]) == (KAFKA, True)
+    assert (row["store"], row["has_no_commit"]) == (KAFKA, True)
 
 
 def test_a_failed_group_hides_whether_something_was_committed() -> None:
     failed = Group("g", KAFKA, "Stable", None, None, None, 1, "its committed offsets can't be read: NOT_COORDINATOR")
     (row,) = lag_of([], [log(0, 0, 10)], owners=[owned(0, "m", KAFKA)], groups=[failed])
-    assert row["uncommitted"] is False
+    assert row["has_no_commit"] is False
     assert row["error"] == "group: its committed offsets can't be read: NOT_COORDINATOR"
 
 
@@ -215,11 +215,11 @@ def test_group_totals_skip_and_count_what_is_unknown(mixed: pl.DataFrame) -> Non
             "n_partitions": 4,
             "n_unowned": 1,
             "n_unknown": 1,
-            "n_uncommitted": 1,
+            "n_without_commit": 1,
             "lag": 86,
             "max_lag": 80,
             "lag_retained": 56,
-            "lost": 30,
+            "expired_unread": 30,
         }
     ]
 
@@ -231,11 +231,11 @@ def test_topic_totals_name_the_topic(mixed: pl.DataFrame) -> None:
 
 def test_member_totals_keep_the_unowned_apart_and_unknown_stays_null(mixed: pl.DataFrame) -> None:
     rows = member_lag(mixed).sort("member_id", nulls_last=True).to_dicts()
-    shown = [(row["member_id"], row["lag"], row["n_unknown"], row["n_uncommitted"]) for row in rows]
+    shown = [(row["member_id"], row["lag"], row["n_unknown"], row["n_without_commit"]) for row in rows]
     assert shown == [("g_a", 6, 1, 0), ("g_b", 80, 0, 0), (None, None, 0, 1)]
 
 
 def test_nothing_known_sums_to_null_not_zero() -> None:
     rows = lag_of([committed(0, None, "broken")], [log(0, 0, 10)])
-    (total,) = group_lag(pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "lost": pl.Int64})).to_dicts()
-    assert (total["lag"], total["max_lag"], total["lost"], total["n_unknown"]) == (None, None, None, 1)
+    (total,) = group_lag(pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "expired_unread": pl.Int64})).to_dicts()
+    assert (total["lag"], total["max_lag"], total["expired_unread"], total["n_unknown"]) == (None, None, None, 1)

@@ -28,10 +28,10 @@ def verdict_of(history: History, with_owners: bool = False, **options) -> dict:
     return row
 
 
-def turns_of(history: History) -> list[tuple]:
+def intervals_of(history: History) -> list[tuple]:
     columns = ("consumer", "first_at_ms", "last_at_ms", "first_offset", "last_offset", "records")
-    turns = proof_of(history).handing_out.sort("first_at_ms", "first_offset").select(columns).rows()
-    return [(who, first - START_MS, last - START_MS, *rest) for who, first, last, *rest in turns]
+    intervals = proof_of(history).consumption_intervals.sort("first_at_ms", "first_offset").select(columns).rows()
+    return [(who, first - START_MS, last - START_MS, *rest) for who, first, last, *rest in intervals]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +59,16 @@ def test_the_offsets_alone_tell(written, name, is_exclusive, overlaps, doubtful)
     assert row["unowned"] is None
 
 
-def test_turns_of_a_quick_hand_over(written):
-    assert turns_of(written["quick there and back"]) == [
+def test_intervals_of_a_quick_hand_over(written):
+    assert intervals_of(written["quick there and back"]) == [
         ("a", 1000, 1009, 0, 9, 10),
         ("b", 1010, 1010, 10, 10, 1),
         ("a", 1011, 1059, 11, 59, 49),
     ]
 
 
-def test_a_stale_owner_s_turn_goes_on_across_its_successor_s(written):
-    assert turns_of(written["stale after a stop"]) == [("a", 1000, 7020, 0, 39, 40), ("b", 7000, 7044, 25, 59, 35)]
+def test_a_stale_owner_s_interval_goes_on_across_its_successor_s(written):
+    assert intervals_of(written["stale after a stop"]) == [("a", 1000, 7020, 0, 39, 40), ("b", 7000, 7044, 25, 59, 35)]
     (row,) = proof_of(written["stale after a stop"]).overlaps.to_dicts()
     assert (row["consumer"], row["successor"], row["records"]) == ("a", "b", 10)
     assert (row["began_at_ms"], row["last_at_ms"]) == (START_MS + 7000, START_MS + 7020)
@@ -106,7 +106,7 @@ def test_the_window_of_a_tail(written):
 
 
 def test_lost_is_below_the_last_hand_out_unread_above(written):
-    columns = ("fate", "first_offset", "last_offset", "records")
+    columns = ("status", "first_offset", "last_offset", "records")
     history = written["lost and unread"]
     expected = [("lost", 10, 11, 2), ("lost", 41, 41, 1), ("unread", 50, 59, 10)]
     assert proof_of(history).lost.sort("first_offset").select(columns).rows() == expected
@@ -118,7 +118,9 @@ def test_a_given_end_makes_unread_records_lost(written):
     ends = pl.DataFrame({"topic": [history.topic], "partition": [0], "log_end_offset": [55]}).cast(
         {"partition": pl.Int32}
     )
-    found = proof_of(history, ends=ends).lost.sort("first_offset").select("fate", "first_offset", "last_offset").rows()
+    found = (
+        proof_of(history, ends=ends).lost.sort("first_offset").select("status", "first_offset", "last_offset").rows()
+    )
     assert found == [("lost", 10, 11), ("lost", 41, 41), ("lost", 50, 54), ("unread", 55, 59)]
 
 
@@ -128,7 +130,7 @@ def test_a_partition_that_nobody_ever_read_is_there():
     history.produce(5, 0, 1, 2, partition=1)
     history.hand_out("a", 10, 0, 1)
     rows = proof_of(history).verdict.sort("partition").to_dicts()
-    assert [(row["records"], row["lost"], row["unread"], row["open_pause_ms"]) for row in rows] == [
+    assert [(row["records"], row["lost"], row["unread"], row["open_stall_ms"]) for row in rows] == [
         (2, 0, 0, None),
         (0, 0, 3, 5),
     ]
@@ -152,9 +154,9 @@ def test_a_range_of_lost_records_goes_across_a_marker():
     assert proof_of(history).lost.select("first_offset", "last_offset", "records").rows() == [(1, 4, 3)]
 
 
-def test_a_partition_without_a_reader_is_told_by_its_open_pause(written):
+def test_a_partition_without_a_reader_is_shown_by_its_open_stall(written):
     proof = proof_of(written["stuck"])
-    rows = {row["partition"]: row for row in proof.pauses.to_dicts()}
+    rows = {row["partition"]: row for row in proof.stalls.to_dicts()}
     assert rows[0]["waiting"] == 50
     assert rows[0]["open_ms"] == 9005 - 109
     assert (rows[1]["waiting"], rows[1]["open_ms"]) == (0, None)
@@ -162,25 +164,25 @@ def test_a_partition_without_a_reader_is_told_by_its_open_pause(written):
     assert proof.told() == "Group stuck: t-stuck-0: not handed out when the history ended: 50."
 
 
-def test_a_pause_counts_only_while_there_was_something_to_read():
-    history = History("pause")
+def test_a_stall_counts_only_while_there_was_something_to_read():
+    history = History("stall")
     history.produce(0, 0)
     history.produce(900, 1)
     history.hand_out("a", 10, 0)
     history.hand_out("b", 1000, 1)
-    (pause,) = proof_of(history).pauses.to_dicts()
-    assert (pause["longest_ms"], pause["longest_from_ms"] - START_MS, pause["longest_until_ms"] - START_MS) == (
+    (stall,) = proof_of(history).stalls.to_dicts()
+    assert (stall["longest_ms"], stall["longest_from_ms"] - START_MS, stall["longest_until_ms"] - START_MS) == (
         100,
         900,
         1000,
     )
     (change,) = proof_of(history).handovers.to_dicts()
-    assert (change["consumer"], change["successor"], change["pause_ms"], change["waited_ms"]) == ("a", "b", 990, 100)
+    assert (change["consumer"], change["successor"], change["gap_ms"], change["waited_ms"]) == ("a", "b", 990, 100)
 
 
 def test_a_hand_over_without_known_production(written):
     rows = analyze.handovers(written["killed"].frames()["consumption"]).to_dicts()
-    assert [(row["pause_ms"], row["waited_ms"]) for row in rows] == [(7000 - 1029, None)]
+    assert [(row["gap_ms"], row["waited_ms"]) for row in rows] == [(7000 - 1029, None)]
 
 
 def test_a_group_that_handed_out_nothing_has_no_verdict(written):
@@ -189,13 +191,13 @@ def test_a_group_that_handed_out_nothing_has_no_verdict(written):
 
 
 def owned(
-    history: History, *holdings: tuple[str | None, int, int | None], watch: tuple[int, int] = (0, 20_000)
+    history: History, *ownership: tuple[str | None, int, int | None], watch: tuple[int, int] = (0, 20_000)
 ) -> History:
     """The history with owner znodes, of registered members, watched from and until."""
     mine = replace(history, lives=[])
-    for member in {consumer for consumer, _, _ in holdings if consumer} | {"a", "b"}:
+    for member in {consumer for consumer, _, _ in ownership if consumer} | {"a", "b"}:
         mine.register(member)
-    for consumer, from_ms, until_ms in holdings:
+    for consumer, from_ms, until_ms in ownership:
         mine.own(consumer, from_ms, until_ms)
     mine.watch(*watch)
     return mine
@@ -216,10 +218,10 @@ def test_the_owner_history_proves_a_stale_owner_that_offsets_only_suspect(writte
 
 
 def test_the_owner_history_clears_a_member_that_took_over_again(written):
-    holdings = [("a", 900, 7900), ("b", 7950, 8500), ("a", 8600, None)]
+    ownership = [("a", 900, 7900), ("b", 7950, 8500), ("a", 8600, None)]
     for name in ("tail read exactly", "stale while the successor idles"):
-        assert verdict_of(owned(written[name], *holdings[:2], ("a", 8600, None)), True)["overlaps"] == 0
-    row = verdict_of(owned(written["tail read exactly"], *holdings), True)
+        assert verdict_of(owned(written[name], *ownership[:2], ("a", 8600, None)), True)["overlaps"] == 0
+    row = verdict_of(owned(written["tail read exactly"], *ownership), True)
     assert (row["is_exclusive"], row["doubtful_overlaps"], row["unowned"]) == (True, 0, 0)
 
 
@@ -232,22 +234,22 @@ def test_the_owner_history_proves_a_stale_owner_whose_offsets_jump(written):
 
 
 def test_the_tolerance_is_of_both_ends(written):
-    holdings = [("a", 900, 1000), ("b", 7040, None)]
-    history = owned(written["killed"], *holdings)
+    ownership = [("a", 900, 1000), ("b", 7040, None)]
+    history = owned(written["killed"], *ownership)
     assert verdict_of(history, True, tolerance_ms=40)["unowned"] == 0
     assert verdict_of(history, True, tolerance_ms=29)["unowned"] == 11
 
 
 def test_nothing_is_claimed_of_times_that_were_not_watched(written):
-    holdings = [("a", 900, 6900), ("b", 6950, None)]
-    history = owned(written["stale while the successor idles"], *holdings, watch=(0, 9000))
+    ownership = [("a", 900, 6900), ("b", 6950, None)]
+    history = owned(written["stale while the successor idles"], *ownership, watch=(0, 9000))
     row = verdict_of(history, True)
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (None, 0, 1, 0)
 
 
 def test_nothing_is_claimed_while_an_unreadable_znode_stood_there(written):
-    holdings = [("a", 900, 6900), ("b", 6950, 9300), (None, 9400, None)]
-    row = verdict_of(owned(written["stale while the successor idles"], *holdings), True)
+    ownership = [("a", 900, 6900), ("b", 6950, 9300), (None, 9400, None)]
+    row = verdict_of(owned(written["stale while the successor idles"], *ownership), True)
     assert (row["is_exclusive"], row["doubtful_overlaps"], row["unowned"]) == (None, 1, 0)
 
 
@@ -272,8 +274,8 @@ def test_sentences_name_what_is_wrong(written):
     assert proof_of(written["quick there and back"]).told() == ""
 
 
-def test_the_result_of_with_turns_stands_in_for_the_consumption(written):
+def test_the_result_of_with_intervals_stands_in_for_the_consumption(written):
     consumption = written["stale after a stop"].frames()["consumption"]
-    turned = analyze.with_turns(consumption)
-    for analysis in (analyze.overlaps, analyze.duplicates, analyze.handing_out):
-        assert analysis(turned).sort(pl.all()).equals(analysis(consumption).sort(pl.all()))
+    intervals = analyze.with_intervals(consumption)
+    for analysis in (analyze.overlaps, analyze.duplicates, analyze.consumption_intervals):
+        assert analysis(intervals).sort(pl.all()).equals(analysis(consumption).sort(pl.all()))

@@ -76,7 +76,7 @@ def test_members_that_come_and_go():
         (2, ["a", "b"], ["b"], []),
         (3, ["b"], [], ["a"]),
     ]
-    assert told(found, "moved", "kept", "unseen") == [
+    assert told(found, "moved", "kept", "partitions_without_known_owner") == [
         (None, None, []),
         (["t-1"], ["t-0"], []),
         (["t-0"], ["t-1"], []),
@@ -87,7 +87,7 @@ def test_members_that_come_and_go():
 
 def test_partitions_that_nobody_shall_have_any_more():
     shrunk = [*epoch(2), target("a", "t-0"), computed(2)]
-    assert epoch_rebalances(stored(*ALONE, *shrunk))["unseen"].to_list() == [[], ["t-1"]]
+    assert epoch_rebalances(stored(*ALONE, *shrunk))["partitions_without_known_owner"].to_list() == [[], ["t-1"]]
 
 
 def test_the_assignor_is_the_one_that_members_ask_for():

@@ -62,7 +62,7 @@ def test_members_that_come_and_go():
 
 def test_partitions_that_nobody_has_any_more():
     found = topic_rebalances(stored(("g", 1, {"a": ["t-0", "t-1"]}), ("g", 2, {"a": ["t-0"]}), ("g", 3, {})))
-    assert found["unseen"].to_list() == [[], ["t-1"], []]
+    assert found["partitions_without_known_owner"].to_list() == [[], ["t-1"], []]
 
 
 def test_a_generation_that_was_compacted_away_leaves_its_neighbours_unknown():

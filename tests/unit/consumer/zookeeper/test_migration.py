@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
 
 from kit.consumer.zookeeper.migration import Mode, decide
@@ -13,7 +16,7 @@ K, Z = Mode.KAFKA, Mode.ZOOKEEPER
 
 
 @pytest.mark.parametrize(
-    ("toggle", "enabled", "plain", "current", "is_fenced", "mode", "is_deferred", "is_fencing", "has_alarm"),
+    ("toggle", "enabled", "plain", "current", "has_reservations", "mode", "is_deferred", "is_reserving", "has_alarm"),
     [
         ("kafka", ALL, NONE, Z, False, K, False, False, False),
         ("kafka", ALL, PLAIN, K, False, K, False, True, False),
@@ -38,13 +41,36 @@ def test_the_mode_in_force(
     enabled: tuple[str, ...],
     plain: tuple[str, ...],
     current: Mode | None,
-    is_fenced: bool,
+    has_reservations: bool,
     mode: Mode,
     is_deferred: bool,
-    is_fencing: bool,
+    is_reserving: bool,
     has_alarm: bool,
 ) -> None:
-    decision = decide(toggle, MEMBERS, enabled, plain, current, is_fenced)
+    decision = decide(toggle, MEMBERS, enabled, plain, current, has_reservations)
     assert decision.mode is mode
-    assert (decision.is_deferred, decision.is_fencing) == (is_deferred, is_fencing)
+    assert (decision.is_deferred, decision.is_reserving) == (is_deferred, is_reserving)
     assert (decision.alarm is not None) is has_alarm
+
+
+def rows_of_the_docstring() -> list[list[str]]:
+    assert decide.__doc__ is not None
+    table = decide.__doc__.partition("alarm\n")[2].partition("\n\n")[0]
+    return [re.split(r"\s{2,}", line.strip()) for line in table.splitlines()]
+
+
+def facts() -> list[tuple[str | None, bool, bool, bool, Mode | None]]:
+    return list(product(("kafka", "zookeeper", None), (True, False), (True, False), (True, False), (K, Z, None)))
+
+
+@pytest.mark.parametrize(("toggle", "has_old", "has_plain", "has_reservations", "current"), facts())
+def test_the_table_in_the_docstring_is_what_is_decided(
+    toggle: str | None, has_old: bool, has_plain: bool, has_reservations: bool, current: Mode | None
+) -> None:
+    yes_no = {True: "yes", False: "no"}
+    given = [toggle, yes_no[has_old], yes_no[has_plain], yes_no[has_reservations], current.name if current else "None"]
+    row = next(row for row in rows_of_the_docstring() if all(cell in ("-", it) for cell, it in zip(row, given)))
+    enabled, plain = SOME if has_old else ALL, PLAIN if has_plain else NONE
+    decision = decide(toggle, MEMBERS, enabled, plain, current, has_reservations)
+    flags = (decision.is_deferred, decision.is_reserving, decision.alarm is not None)
+    assert row[5:] == [decision.mode.name, *(yes_no[flag] for flag in flags)]

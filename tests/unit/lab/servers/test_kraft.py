@@ -16,10 +16,10 @@ def test_it_is_one_plain_broker(more):
 
 
 def test_there_is_no_zookeeper(tmp_path):
-    class Ward:
+    class ProcessSupervisor:
         folder = tmp_path
 
-    servers = KRaftServers(Ward())
+    servers = KRaftServers(ProcessSupervisor())
     with pytest.raises(InputError, match="no ZooKeeper"):
         _ = servers.zookeeper_connect
     assert not [key for key in servers.brokers[0].settings(tmp_path) if "zookeeper" in key or key == "broker.id"]

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from kit.errors import ApprovalError, InputError, UnsafePlan
-from kit.migrate.desk import operator
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval
 from kit.migrate.engine.checks import WARNS, Finding, Rule, raise_if_unsafe, warnings
+from kit.migrate.operations import operator
 from kit.profile import ApprovalSettings
 from kit.text.visible import visible
 from tests.models.engine import START, approve_plan, make_plan

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from kit.errors import EvidenceError, IllegalMove, PlanError
+from kit.errors import EvidenceError, IllegalMove, PlanError, StalePlan
 from kit.migrate.engine import journal as journals
 from kit.migrate.engine.event import COLUMNS, EVENT_SCHEMA
 from kit.migrate.engine.journal import Entry, Journal, create_run
+from kit.migrate.engine.plan import OLDER_FORMATS
 from kit.migrate.engine.record import event_rows, list_runs, load_run
 from kit.migrate.engine.states import MOVES, RunState, moved
 from kit.migrate.execution.run import Run, start_run
@@ -112,7 +113,7 @@ def test_every_line_has_all_columns_with_one_type_each(done):
         (lambda lines: [*lines[:3], lines[3].replace(b'"seq":4', b'"seq":true'), *lines[4:]], "line 4: seq is a bool"),
         (lambda lines: [b""], "is empty"),
         (lambda lines: rechained([lines[0].replace(b"Ann", b"Eve"), *lines[1:]]), "not the verdict on these events"),
-        (lambda lines: rechained([it.replace(b'"ACTING"', b'"VOID"') for it in lines]), "CHECKING can't become VOID"),
+        (lambda lines: rechained([it.replace(b'"ACTING"', b'"STALE"') for it in lines]), "CHECKING can't become STALE"),
         (lambda lines: rechained([*lines[:4], lines[4].replace(b"OBSERVING", b"APPROVED"), *lines[5:]]), "line 5"),
     ],
 )
@@ -297,7 +298,25 @@ def test_a_run_of_an_older_version_says_what_it_could_not_have_proven(tmp_path):
     assert note.startswith(
         "Its plan is of format 1. By today's rules it could not have proven: that each step did what"
     )
+
+
+@pytest.mark.parametrize("older", OLDER_FORMATS)
+@pytest.mark.parametrize("verb", ["act", "resume", "undo"])
+def test_a_plan_of_an_older_format_is_read_and_never_acted_on(tmp_path, older, verb):
+    plan = make_plan(format=older)
+    folder = create_run(plan, approve_plan(plan), tmp_path, Time().clock)
+    assert load_run(folder).plan == plan
     world = World(tmp_path / "today")
-    for verb in ("act", "undo"):
-        with pytest.raises(PlanError, match="it is shown, but neither carried out nor taken back"):
-            getattr(Run(folder, world.performer, world.lock, clock=world.time.clock), verb)()
+    with pytest.raises(PlanError, match="this version shows it, but neither carries it out nor takes it back"):
+        getattr(Run(folder, world.performer, world.lock, clock=world.time.clock), verb)()
+    assert world.cluster.writes == []
+
+
+def test_a_journal_that_calls_a_stale_run_void_is_read(tmp_path):
+    world = World(tmp_path)
+    world.cluster.members += 1
+    with pytest.raises(StalePlan):
+        world.run.act()
+    put(world, rechained([line.replace(b'"STALE"', b'"VOID"') for line in lines_of(world)]))
+    (world.folder / "verdict.json").unlink()
+    assert load_run(world.folder).state is RunState.STALE

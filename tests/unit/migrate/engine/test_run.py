@@ -78,20 +78,20 @@ def test_an_approval_that_ran_out_before_or_on_the_way(world):
         world.run.act()
     assert world.run.record.state == RunState.APPROVED
     run = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late"))
-    ending = run.act(approve_plan(world.plan, now=world.time.clock.now()))
-    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new"), ("i01", "old", "new")])
-    assert "step 's1': the approval expired" in ending.sentence
+    result = run.act(approve_plan(world.plan, now=world.time.clock.now()))
+    assert (result.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new"), ("i01", "old", "new")])
+    assert "step 's1': the approval expired" in result.sentence
     with pytest.raises(ApprovalError, match="expired"):
         world.process().resume()
-    ending = world.process().resume(approve_plan(world.plan, now=world.time.clock.now(), approver="Dee"))
-    assert ending.state == RunState.VERIFIED
+    result = world.process().resume(approve_plan(world.plan, now=world.time.clock.now(), approver="Dee"))
+    assert result.state == RunState.VERIFIED
     record = load_run(world.folder)
     assert [approval.approved_by for approval in record.approvals] == ["Bob", "Bob", "Dee"]
 
 
 def test_a_clock_set_back_revives_no_approval_of_a_run(world):
-    ending = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late")).act()
-    assert "the approval expired" in ending.sentence
+    result = answering(world, "verify", lambda step: world.jump_clock("") or Verified(True, "late")).act()
+    assert "the approval expired" in result.sentence
     world.time.ahead = timedelta(0)
     with pytest.raises(ApprovalError, match="was the clock set back"):
         world.process().resume()
@@ -133,13 +133,13 @@ def test_what_changed_since_the_plan_is_told_item_by_item_and_voids_it(world):
     ):
         assert said in str(raised.value)
     record = load_run(world.folder)
-    assert record.state == RunState.VOID
+    assert record.state == RunState.STALE
     assert record.sentence == str(raised.value)
-    assert json.loads((world.folder / "verdict.json").read_text())["state"] == "VOID"
+    assert json.loads((world.folder / "verdict.json").read_text())["state"] == "STALE"
     assert next((e.item, e.before, e.after) for e in record.events if e.event == "differs") == ("members", "3", "4")
     assert world.cluster.writes == []
     for verb in ("act", "resume", "undo"):
-        with pytest.raises(IllegalMove, match=f"is VOID; {verb} begins from: "):
+        with pytest.raises(IllegalMove, match=f"is STALE; {verb} begins from: "):
             getattr(world.process(), verb)()
 
 
@@ -153,9 +153,9 @@ def test_a_change_in_the_midst_of_a_run_leaves_the_way_back(world):
     assert world.run.act().state == RunState.STOPPED
     assert world.cluster.writes
     world.cluster.members = 4
-    ending = world.process().resume()
-    assert ending.state == RunState.FAILED
-    assert "members: expected 3 (exact), found 4" in ending.sentence
+    result = world.process().resume()
+    assert result.state == RunState.FAILED
+    assert "members: expected 3 (exact), found 4" in result.sentence
     assert world.process().undo().state == RunState.UNDONE
     assert world.is_all_back
 
@@ -193,17 +193,17 @@ def test_an_ending_says_whether_it_is_the_wanted_one(world):
 
 
 def test_a_failed_precondition_writes_nothing(world):
-    ending = answering(world, "check", lambda step: Checked(False, "the group rebalances")).act()
-    assert ending.state == RunState.FAILED
-    assert ending.sentence == "step 's0': its precondition does not hold: the group rebalances"
-    assert (ending.to_undo, world.cluster.writes) == ((), [])
+    result = answering(world, "check", lambda step: Checked(False, "the group rebalances")).act()
+    assert result.state == RunState.FAILED
+    assert result.sentence == "step 's0': its precondition does not hold: the group rebalances"
+    assert (result.to_undo, world.cluster.writes) == ((), [])
 
 
 def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
-    ending = answering(world, "verify", lambda step: Verified(False, "no offsets move")).act()
-    assert ending.state == RunState.FAILED
-    assert ending.sentence == "step 's0': it did not hold within 5 s: no offsets move"
-    assert ending.to_undo == ("Step 0",)
+    result = answering(world, "verify", lambda step: Verified(False, "no offsets move")).act()
+    assert result.state == RunState.FAILED
+    assert result.sentence == "step 's0': it did not hold within 5 s: no offsets move"
+    assert result.to_undo == ("Step 0",)
     assert [new for _, _, new in world.cluster.writes] == ["new", "new"]
     assert world.time.seconds >= 5
     assert world.process().undo().state == RunState.UNDONE
@@ -212,8 +212,8 @@ def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
 def test_a_plan_that_says_so_undoes_itself_when_it_fails(tmp_path):
     world = World(tmp_path, on_failure="undo")
     world.hazard.arm(30, world.refuse)
-    ending = world.run.act()
-    assert (ending.state, world.is_all_back) == (RunState.UNDONE, True)
+    result = world.run.act()
+    assert (result.state, world.is_all_back) == (RunState.UNDONE, True)
     assert [e.state for e in world.run.record.events if e.event == "ended"] == ["FAILED", "UNDONE"]
     stopped = World(tmp_path / "stopped", on_failure="undo")
     stopped.hazard.arm(30, stopped.press_stop)
@@ -228,22 +228,22 @@ def test_items_that_were_not_done_are_named_and_the_others_stay_known(world):
         world.cluster.values["i01"] = "new"
         return [ItemOutcome("i01", Outcome.CONFIRMED, "old", "new")]
 
-    ending = answering(world, "act", act).act()
-    assert ending.state == RunState.FAILED
-    assert ending.sentence == "step 's0': 1 of 2 items were not done: i00 REFUSED: the group became active"
+    result = answering(world, "act", act).act()
+    assert result.state == RunState.FAILED
+    assert result.sentence == "step 's0': 1 of 2 items were not done: i00 REFUSED: the group became active"
     acted = world.run.record.acted(world.plan.steps[0])
     assert {it.item: str(it.outcome) for it in acted.outcomes} == {"i00": "REFUSED", "i01": "CONFIRMED"}
 
 
 def test_an_item_nobody_speaks_of_was_not_attempted(world):
-    ending = answering(world, "act", lambda step, report: []).act()
-    assert "2 of 2 items were not done: i00 NOT_ATTEMPTED" in ending.sentence
+    result = answering(world, "act", lambda step, report: []).act()
+    assert "2 of 2 items were not done: i00 NOT_ATTEMPTED" in result.sentence
 
 
 def test_an_item_outside_of_the_plan_fails_the_step(world):
-    ending = answering(world, "act", lambda step, report: report([ItemOutcome("owner", Outcome.CONFIRMED)])).act()
-    assert ending.state == RunState.FAILED
-    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
+    result = answering(world, "act", lambda step, report: report([ItemOutcome("owner", Outcome.CONFIRMED)])).act()
+    assert result.state == RunState.FAILED
+    assert "owner is no item of the step that was approved: it is not to be touched" in result.sentence
     assert "owner" in [event.item for event in world.run.record.events]
 
 
@@ -253,14 +253,14 @@ def test_an_item_outside_of_the_plan_is_refused_before_it_is_written(world):
         world.cluster.write("i00", "old", "new")
         return []
 
-    ending = answering(world, "act", act).act()
-    assert "owner is no item of the step that was approved: it is not to be touched" in ending.sentence
+    result = answering(world, "act", act).act()
+    assert "owner is no item of the step that was approved: it is not to be touched" in result.sentence
     assert world.cluster.writes == []
 
 
 def test_what_was_written_without_asking_fails_the_step(world):
-    ending = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
-    assert (ending.state, "i00 was written without being asked for first" in ending.sentence) == (RunState.FAILED, True)
+    result = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
+    assert (result.state, "i00 was written without being asked for first" in result.sentence) == (RunState.FAILED, True)
 
 
 @pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
@@ -292,8 +292,8 @@ def test_an_error_of_the_project_is_told_by_its_sentence(world):
     def refused(step):
         raise ReadError("shop.orders: the coordinator moved")
 
-    ending = answering(world, "check", refused).act()
-    assert (ending.state, ending.sentence) == (RunState.FAILED, "step 's0': shop.orders: the coordinator moved")
+    result = answering(world, "check", refused).act()
+    assert (result.state, result.sentence) == (RunState.FAILED, "step 's0': shop.orders: the coordinator moved")
     assert "Traceback" not in (world.folder / "events.jsonl").read_text()
 
 
@@ -324,8 +324,8 @@ def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(worl
             report(outcomes[-1:])
         return outcomes
 
-    ending = answering(world, "act", act).act()
-    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
+    result = answering(world, "act", act).act()
+    assert (result.state, result.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
     outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
     assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "NOT_ATTEMPTED")]
 
@@ -348,8 +348,8 @@ def test_a_performer_that_swallows_the_stop_is_stopped_all_the_same(world):
 
 def test_a_lost_lock_stops_before_the_next_write(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i00.written"), world.lose_lock)
-    ending = world.run.act()
-    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': the session expired")
+    result = world.run.act()
+    assert (result.state, result.sentence) == (RunState.STOPPED, "step 's0': the session expired")
     assert world.cluster.writes == [("i00", "old", "new")]
 
 
@@ -358,8 +358,8 @@ def test_a_lock_lost_before_the_first_write_means_no_write(world):
         if event.state == RunState.ACTING:
             world.lose_lock("")
 
-    ending = Run(world.folder, world.performer, world.lock, clock=world.time.clock, tell=tell).act()
-    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [])
+    result = Run(world.folder, world.performer, world.lock, clock=world.time.clock, tell=tell).act()
+    assert (result.state, world.cluster.writes) == (RunState.STOPPED, [])
     outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
     assert {str(it.outcome) for it in outcomes} == {"NOT_ATTEMPTED"}
 
@@ -375,8 +375,8 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
     steps = make_plan().steps
     final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
     world = World(tmp_path, steps=final)
-    ending = world.run.act()
-    assert ending.to_undo == ("Step 1",)
+    result = world.run.act()
+    assert result.to_undo == ("Step 1",)
     with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
         world.process().undo()
     assert world.is_all_done
@@ -416,9 +416,9 @@ def test_the_way_back_ends_between_two_items(tmp_path):
     at = point_back(tmp_path / "other", "s1/i11.written")
     world.process()
     world.hazard.arm(at, world.jump_clock)
-    ending = world.run.undo()
-    assert (ending.state, [new for _, _, new in world.cluster.writes].count("old")) == (RunState.UNDO_HALTED, 1)
-    assert "was open until" in ending.sentence
+    result = world.run.undo()
+    assert (result.state, [new for _, _, new in world.cluster.writes].count("old")) == (RunState.UNDO_HALTED, 1)
+    assert "was open until" in result.sentence
 
 
 def point_back(folder, name):
@@ -433,9 +433,9 @@ def point_back(folder, name):
 
 def test_an_approval_that_runs_out_between_two_items_stops_the_run_there(world, tmp_path):
     world.hazard.arm(point(tmp_path / "other", "s0/i00.reported"), world.jump_clock)
-    ending = world.run.act()
-    assert (ending.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new")])
-    assert "step 's0': the approval expired" in ending.sentence
+    result = world.run.act()
+    assert (result.state, world.cluster.writes) == (RunState.STOPPED, [("i00", "old", "new")])
+    assert "step 's0': the approval expired" in result.sentence
     outcomes = world.run.record.acted(world.plan.steps[0]).outcomes
     assert [(it.item, str(it.outcome)) for it in outcomes] == [("i00", "CONFIRMED"), ("i01", "NOT_ATTEMPTED")]
 
@@ -500,9 +500,9 @@ def test_what_a_run_found_done_already_is_not_its_own_to_take_back(world):
 def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(world):
     world.run.act()
     answering(world, "undo", lambda step, acted, report: [])
-    ending = world.run.undo()
-    assert ending.state == RunState.UNDO_HALTED
-    assert ending.sentence == "step 's1': it did not hold within 5 s: The cluster says: DONE."
+    result = world.run.undo()
+    assert result.state == RunState.UNDO_HALTED
+    assert result.sentence == "step 's1': it did not hold within 5 s: The cluster says: DONE."
     assert world.process().resume().state == RunState.UNDONE
     assert world.is_all_back
 
@@ -513,8 +513,8 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
         world.run.act()
     world.process()
     for verb in ("resume", "undo"):
-        ending = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
-        assert "nobody can tell how far it came" in ending.sentence
+        result = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
+        assert "nobody can tell how far it came" in result.sentence
     assert world.cluster.writes == [("i00", "old", "new")]
 
 
@@ -536,8 +536,8 @@ def test_a_failure_about_such_a_group_names_it(tmp_path, name):
     def broken(*_):
         raise ReadError(f"{name}: it can't be read: ran x --password=hunter2")
 
-    ending = answering(world, "check", broken).act()
-    assert f"{name}: it can't be read: ran x --password=***" in ending.sentence
+    result = answering(world, "check", broken).act()
+    assert f"{name}: it can't be read: ran x --password=***" in result.sentence
 
 
 @pytest.mark.parametrize("error", [ReadError, ZeroDivisionError])
@@ -590,8 +590,8 @@ def test_stop_is_heard_while_a_verification_waits(world):
             world.run.request_stop("Cid")
         return Verified(False, "not yet")
 
-    ending = answering(world, "verify", verify).act()
-    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
+    result = answering(world, "verify", verify).act()
+    assert (result.state, result.sentence) == (RunState.STOPPED, "step 's0': Cid asked to stop")
     assert world.time.seconds < 4
     assert world.process().resume().state == RunState.VERIFIED
     assert len(world.cluster.writes) == 4
@@ -599,8 +599,8 @@ def test_stop_is_heard_while_a_verification_waits(world):
 
 def test_a_stop_between_two_steps_begins_nothing(world):
     verify = world.performer.verify
-    ending = answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act()
-    assert (ending.state, ending.sentence) == (RunState.STOPPED, "step 's1': Cid asked to stop")
+    result = answering(world, "verify", lambda step: world.press_stop("") or verify(step)).act()
+    assert (result.state, result.sentence) == (RunState.STOPPED, "step 's1': Cid asked to stop")
     assert world.run.record.begun == {"s0"}
 
 
@@ -715,9 +715,9 @@ def test_what_is_refused_on_the_way_back_is_told_at_once(world):
         return [ItemOutcome(it.item, Outcome.REFUSED, "new", "new", "it has KCs") for it in acted.written]
 
     before = world.time.seconds
-    ending = answering(world, "undo", undo).undo()
-    assert (ending.state, world.time.seconds - before < 1) == (RunState.UNDO_HALTED, True)
-    assert ending.sentence == "step 's1': 2 of 2 items were not taken back: i10: it has KCs; i11: it has KCs"
+    result = answering(world, "undo", undo).undo()
+    assert (result.state, world.time.seconds - before < 1) == (RunState.UNDO_HALTED, True)
+    assert result.sentence == "step 's1': 2 of 2 items were not taken back: i10: it has KCs; i11: it has KCs"
 
 
 def test_what_others_changed_since_is_left_alone_and_told(world):
@@ -731,10 +731,10 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
         world.cluster.values |= {"i10": "theirs", "i11": "old"}
         return [ItemOutcome("i10", Outcome.REFUSED, "theirs", "theirs", "somebody else set it")]
 
-    ending = answering(world, "undo", undo).undo()
-    assert ending.state == RunState.UNDONE
+    result = answering(world, "undo", undo).undo()
+    assert result.state == RunState.UNDONE
     assert (
-        ending.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
+        result.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
     )
 
 
@@ -749,9 +749,9 @@ def test_another_process_asks_for_a_stop_and_is_heard_once(world, asked):
             (world.folder / "stop.json").write_bytes(asked)
         return Verified(False, "not yet")
 
-    ending = answering(world, "verify", verify).act()
-    assert ending.state == RunState.STOPPED
-    assert ("Cid" if asked == "whole" else "somebody") in ending.sentence
+    result = answering(world, "verify", verify).act()
+    assert result.state == RunState.STOPPED
+    assert ("Cid" if asked == "whole" else "somebody") in result.sentence
     assert not (world.folder / "stop.json").exists()
     assert world.process().resume().state == RunState.VERIFIED
 

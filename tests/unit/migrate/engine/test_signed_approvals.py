@@ -19,10 +19,10 @@ from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run
-from kit.migrate.group.plan import Wish
+from kit.migrate.group.plan import GroupPlanRequest
 from kit.profile import ApprovalSettings, load_profile
-from tests.models.desk import GROUP, ToyDesk, ToyGroup
 from tests.models.engine import START, World, approve_plan, make_plan
+from tests.models.operations import GROUP, ToyGroup, ToyOperations
 from tests.unit.identity.test_ssh_signature import key_in
 
 PLAN = make_plan()
@@ -114,11 +114,11 @@ def test_signers_in_a_profile(tmp_path, keys):
 
 @pytest.fixture
 def desk(tmp_path):
-    return ToyDesk(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
+    return ToyOperations(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
 
 
 def test_approving_twice_adds(desk):
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     first = desk.approve(plan, GROUP, plan.digest[:8], "Bob", 3 * HOUR)
     second = desk.approve(plan, GROUP, plan.digest[:8], "Cid", HOUR)
     assert desk.approvals(plan) == (first, second)
@@ -128,7 +128,7 @@ def test_approving_twice_adds(desk):
 
 
 def test_an_approval_once_seen_expired_stays_so(desk):
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     approval = desk.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
     desk._clock = Clock(now=lambda: approval.approved_at + 2 * HOUR)
     with pytest.raises(ApprovalError, match="expired"):
@@ -141,7 +141,7 @@ def test_an_approval_once_seen_expired_stays_so(desk):
 
 
 def test_plans_and_runs_are_nobody_elses_to_read(desk):
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     desk.approve(plan, GROUP, plan.digest[:8], "Bob")
     run = desk.begin(plan)
     run.act()
@@ -173,7 +173,7 @@ def terminal(desk, monkeypatch, tmp_path):
 
 
 def test_approve_shows_the_plan_before_it_asks(desk, terminal):
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     result = terminal.invoke(app, ["approve", plan.digest[:8]], input=f"{GROUP}\n{plan.digest[:8]}\n")
     assert result.exit_code == 0, result.output
     assert 0 <= result.output.index(f"digest: {plan.digest}") < result.output.index("Type the group's name")
@@ -189,7 +189,7 @@ def test_approve_shows_the_plan_before_it_asks(desk, terminal):
 
 
 def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     desk._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
     arguments = ["approve", plan.digest[:8], "--by", "Bob", "--subject", GROUP, "--digest", plan.digest]
     refused = terminal.invoke(app, arguments)
@@ -213,7 +213,7 @@ def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
 
 def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(desk, terminal, keys, monkeypatch):
     """Who can write the folder can make a new chain, but not Bob's signature."""
-    plan = desk.plan_group(Wish(GROUP, "all MEZKCC", soak_s=0.1, stable_s=0.0, look_s=0.0))
+    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     desk._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
     approval = desk.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
     forged = replace(approval, approved_by="Ann")

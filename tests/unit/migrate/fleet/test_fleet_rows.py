@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from kit.migrate.fleet.plan import MEMBERS, fleet
+from kit.migrate.fleet.plan import MEMBERS, FleetPlanRequest, fleet, plan_from
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
-from kit.tables.groups import ZOOKEEPER, Group, Member, ReadTiming
+from kit.tables.groups import KAFKA, ZOOKEEPER, Group, Member, ReadTiming
+from tests.models.fleet import ToyFleet
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def rows_of(age_s: float, stable_s: float) -> dict[str, object]:
+def rows_of(age_s: float, min_stable_s: float) -> dict[str, object]:
     """The row of a group of one MEZKCC that registered so long ago, by two clocks."""
     at = NOW - timedelta(seconds=age_s)
     rows = {
@@ -25,7 +26,7 @@ def rows_of(age_s: float, stable_s: float) -> dict[str, object]:
     }
     frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
     stamped = {name: frame.with_columns(snapshot_id=pl.lit("s"), observed_at=NOW) for name, frame in frames.items()}
-    return fleet(Snapshot("s", **stamped), "kafka", stable_s).row(0, named=True)
+    return fleet(Snapshot("s", **stamped), "kafka", min_stable_s).row(0, named=True)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +39,16 @@ def rows_of(age_s: float, stable_s: float) -> dict[str, object]:
 )
 def test_how_long_members_are_there(age_s, told):
     row = rows_of(age_s, 600.0)
-    assert (row["hindrance"], row["why_not"]) == (told and MEMBERS, told)
+    assert (row["not_ready_code"], row["not_ready_reason"]) == (told and MEMBERS, told)
 
 
 def test_where_no_age_is_asked_for_clocks_that_differ_hinder_nothing():
-    assert rows_of(-30, 0.0)["why_not"] is None
+    assert rows_of(-30, 0.0)["not_ready_reason"] is None
+
+
+def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
+    toy = ToyFleet("a", "b", "c")
+    request = FleetPlanRequest(KAFKA, wave=1)
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ()
+    toy.old = {"b"}
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ("1 of 3 groups are left as they are.",)

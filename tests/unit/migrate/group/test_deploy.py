@@ -17,11 +17,20 @@ import pytest
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
 from kit.migrate.group import deploy
-from kit.migrate.group.deploy import OUTPUT_LINES, VARIABLE, Command, Swap, deployer_of
+from kit.migrate.group.deploy import (
+    CUT_OFF,
+    LINE_CHARACTERS,
+    OUTPUT_BYTES,
+    OUTPUT_LINES,
+    VARIABLE,
+    Command,
+    MemberReplacement,
+    deployer_of,
+)
 from kit.profile import DeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
-SWAP = Swap("orders", "orders_host-1", "c-1", "host-1", "OZKCC", "MEZKCC", 1)
+SWAP = MemberReplacement("orders", "orders_host-1", "c-1", "host-1", "OZKCC", "MEZKCC", 1)
 HOSTILE = (
     "a b",
     "x member=y",
@@ -41,8 +50,8 @@ def python(code: str, *arguments: str, timeout_s: float = 30, allow_any: bool = 
     return Command([sys.executable, "-c", code.replace("{", "{{").replace("}", "}}"), *arguments], timeout_s, allow_any)
 
 
-def said(command: Command, swap: Swap = SWAP) -> str:
-    return command.replace(swap, lambda sentence: None)
+def said(command: Command, replacement: MemberReplacement = SWAP) -> str:
+    return command.replace(replacement, lambda sentence: None)
 
 
 def is_alive(pid: int) -> bool:
@@ -54,23 +63,23 @@ def is_alive(pid: int) -> bool:
 
 def test_each_placeholder_is_an_argument_and_all_is_in_the_environment():
     code = f"import json,os,sys; print(json.dumps([sys.argv[1:], json.loads(os.environ[{VARIABLE!r}])]))"
-    arguments, swap = json.loads(said(python(code, "{group}", "--to={to_flavour}")))
+    arguments, replacement = json.loads(said(python(code, "{group}", "--to={to_flavour}")))
     assert arguments == ["orders", "--to=MEZKCC"]
-    assert swap == {name: str(getattr(SWAP, name)) for name in Swap.__dataclass_fields__}
+    assert replacement == {name: str(getattr(SWAP, name)) for name in MemberReplacement.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_that_could_be_taken_for_something_else_is_refused(tmp_path, value):
     ran = tmp_path / "ran"
     code = f"open({str(ran)!r}, 'w')"
-    swap = replace(SWAP, member=value)
+    replacement = replace(SWAP, member=value)
     with pytest.raises(RunError, match=r"was not run: member is .*allow_any_characters = true") as raised:
-        said(python(code, "{group}", "{member}"), swap)
+        said(python(code, "{group}", "{member}"), replacement)
     assert repr(value) in str(raised.value)
     assert not ran.exists()
     shown = "import json,os,sys; print(json.dumps(sys.argv[1:] + [json.loads(os.environ['OFFRAMP_SWAP'])['member']]))"
-    assert json.loads(said(python(shown, "{member}", allow_any=True), swap)) == [value, value]
-    assert json.loads(said(python(shown, "{group}"), swap)) == ["orders", value]
+    assert json.loads(said(python(shown, "{member}", allow_any=True), replacement)) == [value, value]
+    assert json.loads(said(python(shown, "{group}"), replacement)) == ["orders", value]
 
 
 def test_a_value_after_an_options_name_may_begin_with_a_dash():
@@ -126,6 +135,27 @@ def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
     assert len(lines) == OUTPUT_LINES
 
 
+@pytest.mark.parametrize("before", [0, 1, len("KAFKA_PASSWORD="), 40_000])
+def test_the_rest_of_a_secret_whose_name_was_cut_away_is_no_evidence(before):
+    """The kept end begins ``before`` bytes after the secret's name does: in the name, or in the secret."""
+    secret = OUTPUT_BYTES - len("KAFKA_PASSWORD=") - len("\nend\n") + before
+    code = f"print('KAFKA_PASSWORD=' + ('hunter2' * {secret})[:{secret}]); print('end')"
+    kept = said(python(code))
+    assert kept == ("KAFKA_PASSWORD=***\nend" if before == 0 else f"{CUT_OFF}\nend")
+
+
+def test_a_secret_in_output_of_one_line_that_was_cut_is_no_evidence():
+    code = f"import sys; sys.stdout.write('KAFKA_PASSWORD=' + 'hunter2' * {OUTPUT_BYTES}); sys.exit(3)"
+    with pytest.raises(RunError) as raised:
+        said(python(code))
+    assert str(raised.value) == f"{sys.executable} ended with exit code 3: {CUT_OFF}"
+
+
+def test_a_long_line_is_shortened_with_a_mark():
+    kept = said(python(f"print('x' * {LINE_CHARACTERS}); print('y' * {LINE_CHARACTERS + 1_234})"))
+    assert kept.splitlines() == ["x" * LINE_CHARACTERS, "y" * LINE_CHARACTERS + " … (1,234 more characters)"]
+
+
 def test_a_failure_tells_what_was_said_without_secrets():
     with pytest.raises(RunError, match=r"ended with exit code 3: no route for https://u:\*\*\*@h"):
         said(python("import sys; print('no route for https://u:hunter2@h'); sys.exit(3)"))
@@ -135,9 +165,9 @@ def test_a_failure_tells_what_was_said_without_secrets():
 
 def test_nothing_is_read_from_the_terminal():
     desk = (
-        "import sys; from kit.migrate.group.deploy import Command, Swap\n"
+        "import sys; from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "command = Command([sys.executable, '-c', 'import sys; print(repr(sys.stdin.read()))'], 30)\n"
-        "print(command.replace(Swap('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1), print))"
+        "print(command.replace(MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1), print))"
     )
     done = subprocess.run([sys.executable, "-c", desk], input="typed", capture_output=True, text=True, check=True)
     assert done.stdout == "''\n"
@@ -188,10 +218,10 @@ def test_ctrl_c_does_not_reach_it(tmp_path):
     )
     desk = (
         "import signal, sys\n"
-        "from kit.migrate.group.deploy import Command, Swap\n"
+        "from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # As `offramp act` does.
-        "swap = Swap('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
-        f"print(Command([sys.executable, '-c', {code!r}], 60).replace(swap, print))"
+        "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
+        f"print(Command([sys.executable, '-c', {code!r}], 60).replace(replacement, print))"
     )
     process = subprocess.Popen([sys.executable, "-c", desk], stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:

@@ -14,10 +14,10 @@ import pytest
 
 from kit.errors import InputError, NotFound, PlanError, WrongCluster
 from kit.migrate.engine.step import Change, Step
-from kit.migrate.offsets.draft import PlanOptions
 from kit.migrate.offsets.fetch import GroupInStore, Stores
 from kit.migrate.offsets.files import load_offsets, save_offsets
-from kit.migrate.offsets.moves import NOTHING, Move, Stored, Wish, clamp, item_of, parse_item, told
+from kit.migrate.offsets.inputs import PlanOptions
+from kit.migrate.offsets.moves import NOTHING, Move, OffsetTarget, Stored, clamp, item_of, parse_item, shortened
 from kit.migrate.offsets.observations import group_observations, log_observations
 from kit.migrate.offsets.resets import Reset, wanted_by
 from kit.migrate.offsets.rules import backwards_finding, member_findings, source_finding, unreadable_finding
@@ -113,16 +113,16 @@ def test_unknown_groups_are_named():
     ],
 )
 def test_clamped_to_the_log(wanted, after, reason):
-    move = clamp(Wish(KEY, Stored(20), wanted, leader_epoch=4), 10, 100)
+    move = clamp(OffsetTarget(KEY, Stored(20), wanted, leader_epoch=4), 10, 100)
     assert (move.after, move.reason) == (after, reason)
     assert move.leader_epoch == (4 if after == wanted else None)
 
 
 def test_what_goes_backwards():
-    assert Move(Wish(KEY, Stored(20), 19), 19).is_backwards
-    assert not Move(Wish(KEY, Stored(20), 20), 20).is_backwards
-    assert not Move(Wish(KEY, NOTHING, 0), 0).is_backwards
-    finding = backwards_finding([Move(Wish(KEY, Stored(20), 19), 19)])
+    assert Move(OffsetTarget(KEY, Stored(20), 19), 19).is_backwards
+    assert not Move(OffsetTarget(KEY, Stored(20), 20), 20).is_backwards
+    assert not Move(OffsetTarget(KEY, NOTHING, 0), 0).is_backwards
+    finding = backwards_finding([Move(OffsetTarget(KEY, Stored(20), 19), 19)])
     assert (finding.is_met, finding.sentence) == (False, "1 offsets would go backwards: shop/orders-3 20 → 19")
 
 
@@ -131,9 +131,9 @@ def test_an_item_is_its_group_topic_and_partition(key):
     assert parse_item(item_of(key)) == key
 
 
-def test_told_says_how_many_more():
-    assert told("abcde") == "a, b, c and 2 more"
-    assert told("abc") == "a, b, c"
+def test_a_shortened_list_says_how_many_more_there_are():
+    assert shortened("abcde") == "a, b, c and 2 more"
+    assert shortened("abc") == "a, b, c"
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_logs_may_grow():
 
 
 def moves(n_groups, before=NOTHING):
-    wishes = [Wish((f"g{number:04d}", "orders", 0), before, 5, metadata="m") for number in range(n_groups)]
-    return [clamp(wish, 0, 100) for wish in wishes]
+    targets = [OffsetTarget((f"g{number:04d}", "orders", 0), before, 5, metadata="m") for number in range(n_groups)]
+    return [clamp(target, 0, 100) for target in targets]
 
 
 def test_a_thousand_groups_are_a_step():
@@ -254,8 +254,8 @@ STORED = Stored(3, version=7)
 def step_of(store="zookeeper", wanted=5, before=STORED):
     """Of two groups, one of them new; clamped, so that there is a note."""
     keys = (("a", "orders", 0), ("a", "orders", 1), ("b/c" if store == "kafka" else "b c", "x-1", 12))
-    wishes = [Wish(key, before, wanted, "a note", metadata="m", leader_epoch=2) for key in keys]
-    made = [clamp(wish, 0, 4) for wish in wishes]
+    targets = [OffsetTarget(key, before, wanted, "a note", metadata="m", leader_epoch=2) for key in keys]
+    made = [clamp(target, 0, 4) for target in targets]
     parents = {"/consumers/b c", "/consumers/b c/offsets", "/consumers/other"}
     (step,) = offset_steps(store, made, can_delete=True, missing_parents=parents, new_groups={"b/c", "b c"})
     return step
@@ -462,9 +462,11 @@ def test_items_of_hostile_names_are_read_back_and_never_alike():
 
 
 def test_steps_of_hostile_names_are_made_again_from_their_file():
-    wishes = [Wish((name, "orders", 0), Stored(3, "m"), 5, metadata="n") for name in sorted(set(hostile.GROUPS))]
+    targets = [
+        OffsetTarget((name, "orders", 0), Stored(3, "m"), 5, metadata="n") for name in sorted(set(hostile.GROUPS))
+    ]
     for store in ("kafka", "zookeeper"):
-        made = [clamp(each, 0, 9) for each in wishes if store == "kafka" or hostile.may_be_znode(each.key[0])]
+        made = [clamp(each, 0, 9) for each in targets if store == "kafka" or hostile.may_be_znode(each.key[0])]
         steps = offset_steps(store, made, can_delete=True, missing_parents=(), new_groups={"a/b"})
         for step in steps:
             read = json.loads(json.dumps(step.to_json(), default=dict))

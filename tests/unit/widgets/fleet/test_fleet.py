@@ -30,7 +30,7 @@ def toy():
 @pytest.fixture
 def model(toy, tmp_path):
     found = open_toy_fleet(toy, tmp_path / "runs")
-    found.wave, found.each_s = 2, 0.05
+    found.wave, found.step_timeout_s = 2, 0.05
     yield found
     toy.gate.set()
     found.close()
@@ -73,7 +73,7 @@ def rows_of(html):
 def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy):
     toy.old, toy.age_s["b"], toy.modes["c"] = {"<a>"}, 12.4, KAFKA
     model.refresh()
-    assert dict(model.rows.select("group_id", "why_not").rows()) == {
+    assert dict(model.rows.select("group_id", "not_ready_reason").rows()) == {
         "<a>": "its stage is OZKCC",
         "b": "its newest member registered 12 s ago",
         "c": "its stage is Kafka coordination",
@@ -85,10 +85,10 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
         ("all MEZKCC", 3, 2, 0, 1),
         ("Kafka coordination", 1, 0, 0, 0),
     ]
-    model.stable_s = 10.0
-    assert model.rows.filter(group_id="b")["why_not"].to_list() == [None]
+    model.min_stable_s = 10.0
+    assert model.rows.filter(group_id="b")["not_ready_reason"].to_list() == [None]
     model.to = ZOOKEEPER
-    assert model.rows.filter(model.rows["why_not"].is_null())["group_id"].to_list() == ["c"]
+    assert model.rows.filter(model.rows["not_ready_reason"].is_null())["group_id"].to_list() == ["c"]
 
 
 def test_what_is_wished_names_groups_and_a_bad_pattern_is_refused(model, view):
@@ -108,7 +108,7 @@ def test_waves_are_carried_out_and_taken_back(model, toy):
     plan = approved(model)
     assert (plan.subject, [step.kind for step in plan.steps]) == (
         "5 groups",
-        ["wave", "brake", "wave", "brake", "wave"],
+        ["wave", "circuit breaker", "wave", "circuit breaker", "wave"],
     )
     model.act()
     model.wait(20)

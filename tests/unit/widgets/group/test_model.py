@@ -10,7 +10,7 @@ import pytest
 from kit.errors import ApprovalError, IllegalMove, InputError, NotFound, PlanError, RunError, Stopped, UnsafePlan
 from kit.migrate.engine.states import RunState
 from kit.migrate.group.plan import PATH
-from tests.models.desk import GROUP, KC, MEZKCC, OZKCC, ToyGroup, open_toy
+from tests.models.operations import GROUP, KC, MEZKCC, OZKCC, ToyGroup, open_toy
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_second_person(toy, tmp_path, monkeypatch):
         ("to_stage", "all MEZKCC"),
         ("canary", 2),
         ("soak_s", 1.0),
-        ("stable_s", 1.0),
+        ("min_stable_s", 1.0),
         ("lag_tolerance", 5),
         ("on_failure", "undo"),
         ("overrides", "lag"),
@@ -384,8 +384,8 @@ def test_a_plan_that_does_not_hold_any_more_is_void(model, toy):
     model.act()
     said = model.finish()
     assert "what the plan observed has changed" in said
-    assert (model.record.state, toy.writes) == (RunState.VOID, [])
-    with pytest.raises(RunError, match="is VOID"):
+    assert (model.record.state, toy.writes) == (RunState.STALE, [])
+    with pytest.raises(RunError, match="is STALE"):
         model.verify()
 
 

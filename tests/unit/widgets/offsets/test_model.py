@@ -17,7 +17,6 @@ from kit.migrate.offsets.moves import Stored
 from tests.models.offsets import ToyOffsets, open_toy
 from widgets import offsets_wizard
 from widgets.offsets import html as offset_fragments
-from widgets.offsets import model as offset_moves
 from widgets.offsets.html import SHOWN, log_picture
 from widgets.run import html as fragments
 
@@ -268,7 +267,7 @@ def test_only_plans_of_offsets_are_its_own(model, toy, tmp_path):
 
 
 def test_much_is_looked_at_only_when_asked(model, toy, monkeypatch):
-    monkeypatch.setattr(offset_moves, "WATCHED", 3)
+    monkeypatch.setattr("widgets.offsets.model.WATCHED", 3)
     model.groups = "shop"
     model.refresh()
     model.refresh()

@@ -1,4 +1,4 @@
-"""A cable between a client and a server that can be cut: bytes stop, connections stay open, and nobody is told."""
+"""A proxy between a client and a server that can stop bytes while connections stay open: a network cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 CHUNK = 65_536
 
 
-class Cable:
+class TcpProxy:
     """Forwards TCP connections to ``host:port``; clients connect to ``address``."""
 
     def __init__(self, server: str) -> None:
@@ -20,7 +20,7 @@ class Cable:
         self._passes = threading.Event()
         self._passes.set()
         self._sockets: list[socket.socket] = []
-        threading.Thread(target=self._accept, name="cable", daemon=True).start()
+        threading.Thread(target=self._accept, name="tcp proxy", daemon=True).start()
 
     @property
     def address(self) -> str:
@@ -40,7 +40,7 @@ class Cable:
             each.close()
         self._passes.set()
 
-    def __enter__(self) -> Cable:
+    def __enter__(self) -> TcpProxy:
         return self
 
     def __exit__(
@@ -57,7 +57,7 @@ class Cable:
                 return
             self._sockets += [near, far]
             for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._forward, args=(source, sink), name="cable", daemon=True).start()
+                threading.Thread(target=self._forward, args=(source, sink), name="tcp proxy", daemon=True).start()
 
     def _forward(self, source: socket.socket, sink: socket.socket) -> None:
         """Until either end closes; then both do."""

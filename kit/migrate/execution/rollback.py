@@ -10,7 +10,7 @@ from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, Step
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
-from kit.migrate.execution.run_context import Workplace
+from kit.migrate.execution.run_context import RunContext
 
 
 def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
@@ -19,11 +19,11 @@ def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
     return tuple(step for step in reversed(record.plan.steps) if step.step_id in left)
 
 
-class Backward:
+class Rollback:
     """One walk back to how it was before the run; ``step`` is where it is."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place = place
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
         self.step: Step | None = None
 
     def refuse_if_stuck(self) -> None:
@@ -32,9 +32,9 @@ class Backward:
         Raises:
             RunError: a step that is done can't be undone, or somebody else was there since the newest was.
         """
-        performer, is_newest = self._place.performer, True
-        for step in steps_to_undo(self._place.record):
-            acted = self._place.record.acted(step)
+        performer, is_newest = self._context.performer, True
+        for step in steps_to_undo(self._context.record):
+            acted = self._context.record.acted(step)
             if not _is_left(acted):
                 continue
             if step.cannot_be_undone is not None and performer.state(step, acted) != StepState.NOT_DONE:
@@ -50,16 +50,16 @@ class Backward:
         RunError: a step could not be taken back.
         Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
-        for step in steps_to_undo(self._place.record):
+        for step in steps_to_undo(self._context.record):
             self.step = step
-            self._place.raise_unless_permitted()
+            self._context.raise_unless_permitted()
             self._undo(step)
-        self._place.journal.move(RunState.UNDONE)
+        self._context.journal.move(RunState.UNDONE)
 
     def _undo(self, step: Step) -> None:
-        acted, performer = self._place.mark_cut_off(step), self._place.performer
+        acted, performer = self._context.mark_cut_off(step), self._context.performer
         if not _is_left(acted):
-            self._place.journal.append(
+            self._context.journal.append(
                 Entry("step_undone", step.step_id, None, "ok", sentence="It had written nothing.")
             )
             return
@@ -70,9 +70,9 @@ class Backward:
             checked = performer.check_back(step, acted)
             if not checked.ok:
                 raise RunError(f"it can't be taken back now: {checked.sentence}")
-            outcomes = self._place.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
+            outcomes = self._context.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
             self._refuse_left(step, acted, outcomes)
-        self._place.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
+        self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
 
     def _refuse_left(self, step: Step, acted: ActedRecord, outcomes: Sequence[ItemOutcome]) -> None:
         """An error in hand is not waited for; what others changed since is left alone, and no error.
@@ -81,12 +81,12 @@ class Backward:
             RunError: something that this run wrote is there still, and was refused.
         """
         refused = [f"{it.item}: {it.error}" for it in outcomes if it.outcome == Outcome.REFUSED]
-        if refused and self._place.performer.state(step, acted) != StepState.NOT_DONE:
+        if refused and self._context.performer.state(step, acted) != StepState.NOT_DONE:
             raise RunError(f"{len(refused)} of {len(outcomes)} items were not taken back: {'; '.join(refused[:3])}")
 
     def _is_back(self, step: Step, acted: ActedRecord) -> tuple[bool, str, str | None]:
         try:
-            state = self._place.performer.state(step, acted)
+            state = self._context.performer.state(step, acted)
         except AuthenticationFailed:
             raise
         except ConnectError as error:

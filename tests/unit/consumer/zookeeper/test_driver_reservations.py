@@ -1,4 +1,4 @@
-"""A fence goes only when ZooKeeper has what the plain Kafka consumers committed."""
+"""A reservation goes only when ZooKeeper has what the plain Kafka consumers committed."""
 
 from __future__ import annotations
 
@@ -38,25 +38,37 @@ class Zookeeper:
 
 def driver(zookeeper: Zookeeper, commits: bool) -> Driver:
     nothing: Any = None
-    metrics = Metrics("g", "g", dict)
-    rest = (metrics, "smallest", commits, lambda view: None, threading.Event(), None)
-    return Driver("g_c", nothing, nothing, nothing, zookeeper, nothing, nothing, *rest)  # type: ignore[arg-type]
+    return Driver(
+        "g_c",
+        znodes=nothing,
+        gate=nothing,
+        brokers=nothing,
+        zookeeper_offsets=zookeeper,  # type: ignore[arg-type]
+        kafka_offsets=nothing,
+        store=nothing,
+        metrics=Metrics("g", "g", dict),
+        reset="smallest",
+        commits=commits,
+        viewed=lambda view: None,
+        changed=threading.Event(),
+        listener=None,
+    )
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_the_offset_of_a_fence_is_written_whatever_the_member_commits_itself(commits: bool) -> None:
+def test_the_offset_of_a_reservation_is_written_whatever_the_member_commits_itself(commits: bool) -> None:
     """``auto.commit.enable=false`` is about its own records, not about what others committed."""
     zookeeper = Zookeeper()
     assert driver(zookeeper, commits)._perform(CopyToZookeeper({A: 5, B: 7})) == frozenset()
     assert zookeeper.offsets == {A: 5, B: 7}
 
 
-def test_a_fence_stays_while_zookeeper_has_less() -> None:
+def test_a_reservation_stays_while_zookeeper_has_less() -> None:
     assert driver(Zookeeper(refused=[B]), True)._perform(CopyToZookeeper({A: 5, B: 7})) == {B}
     assert driver(Zookeeper(is_gone=True), True)._perform(CopyToZookeeper({A: 5, B: 7})) == {A, B}
 
 
-def test_a_fence_goes_when_zookeeper_is_further() -> None:
+def test_a_reservation_goes_when_zookeeper_is_further() -> None:
     zookeeper = Zookeeper(refused=[A])
     zookeeper.offsets[A] = 9
     assert driver(zookeeper, False)._perform(CopyToZookeeper({A: 5})) == frozenset()

@@ -14,7 +14,7 @@ from kit.migrate.engine.record import RunRow, list_runs
 from kit.migrate.engine.states import RunState
 
 PLANS, PREFIX = "plans", 12
-_AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.VOID}
+_AT_EASE = {None, RunState.VERIFIED, RunState.UNDONE, RunState.STALE}
 _NAMED = 10
 """How many of what there is an error names."""
 

@@ -24,22 +24,22 @@ from kit.migrate.engine.record import RunRecord, load_run
 from kit.migrate.execution.dry_run import DryRun, dry_run
 from kit.migrate.execution.run import Run, start_run
 from kit.migrate.fleet import plan as fleet
-from kit.migrate.fleet.plan import FleetWish
+from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
-from kit.migrate.group.plan import Wish, plan_group
+from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.kept import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, there_is
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
+from kit.migrate.runs_folder import PLANS, PREFIX, approval_file, load_approvals, plan_files, run_folder, there_is
 from kit.profile import Profile
 
 VALID_FOR = timedelta(hours=4)
 
 
-class Desk:
+class Operations:
     """``say`` tells the operator what to do now (a manual replacement); ``tell`` is called with each event of a run.
 
     ``runs`` is the folder of plans and evidence, by default beside the profile's file.
@@ -58,16 +58,16 @@ class Desk:
         self._deployer = deployer_of(cluster.profile)
         self._rules = cluster.profile.approvals
 
-    def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+    def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at the group for some seconds and plan; the plan is kept. Raises as ``plan_group``."""
-        plan = plan_group(self.cluster, self._deployer, wish, made_by or operator(), overrides)
-        return self.keep(plan)
+        plan = plan_group(self.cluster, self._deployer, request, made_by or operator(), overrides)
+        return self.save_plan(plan)
 
-    def plan_fleet(self, wish: FleetWish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+    def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups once and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
-        return self.keep(fleet.plan_fleet(self.cluster, wish, made_by or operator(), overrides))
+        return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
 
-    def keep(self, plan: Plan) -> Plan:
+    def save_plan(self, plan: Plan) -> Plan:
         """Raises:
         PlanError: it says something else than what it would do.
         EvidenceError: it can't be written.
@@ -89,11 +89,11 @@ class Desk:
             NotFound: there is none, or several begin so.
             PlanError: it was edited, can't be read, or says something else than what it would do.
         """
-        plan = load_plan(Path(named)) if named.endswith(".json") else self._kept(named)
+        plan = load_plan(Path(named)) if named.endswith(".json") else self._stored_plan(named)
         refuse_altered(plan)
         return plan
 
-    def _kept(self, named: str) -> Plan:
+    def _stored_plan(self, named: str) -> Plan:
         if len(named) < SHORTEST_PREFIX:
             raise InputError(f"name a plan by at least {SHORTEST_PREFIX} characters of its digest, not by {named!r}")
         begin = named.lower()
@@ -142,7 +142,7 @@ class Desk:
             sign_with=sign_with,
             passphrase=passphrase,
         )
-        self.keep(plan)
+        self.save_plan(plan)
         save_approval(approval, approval_file(self._file(plan.digest), len(self.approvals(plan)) + 1))
         return approval
 
@@ -224,7 +224,7 @@ class Desk:
         except (OSError, ValueError) as error:
             raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
         latest = max(before, now)
-        self.keep(plan)
+        self.save_plan(plan)
         write_whole(path, latest.isoformat() + "\n")
         return latest
 

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 
 from kit.errors import ConnectError
 from kit.migrate import recipes
-from kit.migrate.desk import Desk
 from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
 from kit.migrate.engine.plan import Plan
 from kit.migrate.execution.run import Run
 from kit.migrate.group import plan as group
-from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, MemberStanding, Position, Standing
-from kit.migrate.group.plan import Wish, plan_from
+from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupState, MemberState, PartitionOffsets
+from kit.migrate.group.plan import GroupPlanRequest, plan_from
+from kit.migrate.operations import Operations
 from kit.profile import ApprovalSettings, DeploySettings
 from widgets.group.model import GroupMigration
 
@@ -37,15 +37,15 @@ class ToyGroup:
         self.is_away = False
         self.fails = False
 
-    def look(self, group_id: str) -> Standing:
+    def look(self, group_id: str) -> GroupState:
         if self.is_away:
             raise ConnectError("ZooKeeper does not answer")
         now = datetime.now(UTC)
         self.offset += 1
         members = tuple(self._member(number, flavour, now) for number, flavour in enumerate(self.flavours))
-        positions = {pair: Position(self.offset, 1, None, 0, self.offset + 10) for pair in PARTITIONS}
+        offsets = {pair: PartitionOffsets(self.offset, 1, None, 0, self.offset + 10) for pair in PARTITIONS}
         is_kafka = self.mode == "kafka" and OZKCC not in self.flavours
-        return Standing(
+        return GroupState(
             group_id=group_id,
             observed_at=now,
             stage=self._stage(is_kafka),
@@ -57,7 +57,7 @@ class ToyGroup:
             owners={},
             kafka_state="Stable",
             coordinator=1,
-            positions=positions,
+            offsets=offsets,
             threads={member.member_id: {"orders": 1} for member in members},
             subscribed={"orders": len(PARTITIONS)},
             blockers={},
@@ -67,10 +67,10 @@ class ToyGroup:
         self.gate.wait(20)
         self.writes.append(what)
 
-    def _member(self, number: int, flavour: str, now: datetime) -> MemberStanding:
+    def _member(self, number: int, flavour: str, now: datetime) -> MemberState:
         mine = frozenset(pair for pair in PARTITIONS if pair[1] % 3 == number)
         name = f"{GROUP}_<{number}>-{flavour}"
-        return MemberStanding(name, name, flavour, "host<1>", mine, now - timedelta(hours=1))
+        return MemberState(name, name, flavour, "host<1>", mine, now - timedelta(hours=1))
 
     def _stage(self, is_kafka: bool) -> str:
         match [flavour in self.flavours for flavour in FLAVOURS]:
@@ -162,7 +162,7 @@ class ToyLock:
         return {}
 
 
-class ToyDesk(Desk):
+class ToyOperations(Operations):
     """The real desk but for its hands: plans by :func:`plan_from`, runs on the toy."""
 
     def __init__(self, toy: ToyGroup, runs: Path, say, tell, needs_second: bool = False) -> None:
@@ -171,10 +171,10 @@ class ToyDesk(Desk):
         super().__init__(SimpleNamespace(profile=profile, cluster_id="toy"), runs, say, tell)  # type: ignore[arg-type]
         self.toy = toy
 
-    def plan_group(self, wish: Wish, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+    def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         self.toy.gate.wait(20)
-        looks = self.toy.look(wish.group_id), self.toy.look(wish.group_id)
-        return self.keep(plan_from(*looks, "toy", self._deployer, wish, made_by or "ann", overrides))
+        looks = self.toy.look(request.group_id), self.toy.look(request.group_id)
+        return self.save_plan(plan_from(*looks, "toy", self._deployer, request, made_by or "ann", overrides))
 
     def _performer(self, plan: Plan):
         return ToyPerformer(self.toy, self._say)
@@ -185,7 +185,7 @@ class ToyDesk(Desk):
 
 def open_toy(toy: ToyGroup, runs: Path, needs_second: bool = False) -> GroupMigration:
     """A model as another kernel would make it: it knows what is in ``runs``."""
-    return GroupMigration(lambda say, tell: ToyDesk(toy, runs, say, tell, needs_second), toy.look, GROUP)
+    return GroupMigration(lambda say, tell: ToyOperations(toy, runs, say, tell, needs_second), toy.look, GROUP)
 
 
 __all__ = ["GROUP", "KC", "MEZKCC", "OZKCC", "ToyGroup", "open_toy"]

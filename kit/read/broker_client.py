@@ -90,7 +90,7 @@ def _had_answered(connection: Any) -> bool:
     return connection.parser is not None and connection.broker_version_data is not None
 
 
-class BrokerLink:
+class BrokerClient:
     """Connections to one cluster's brokers; the coroutines below run on kafka-python's network thread."""
 
     def __init__(self, settings: dict[str, Any], timeout_s: float) -> None:

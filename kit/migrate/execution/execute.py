@@ -11,17 +11,17 @@ from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
-from kit.migrate.execution.run_context import Workplace
+from kit.migrate.execution.run_context import RunContext
 
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED}
 _SHOWN = 3
 
 
-class Forward:
+class Execution:
     """One walk from where a run stands to its end; ``step`` is where it is, for who has to say where it failed."""
 
-    def __init__(self, place: Workplace) -> None:
-        self._place, self._plan = place, place.record.plan
+    def __init__(self, context: RunContext) -> None:
+        self._context, self._plan = context, context.record.plan
         self.step: Step | None = None
 
     def walk(self) -> None:
@@ -30,10 +30,10 @@ class Forward:
         RunError: a step failed, or observations changed in the midst of the run.
         Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
-        verified, begun = self._place.record.verified, self._place.record.begun
+        verified, begun = self._context.record.verified, self._context.record.begun
         has_begun = [step for step in self._plan.steps if step.step_id in begun]
-        self._place.journal.move(RunState.OBSERVING)
-        self._place.raise_if_halted()
+        self._context.journal.move(RunState.OBSERVING)
+        self._context.raise_if_halted()
         self._compare(has_begun)
         for step in self._plan.steps:
             if step.step_id in verified:
@@ -42,12 +42,12 @@ class Forward:
             if step.step_id not in begun or not self._was_done(step):
                 self._check(step)
                 self._act(step)
-            elif self._place.record.acted(step).is_open:
+            elif self._context.record.acted(step).is_open:
                 # What was ordered and never seen is called off, whoever did it instead.
-                self._place.journal.move(RunState.CHECKING, step.step_id)
+                self._context.journal.move(RunState.CHECKING, step.step_id)
                 self._act(step)
             self._verify(step)
-        self._place.journal.move(RunState.VERIFIED)
+        self._context.journal.move(RunState.VERIFIED)
 
     def _compare(self, has_begun: Sequence[Step]) -> None:
         """What a step that has begun moves by itself is no news any more; everything else still is."""
@@ -55,21 +55,21 @@ class Forward:
         planned = {
             name: Observation(it.value, IGNORED) if name in moved else it for name, it in self._plan.observed.items()
         }
-        found = differences(planned, self._place.performer.observe(self._plan))
+        found = differences(planned, self._context.performer.observe(self._plan))
         if not found:
             return
-        self._place.journal.append(*map(_entry, found))
+        self._context.journal.append(*map(_entry, found))
         told = f"what the plan observed has changed: {told_differences(found)}"
         if has_begun:
             raise RunError(f"{told}; some of the plan is done already, so undo it or see to what changed")
-        self._place.journal.move(RunState.VOID, sentence=told)
+        self._context.journal.move(RunState.STALE, sentence=told)
         raise StalePlan(f"{told}; nothing was written, make a new plan")
 
     def _was_done(self, step: Step) -> bool:
         """A step that was begun before: asked of the cluster, never repeated blindly."""
-        self._place.mark_cut_off(step)
-        state = self._place.performer.state(step)
-        self._place.journal.append(
+        self._context.mark_cut_off(step)
+        state = self._context.performer.state(step)
+        self._context.journal.append(
             Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
         )
         if state == StepState.UNKNOWN:
@@ -77,34 +77,34 @@ class Forward:
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
-        self._place.raise_unless_permitted()
-        self._place.journal.move(RunState.CHECKING, step.step_id)
-        started = self._place.clock.monotonic()
-        checked = self._place.performer.check(step)
-        outcome, ms = "ok" if checked.ok else "failed", self._place.ms_since(started)
-        self._place.journal.append(
+        self._context.raise_unless_permitted()
+        self._context.journal.move(RunState.CHECKING, step.step_id)
+        started = self._context.clock.monotonic()
+        checked = self._context.performer.check(step)
+        outcome, ms = "ok" if checked.ok else "failed", self._context.ms_since(started)
+        self._context.journal.append(
             Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
         )
         if not checked.ok:
             raise RunError(f"its precondition does not hold: {checked.sentence}")
 
     def _act(self, step: Step) -> None:
-        self._place.raise_unless_permitted()
-        self._place.journal.move(RunState.ACTING, step.step_id, step.title)
-        act = self._place.performer.act
-        outcomes = self._place.carry_out(step, "acted", lambda report: act(step, report))
+        self._context.raise_unless_permitted()
+        self._context.journal.move(RunState.ACTING, step.step_id, step.title)
+        act = self._context.performer.act
+        outcomes = self._context.carry_out(step, "acted", lambda report: act(step, report))
         failed = [outcome for outcome in outcomes if outcome.outcome in _NOT_DONE]
         if failed:
             first = "; ".join(f"{it.item} {it.outcome}: {it.error or 'no reason given'}" for it in failed[:_SHOWN])
             raise RunError(f"{len(failed)} of {len(step.changes)} items were not done: {first}")
 
     def _verify(self, step: Step) -> None:
-        self._place.journal.move(RunState.VERIFYING, step.step_id)
-        self._place.wait_for(step, lambda: self._holds(step), "verified")
+        self._context.journal.move(RunState.VERIFYING, step.step_id)
+        self._context.wait_for(step, lambda: self._holds(step), "verified")
 
     def _holds(self, step: Step) -> tuple[bool, str, str | None]:
         try:
-            verified = self._place.performer.verify(step)
+            verified = self._context.performer.verify(step)
         except AuthenticationFailed:
             raise
         except ConnectError as error:

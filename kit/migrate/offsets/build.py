@@ -1,0 +1,136 @@
+"""From the selected offsets to a plan: clamp them to their logs, check the rules, build the steps. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kit.errors import NothingToDo
+from kit.migrate.engine.checks import Finding, raise_if_unsafe, warnings
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.step import Step
+from kit.migrate.offsets.clamping import Clamped, Exclusion, Selected, clamp_all
+from kit.migrate.offsets.inputs import PlanInputs
+from kit.migrate.offsets.kafka import KafkaWriter
+from kit.migrate.offsets.moves import NOTHING, Move, item_of, shortened
+from kit.migrate.offsets.observations import group_observations, log_observations
+from kit.migrate.offsets.rules import (
+    backwards_finding,
+    kept_finding,
+    log_finding,
+    member_findings,
+    other_store_of,
+    source_finding,
+    unreadable_finding,
+)
+from kit.migrate.offsets.steps import offset_steps
+from kit.migrate.offsets.zookeeper import missing_of, parents_of
+from kit.tables.groups import KAFKA, ZOOKEEPER
+
+
+def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
+    """The plan that writes the selected offsets.
+
+    Raises:
+        UnsafePlan: a rule of ``kit.migrate.offsets.rules`` forbids the plan and is not overridden.
+        NothingToDo: no offset would change.
+    """
+    clamped = clamp_all(inputs, selected)
+    targets = sorted({move.key[0] for move in clamped.changes})
+    findings = _findings(inputs, clamped, targets)
+    overridden = raise_if_unsafe(findings, inputs.options.overridden)
+    _refuse_no_change(inputs.kind, clamped)
+    source = None if inputs.source is None else (inputs.source.store, inputs.source.read_for(targets))
+    observed = group_observations(inputs.stores, (inputs.store, targets), source)
+    observed |= log_observations(inputs.logs, (move.key[1:] for move in clamped.changes))
+    return Plan(
+        kind=inputs.kind,
+        cluster_id=inputs.cluster.cluster_id,
+        targets=tuple(targets),
+        made_by=inputs.options.made_by,
+        made_at=inputs.options.now,
+        observed=observed,
+        steps=_steps(inputs, clamped.changes, targets),
+        parameters={
+            **inputs.parameters,
+            "store": inputs.store,
+            "left_out": _left_out(clamped),
+            "unread_groups": inputs.unread,
+        },
+        risks=(*warnings(findings), *_risks(inputs, clamped)),
+        overridden=overridden,
+        on_failure=inputs.options.on_failure,
+    )
+
+
+def _findings(inputs: PlanInputs, clamped: Clamped, targets: Sequence[str]) -> list[Finding]:
+    here = {group_id: inputs.stores.group(inputs.store, group_id) for group_id in targets}
+    other = other_store_of(inputs.store)
+    there = {group_id: inputs.stores.group(other, group_id) for group_id in targets}
+    findings = [
+        *member_findings(here, inputs.store, there),
+        backwards_finding(clamped.changes),
+        unreadable_finding(clamped.reasons(Exclusion.UNREADABLE)),
+        log_finding(clamped.reasons(Exclusion.UNKNOWN_LOG)),
+        _kept_elsewhere(inputs, clamped.changes),
+    ]
+    if inputs.source is not None:
+        store, read = inputs.source.store, inputs.source.read_for(targets)
+        findings.append(source_finding({group_id: inputs.stores.group(store, group_id) for group_id in read}))
+    return findings
+
+
+def _kept_elsewhere(inputs: PlanInputs, changes: Sequence[Move]) -> Finding:
+    """Offsets of a deleted topic may go without a copy in the other store."""
+    other = other_store_of(inputs.store)
+    deleted = {move.key: move.before or 0 for move in changes if move.after is None and move.key[1:] in inputs.logs}
+    held = {key: inputs.stores.group(other, key[0]).offsets.get(key[1:], NOTHING).offset for key in deleted}
+    lost = {key: held[key] for key, offset in deleted.items() if (held[key] or 0) < offset or held[key] is None}
+    return kept_finding(deleted, lost, other)
+
+
+def _refuse_no_change(kind: str, clamped: Clamped) -> None:
+    if clamped.changes:
+        return
+    left_out = _left_out(clamped)
+    why = "every offset is as wanted already" if clamped.n_unchanged else "no offset is left to be written"
+    raise NothingToDo(f"{kind}: {why}{f'; left out: {_named(left_out.items())}' if left_out else ''}")
+
+
+def _steps(inputs: PlanInputs, changes: Sequence[Move], targets: Iterable[str]) -> tuple[Step, ...]:
+    missing: list[str] = []
+    if inputs.store == ZOOKEEPER:
+        created = [move.key for move in changes if move.target.before.version is None]
+        missing = missing_of(inputs.cluster.zookeeper, (path for key in created for path in parents_of(key)))
+    return offset_steps(
+        inputs.store,
+        changes,
+        can_delete=inputs.store == ZOOKEEPER or KafkaWriter(inputs.cluster.broker_client).can_delete,
+        missing_parents=frozenset(missing),
+        new_groups={group_id for group_id in targets if inputs.stores.group(KAFKA, group_id).state == "Dead"},
+    )
+
+
+def _risks(inputs: PlanInputs, clamped: Clamped) -> list[str]:
+    changes, left_out, risks = clamped.changes, _left_out(clamped), []
+    clamped_changes = [(move.item, move.reason) for move in changes if move.reason]
+    if clamped_changes:
+        risks.append(
+            f"{len(clamped_changes)} of {len(changes)} offsets become something else than was wanted:"
+            f" {_named(clamped_changes)}"
+        )
+    if left_out:
+        risks.append(f"{len(left_out)} offsets are left out: {_named(left_out.items())}")
+    if inputs.unread:
+        unread = _named((repr(group_id), error) for group_id, error in inputs.unread.items())
+        risks.append(f"{len(inputs.unread)} groups are left out, because they can't be read: {unread}")
+    if inputs.store == KAFKA and any(it.target.before.metadata and it.target.metadata is None for it in changes):
+        risks.append("some of the offsets lose the metadata that is committed beside them; an undo restores it")
+    return risks
+
+
+def _left_out(clamped: Clamped) -> dict[str, str]:
+    return {item_of(key): reason for key, reason in clamped.reasons(Exclusion.LEFT_OUT).items()}
+
+
+def _named(reasons: Iterable[tuple[str, str]]) -> str:
+    return shortened(f"{name}: {reason}" for name, reason in reasons)
