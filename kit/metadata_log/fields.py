@@ -28,6 +28,8 @@ class DecodeError(Exception):
 
 def uvarint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned varint of at most five bytes."""
+    if at < len(data) and (only := data[at]) < 0x80:  # Nearly all are one byte.
+        return only, at + 1
     value = 0
     for shift in range(0, 35, 7):
         try:

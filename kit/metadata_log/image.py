@@ -64,7 +64,7 @@ class Unreplayable(Exception):
     """The record does not fit what is before it."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Image:
     """Everything a cluster's metadata log says, as of ``offset``, the last record of the log in it (-1: none).
 
@@ -91,6 +91,12 @@ class Image:
     written_ms: int = -1
     stopped: str | None = None
     problems: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return (
+            f"Image as of offset {self.offset}, epoch {self.epoch}: {len(self.topics)} topics, {self.n_partitions} "
+            f"partitions, {len(self.brokers)} brokers, {len(self.controllers)} controllers."
+        )
 
     def topic(self, name: str) -> Topic | None:
         """The topic of that name."""

@@ -25,7 +25,7 @@ from kit.tables import schema as tables
 from kit.text.visible import visible
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetadataLog:
     """``image`` is what the log adds up to; ``files`` (``tables.METADATA_FILES``) accounts for every record.
 
@@ -68,8 +68,9 @@ class MetadataLog:
             counts[name] += int(n)
         return dict(sorted(counts.items()))
 
-    def __str__(self) -> str:
-        return "\n".join(told(self))
+    def __repr__(self) -> str:
+        """What was read, in sentences: a notebook shows it."""
+        return "\n".join(_account(self))
 
 
 def read_log(source: str | Path | Iterable[str | Path] | Controllers) -> MetadataLog:
@@ -105,19 +106,18 @@ def verify_log(log: MetadataLog) -> str:
     wrong += [f"The image stops {log.image.stopped}."] if log.image.stopped else []
     wrong += [f"{each}." for each in log.image.problems]
     if wrong:
-        raise PartialRead(" ".join([*told(log), *map(visible, wrong)]))
-    return "\n".join(told(log))
+        raise PartialRead(" ".join([*_account(log), *map(visible, wrong)]))
+    return "\n".join(_account(log))
 
 
-def told(log: MetadataLog) -> list[str]:
+def _account(log: MetadataLog) -> list[str]:
     """The account in sentences; wrong things are counted, not named."""
     image, files = log.image, log.files
     n_records, n_unknown, n_errors = (files[name].sum() for name in ("n_records", "n_unknown", "n_errors"))
     return [
         f"{len(files)} files, {n_records} records: {', '.join(f'{n} {name}' for name, n in log.types.items())}; "
         f"{files['n_control'].sum()} control records, {n_unknown} of unknown types, {n_errors} problems.",
-        f"Image as of offset {image.offset}, epoch {image.epoch}: {len(image.topics)} topics, {image.n_partitions} "
-        f"partitions, {len(image.brokers)} brokers, {len(image.controllers)} controllers.",
+        repr(image),
         *([f"It stops {visible(image.stopped)}."] if image.stopped else []),
     ]
 
