@@ -78,8 +78,8 @@ def read_log(source: str | Path | Iterable[str | Path] | Controllers) -> Metadat
 
     ``source`` is a log's folder (``__cluster_metadata-0``), the data folder around it, files of it, or
     ``Controllers``. The image begins with the newest whole checkpoint and goes on with the segments, as Kafka does. It
-    ends where the first damaged or missing place is (``image.stopped``). Copied files may end with records that no
-    quorum has agreed to yet; a controller sends those that were.
+    ends where the first damaged or missing place is (``image.stopped``). Copied files may end within a batch, or with
+    records that no quorum has agreed to yet; a controller sends whole ones that it has.
 
     Raises:
         InputError, NotFound: there is no such path, or no log in it.

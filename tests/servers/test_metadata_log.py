@@ -1,4 +1,4 @@
-"""The metadata log of a real controller: what Kafka's own tools and its brokers say of it."""
+"""The metadata logs of real controllers, 3.9.1 and 4.1.1: what Kafka's own tools and its brokers say of them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ TOPICS = {"orders": 3, "shop.items": 2, "gone": 1}
 
 @dataclass(frozen=True)
 class Cluster:
-    """One node of 4.1.1, broker and controller, with one of everything in its metadata."""
+    """One node, broker and controller, with one of everything in its metadata."""
 
     servers: KRaftServers
     admin: AdminClient
+    jar_set: jars.JarSet
 
     @property
     def folder(self) -> Path:
@@ -72,8 +73,8 @@ class Cluster:
     def controllers(self) -> Controllers:
         return Controllers(self.servers.brokers[0].controller)
 
-    def run(self, main: str, *arguments: str, jar_set: jars.JarSet = jars.NEWER_SERVERS) -> str:
-        command = jvm.java(jars.class_path(jar_set), main, arguments, 128, self.folder)
+    def run(self, main: str, *arguments: str, jar_set: jars.JarSet | None = None) -> str:
+        command = jvm.java(jars.class_path(jar_set or self.jar_set), main, arguments, 128, self.folder)
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
@@ -82,14 +83,16 @@ class Cluster:
         self.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.servers.addresses(), *arguments)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+@pytest.fixture(scope="module", params=[jars.NEWER_SERVERS, jars.SERVERS], ids=["node-4.1.1", "node-3.9.1"])
+def cluster(request) -> Iterator[Cluster]:
     supervisor = ProcessSupervisor()
     try:
         servers = KRaftServers(supervisor)
+        servers.brokers[0].jar_set = request.param
         servers.brokers[0].added |= SETTINGS
         servers.start()
-        made = Cluster(servers, AdminClient({**topics.QUIET, "bootstrap.servers": servers.addresses()}))
+        admin = AdminClient({**topics.QUIET, "bootstrap.servers": servers.addresses()})
+        made = Cluster(servers, admin, request.param)
         change_everything(made)
         yield made
     finally:
@@ -231,7 +234,7 @@ def read_here(records: pl.DataFrame) -> list[tuple]:
     ]
 
 
-@pytest.mark.parametrize("jar_set", [jars.NEWER_SERVERS, jars.SERVERS], ids=["4.1.1", "3.9.1"])
+@pytest.mark.parametrize("jar_set", [jars.NEWER_SERVERS, jars.SERVERS], ids=["tool-4.1.1", "tool-3.9.1"])
 def test_every_record_is_what_kafka_s_own_tool_prints(cluster, log, jar_set):
     """Segments and checkpoints, control records too; the tool of 3.9.1 reads the same log."""
     for file in log.files["file"]:
@@ -324,7 +327,8 @@ def test_nodes_and_features(cluster, log):
     assert broker["listeners"] == [f"PLAINTEXT://{cluster.servers.brokers[0].addresses['PLAINTEXT']}"]
     assert controller["listeners"] == [f"CONTROLLER://{cluster.servers.brokers[0].controller}"]
     assert controller["is_migration_ready"] is False
-    assert int(items(log, "feature")["metadata.version", "level"]) >= 26
+    level = "21" if cluster.jar_set is jars.SERVERS else "27"
+    assert items(log, "feature")["metadata.version", "level"] == level
 
 
 def test_no_secret_is_in_a_table(log):
