@@ -140,7 +140,7 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
 
 
 def _tls_hint(profile: Profile) -> str:
-    """kazoo tries again after a failed handshake, and tells nobody why it failed."""
+    """kazoo tries again after a failed TLS handshake and does not report the error."""
     if not profile.security.zookeeper.uses_tls:
         return ""
     return "; check that it is the TLS port, that ca_file vouches for its certificate, and that it names this very host"
@@ -181,21 +181,21 @@ def librdkafka_settings(profile: Profile) -> dict[str, Any]:
 
 
 def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: KazooClient | None) -> str:
-    found = metadata.cluster_id or "(none)"
-    if profile.cluster_id is not None and profile.cluster_id != found:
+    actual = metadata.cluster_id or "(none)"
+    if profile.cluster_id is not None and profile.cluster_id != actual:
         raise WrongCluster(
             f"cluster {profile.name!r}: expected cluster id {profile.cluster_id}, but {profile.bootstrap_servers} "
-            f"answers as {found}; nothing was read"
+            f"answers as {actual}; nothing was read"
         )
     if zookeeper is not None:
         (answer,) = fetch_data(zookeeper, ["/cluster/id"])
         data = answer.data.decode() if isinstance(answer, Znode) else ""
-        if f'"{found}"' not in data:
+        if f'"{actual}"' not in data:
             raise WrongCluster(
-                f"cluster {profile.name!r}: the brokers answer as {found}, but ZooKeeper {profile.zookeeper_connect} "
+                f"cluster {profile.name!r}: the brokers answer as {actual}, but ZooKeeper {profile.zookeeper_connect} "
                 f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read"
             )
-    return found
+    return actual
 
 
 def _stop(client: KazooClient) -> None:

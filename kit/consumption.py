@@ -126,8 +126,8 @@ def _load(folder: Path, schema: pa.Schema) -> Loaded[pl.DataFrame]:
     wanted = pl.Schema(pl.DataFrame(schema.empty_table()).schema)
     records, unread = [pl.DataFrame(schema=wanted)], list[UnreadLine]()
     for file in sorted(folder.glob(_FILES)):
-        found, left = _parse(file, wanted)
-        records.append(found)
+        parsed, left = _parse(file, wanted)
+        records.append(parsed)
         unread += left
     return Loaded(pl.concat(records), pl.DataFrame(tables.UNREAD_LINES.from_rows(unread)))
 

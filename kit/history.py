@@ -53,10 +53,10 @@ class History:
         """
         kept = self._snapshot(snapshot.snapshot_id)
         for table in tables.ALL:
-            expected, found = getattr(snapshot, table.name).count(), getattr(kept, table.name).count()
-            if found != expected:
+            expected, n_kept = getattr(snapshot, table.name).count(), getattr(kept, table.name).count()
+            if n_kept != expected:
                 raise HistoryError(
-                    f"{self._path(table.name)}: {snapshot.snapshot_id} has {expected} rows, the history {found}"
+                    f"{self._path(table.name)}: {snapshot.snapshot_id} has {expected} rows, the history {n_kept}"
                 )
 
     def previous(self, snapshot: Snapshot[DataFrame]) -> Snapshot[DataFrame] | None:
@@ -69,8 +69,8 @@ class History:
             & (F.col("group_pattern") == this.group_pattern)
             & (F.col("started_at") < F.lit(this.started_at))
         )
-        found = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
-        return self._snapshot(found[0].snapshot_id) if found else None
+        newest = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
+        return self._snapshot(newest[0].snapshot_id) if newest else None
 
     def _snapshot(self, snapshot_id: str) -> Snapshot[DataFrame]:
         is_its = F.col("snapshot_id") == snapshot_id
@@ -108,9 +108,9 @@ class History:
         about = self._read(_ABOUT, _ABOUT_SCHEMA)
         if about is None:
             return
-        found = {row.schema_version for row in about.collect()}
-        if found != {tables.SCHEMA_VERSION}:
-            versions = ", ".join(map(str, sorted(found))) or "unknown"
+        kept_versions = {row.schema_version for row in about.collect()}
+        if kept_versions != {tables.SCHEMA_VERSION}:
+            versions = ", ".join(map(str, sorted(kept_versions))) or "unknown"
             raise HistoryError(
                 f"the history in {self._folder} has schema version {versions}, this offramp writes and reads "
                 f"{tables.SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"

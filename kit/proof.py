@@ -54,14 +54,14 @@ def prove(
     with ExitStack() as kept:
         intervals = _kept(kept, analyze.with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
         records = _kept(kept, analyze.records_of(intervals, production))
-        found = _found(intervals, records, ends, clock_skew_ms)
+        results = _results(intervals, records, ends, clock_skew_ms)
         if owner_history is not None:
-            found["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(intervals, owner_history, tolerance_ms))
-    judged = analyze.verdict(**found)
-    return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **found)
+            results["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(intervals, owner_history, tolerance_ms))
+    judged = analyze.verdict(**results)
+    return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **results)
 
 
-def _found(intervals: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
+def _results(intervals: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
     return {
         "consumption_intervals": _collect(analyze.consumption_intervals(intervals)),
         "overlaps": _collect(analyze.overlaps(intervals, clock_skew_ms=clock_skew_ms)),

@@ -56,13 +56,17 @@ class Rebalances:
         """Sentences to paste into a ticket: each consumer's way, each generation, what stands out."""
         by_topic = self.stored if self.generations.is_empty() else self.stored.head(0)
         raw = sentences(self.members, pl.concat([self.generations, by_topic]), self.findings)
-        told = list(map(visible, raw))
-        left_out = len(told) - MAX_SENTENCES
+        escaped = list(map(visible, raw))
+        left_out = len(escaped) - MAX_SENTENCES
         if left_out <= 0:
-            return told
+            return escaped
         n_findings = min(len(self.findings), MAX_SENTENCES // 2)
-        rest = told[: MAX_SENTENCES - n_findings]
-        return [*rest, f"… {left_out} more sentences are left out: name a group, or less time.", *told[-n_findings:]]
+        rest = escaped[: MAX_SENTENCES - n_findings]
+        return [
+            *rest,
+            f"… {left_out} more sentences are left out: name a group, or less time.",
+            *escaped[-n_findings:],
+        ]
 
     def unknown_wordings(self) -> pl.DataFrame:
         """Lines that look like coordination and are not understood: wording, n_lines, an example; most first."""
@@ -78,15 +82,15 @@ class Rebalances:
         Raises:
             PartialRead: something could not be read, or not be understood: which, and why.
         """
-        told, wrong = [], []
+        passed, wrong = [], []
         for verify in (self._verify_logs, self._verify_topic):
             try:
-                told.append(verify())
+                passed.append(verify())
             except PartialRead as error:
                 wrong.append(str(error))
         if wrong:
             raise PartialRead("\n".join(wrong))
-        return "\n".join(filter(None, told))
+        return "\n".join(filter(None, passed))
 
     def _verify_logs(self) -> str:
         return "" if self.logs is None else verify_logs(self.logs)
@@ -130,9 +134,9 @@ def read_rebalances(
     end = None if paths else until
     topic = None if profile is None else read_offsets_topic(spark, profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
-    if read_logs is not None and len(events) != (n_told := read_logs.files["n_events"].sum()):
-        came = f"the logs tell {n_told} events, but {len(events)} came out of Spark"
-        raise ReadError(f"{came}: nothing is told of them; read again, a few files at a time, and report it")
+    if read_logs is not None and len(events) != (n_logged := read_logs.files["n_events"].sum()):
+        came = f"the logs hold {n_logged} events, but Spark returned {len(events)}"
+        raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.
     has_epochs = topic is not None and topic.partitions["n_epochs"].sum() > 0
@@ -141,15 +145,15 @@ def read_rebalances(
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
     if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
-        raise NotFound(f"nothing is told of a group {group_id!r}: {_known(events, topic)}")
+        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
     last = events.select(pl.coalesce("observed_at", as_printed).max()).item()
     by_topic = pl.concat([generation_spans(records, until), epoch_spans(epochs, until)])
     spans = member_spans(members, generations, until or last) if paths else by_topic
-    told = chosen.at(pl.concat(findings))
-    return Rebalances(members, generations, stored, told, spans, events, records, epochs, read_logs, topic)
+    chosen_findings = chosen.at(pl.concat(findings))
+    return Rebalances(members, generations, stored, chosen_findings, spans, events, records, epochs, read_logs, topic)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -204,5 +208,5 @@ def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
 
 def _known(events: pl.DataFrame, topic: OffsetsTopic | None) -> str:
     named = sorted(events["group_id"].drop_nulls().unique())
-    of_logs = f"the logs tell of {', '.join(named[:20])}" if named else "no log names a group"
+    of_logs = f"the logs name {', '.join(named[:20])}" if named else "no log names a group"
     return of_logs if topic is None else f"{of_logs}; the topic has no record of it"

@@ -258,12 +258,12 @@ _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 
 def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable[ReadError]) -> pa.Table:
     """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
-    found = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
+    errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
     for table, read in rows.items():
         if "error" in read.column_names and table not in _STATES:
             broken = read.filter(pc.is_valid(read["error"])).to_pylist()
-            found += [_error(cluster, row) for row in broken]
-    return tables.READ_ERRORS.from_rows(found)
+            errors += [_error(cluster, row) for row in broken]
+    return tables.READ_ERRORS.from_rows(errors)
 
 
 def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
@@ -280,4 +280,6 @@ def _error(cluster: str, row: dict[str, Any]) -> ReadError:
 
 def _stamped(info: SnapshotInfo, rows: dict[tables.Table, pa.Table]) -> tuple[str, dict[str, pa.Table]]:
     snapshot_id = f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
-    return snapshot_id, {table.name: table.stamp(found, snapshot_id, info.ended_at) for table, found in rows.items()}
+    return snapshot_id, {
+        table.name: table.stamp(of_table, snapshot_id, info.ended_at) for table, of_table in rows.items()
+    }

@@ -33,10 +33,10 @@ from tests.models.fleet import ToyFleet, open_toy_fleet
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
-from widgets.fleet import html as fleet_fragments
+from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
-from widgets.offsets import html as offset_fragments
-from widgets.run import html as fragments
+from widgets.offsets import html as offsets_html
+from widgets.run import html
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
@@ -49,7 +49,7 @@ CHARTS = {
     and "Chart" in str(draw.__annotations__.get("return"))
     if not name.startswith("_")
 }
-FRAGMENTS = (fragments, fleet_fragments, offset_fragments)
+FRAGMENTS = (html, fleet_html, offsets_html)
 SHORT = tuple(name for name in hostile.GROUPS if 0 < len(name) <= 250 and name.strip())
 ALL_IN_ONE = (
     "".join(hostile.SCRIPTS),

@@ -19,6 +19,6 @@ def applying(rows: FrameT, rules: Mapping[str, nw.Expr], keep: list[str], code: 
 
     All rules look at one wide row, so that what leads to it is computed once.
     """
-    told = rows.select(*keep, **rules)
-    found = told.unpivot(on=list(rules), index=keep, variable_name=code, value_name="sentence")
-    return found.filter(~nw.col("sentence").is_null())
+    sentences = rows.select(*keep, **rules)
+    rows = sentences.unpivot(on=list(rules), index=keep, variable_name=code, value_name="sentence")
+    return rows.filter(~nw.col("sentence").is_null())

@@ -30,7 +30,7 @@ log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.2
 END_SECONDS = 30.0
-"""What the threads have for their last commit and for leaving, when servers are slow."""
+"""How long threads may take for their last commit and for leaving the group."""
 
 
 class _ToldOfRebalances:
@@ -71,7 +71,7 @@ class ZookeeperMember:
                 pass
 
     def _is_done(self, stream: Stream) -> bool:
-        """Hand over until the end; False when this stream alone had nothing for ``consumer.timeout.ms``."""
+        """Hand records over until the end. False: this stream had no record for ``consumer.timeout.ms``."""
         try:
             for message in stream:
                 if not self.hand_over.take(message, self.consumer.consumer_id):
@@ -177,7 +177,7 @@ class Child:
         return self.process.poll() is not None
 
     def close(self, seconds: float = 30.0) -> ChildEnded | None:
-        """End its input, wait, and end it if it doesn't end by itself; what was wrong with its end."""
+        """Close its input and wait; kill it if it does not end by itself. → the error that it ended with, if any."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -196,7 +196,7 @@ def _ended(code: int) -> str:
 
 @contextmanager
 def _telling(name: str, hand_over: HandOver) -> Iterator[None]:
-    """Whatever ends a thread that reads ends the whole: nobody else would read its partitions."""
+    """A thread that ends ends the whole process: no other thread would read its partitions."""
     try:
         yield
     except OfframpError as error:
@@ -204,7 +204,7 @@ def _telling(name: str, hand_over: HandOver) -> Iterator[None]:
     except KafkaException as error:
         hand_over.fail(OfframpError(f"{name}: {error.args[0].str()}"))
     except Exception as error:
-        log.exception("%s: it failed in a way that nobody had foreseen", name)
+        log.exception("%s: a thread failed with an unexpected error; the process ends", name)
         hand_over.fail(OfframpError(f"{name}: {error!r}"))
 
 

@@ -1,7 +1,7 @@
-"""Hands records over to whoever reads the output, and knows which of them were taken.
+"""Hands records over to the reader of the output, and knows which of them were taken.
 
-A record is taken once it was written whole; when the output is a pipe, once its reader has read it. What still lies in
-a pipe dies with its reader: a record that counted by then would be lost.
+A record is taken once it was written whole; when the output is a pipe, once its reader has read it. A record that is
+still in the pipe is lost when the reader dies, so it must not count by then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PIPE_BYTES = 4096
 """One page: such a pipe is ready for more exactly when its reader has read everything, so nothing has to be polled."""
 LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.1, 0.001
 GRACE_SECONDS = 2.0
-"""What the end gives a reader for the record that it was given last."""
+"""How long the end waits for the reader to read the last record."""
 
 
 def as_text(message: Message) -> bytes:
@@ -59,7 +59,7 @@ def _readable(data: bytes | str | None) -> Any:
 
 
 class _Output:
-    """Where records go. Written by its descriptor: what a buffer keeps was not handed over."""
+    """Where records go. It is written without a buffer: a record in a buffer was not handed over."""
 
     def __init__(self, output: IO[bytes]) -> None:
         self._kept_open = output
@@ -71,7 +71,7 @@ class _Output:
             self._narrow()
 
     def put(self, data: bytes, is_over: Callable[[], bool]) -> bool:
-        """False: ``is_over`` became true before it was taken. Raises OSError when nothing can be put any more."""
+        """False: ``is_over`` became true before the record was taken. Raises OSError when that fails."""
         if not self._is_pipe:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -85,7 +85,7 @@ class _Output:
         return True
 
     def _narrow(self) -> None:
-        """Where it can't be, as there is more in it or the system knows no such thing, it is looked at now and then."""
+        """Make the pipe one page small. Where the system can't, ``_await_read`` polls."""
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             try:
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -105,9 +105,9 @@ class _Output:
                 time.sleep(LOOK_AGAIN_SECONDS)
 
     def _n_unread(self) -> int:
-        found = array.array("i", [0])
-        fcntl.ioctl(self._fd, termios.FIONREAD, found)
-        return found[0]
+        n_bytes = array.array("i", [0])
+        fcntl.ioctl(self._fd, termios.FIONREAD, n_bytes)
+        return n_bytes[0]
 
 
 class HandOver:
@@ -147,10 +147,10 @@ class HandOver:
                 if not self._output.put(self._formatted(message), self._is_over):
                     return False
             except BrokenPipeError:
-                self.fail(OutputClosed(f"the reader of the output closed it ({self._told()})"))
+                self.fail(OutputClosed(f"the reader of the output closed it ({self._count_text()})"))
                 return False
             except OSError as error:
-                self.fail(HandOverError(f"the output takes no more records: {error.strerror} ({self._told()})"))
+                self.fail(HandOverError(f"the output takes no more records: {error.strerror} ({self._count_text()})"))
                 return False
             return self._note(message, consumer) and self._count()
 
@@ -177,11 +177,11 @@ class HandOver:
     def _is_over(self) -> bool:
         return self.error is not None or (self._ends_at is not None and time.monotonic() > self._ends_at)
 
-    def _told(self) -> str:
+    def _count_text(self) -> str:
         return f"{self.n_taken} were handed over; those after them are not committed"
 
     def _note(self, message: Message, consumer: str) -> bool:
-        """A record that can't be noted counts as not taken: it comes again, rather than being in no account."""
+        """A record that can't be noted counts as not taken: it comes again, so that the file stays complete."""
         if self._lines is None:
             return True
         fields = {
@@ -194,7 +194,7 @@ class HandOver:
         try:
             _append(self._lines, json.dumps(fields).encode() + b"\n")
         except OSError as error:
-            self.fail(HandOverError(f"{self._consumption} can't be written: {error.strerror} ({self._told()})"))
+            self.fail(HandOverError(f"{self._consumption} can't be written: {error.strerror} ({self._count_text()})"))
             return False
         return True
 
@@ -209,7 +209,8 @@ class HandOver:
 class Events:
     """What happens to a consumer, a line each: ``epoch-ms consumer EVENT details``.
 
-    ``failed`` is told once when that can't be written; a listener that raised would keep its partitions and read none.
+    ``failed`` is called once when a line can't be written. A listener that raised would keep its partitions and read
+    none.
     """
 
     def __init__(self, output: IO[Any], failed: Callable[[OfframpError], None]) -> None:

@@ -16,7 +16,7 @@ TYPE = "ZookeeperConsumerConnector"
 
 @dataclass
 class Metrics:
-    """Counts of one member; ``live`` gives, when asked, what is true now."""
+    """Counts of one member; ``live`` is called for the gauges."""
 
     group_id: str
     client_id: str

@@ -1,7 +1,7 @@
 """One thread at a time, in the order in which they come.
 
-confluent-kafka's consumer has a lock of its own, and a thread that polls again and again takes it anew before another
-one that waits for it has noticed that it was free: a call would wait for the end of the last poll.
+confluent-kafka's consumer has a lock of its own, and a thread that polls again and again takes it before a waiting
+thread has noticed that it was free. A call from another thread would wait until the polling ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Turns:
-    """A lock that can be taken again by its owner, and by nobody else before those who wait already."""
+    """A fair lock: threads get it in the order in which they asked. Its owner can take it again."""
 
     def __init__(self) -> None:
         self._entry = threading.Lock()
@@ -47,7 +47,7 @@ Owner = TypeVar("Owner", bound=_HasTurns)
 
 
 def in_turn(method: Callable[Concatenate[Owner, P], Result]) -> Callable[Concatenate[Owner, P], Result]:
-    """A method of something with ``_turns`` that is called when it is its turn."""
+    """Run a method while its object's ``_turns`` is held."""
 
     @wraps(method)
     def called(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Result:

@@ -171,14 +171,14 @@ def _text(data: bytes) -> bytes:
 
 
 def _texts(data: bytes, count: int) -> list[bytes]:
-    found = []
+    texts = []
     for _ in range(count):
         (length,) = struct.unpack_from(">I", data)
         if length > len(data) - 4:
             raise ValueError("it is cut off")
-        found.append(data[4 : 4 + length])
+        texts.append(data[4 : 4 + length])
         data = data[4 + length :]
-    return found
+    return texts
 
 
 def _mpint(number: int) -> bytes:

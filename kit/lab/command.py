@@ -1,4 +1,4 @@
-"""``offramp lab up | status | down``: a lab that goes on in the background."""
+"""``offramp lab up | status | down``: a lab that runs in the background."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def down() -> None:
 
 
 def start(brokers: int, bare: bool) -> state.State:
-    """Start the holding process, show what it says until the lab is ready, and return its state.
+    """Start the process that holds the lab, print its lines until the lab is ready, and return its state.
 
     Ends the program with the holder's exit code when it fails; Ctrl-C ends the holder too.
     """

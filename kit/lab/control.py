@@ -1,4 +1,4 @@
-"""A lab's hands: a socket in its folder, through which other processes replace its consumers.
+"""A socket in the lab's folder, through which other processes replace its consumers.
 
 ``python -m kit.lab.control <folder> <group> <member> <flavour>`` is what a profile with ``deploy.kind = "lab"`` runs.
 """
@@ -67,7 +67,7 @@ def replace(folder: Path, group: str, member: str, flavour: str) -> str:
                 stream.flush()
                 answer = json.loads(stream.readline())
     except (OSError, ValueError) as error:
-        raise LabError(f"the lab in {folder} does not answer: {error}") from error
+        raise LabError(f"the lab in {folder} does not answer: {error}; see `offramp lab status`") from error
     if "error" in answer:
         raise LabError(answer["error"])
     return str(answer["said"])

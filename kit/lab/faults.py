@@ -1,4 +1,4 @@
-"""Faults by name, for tests and rehearsals: what they hit is a consumer, a producer or a broker of a lab."""
+"""Faults by name, for tests and rehearsals. They hit a consumer, a producer or a broker of a lab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPIRY_SECONDS = 90.0
 
 
 class Victim(Protocol):
-    """Whatever runs in a process of its own."""
+    """A consumer, producer or broker that runs in a process of its own."""
 
     @property
     def process(self) -> Process | None: ...
@@ -33,12 +33,12 @@ def resume(victim: Victim) -> None:
 
 
 def kill(victim: Victim) -> None:
-    """kill -9: no farewell to anyone."""
+    """kill -9: it leaves no group and closes no session."""
     running(victim).kill()
 
 
 def stop(victim: Victim) -> None:
-    """SIGTERM and wait: an orderly farewell."""
+    """SIGTERM and wait: it leaves its group in order."""
     running(victim).stop()
 
 
@@ -58,7 +58,7 @@ def broker(lab: Lab, broker_id: int) -> Broker:
 
 
 def restart_broker(lab: Lab, broker_id: int) -> None:
-    """Start a stopped or killed broker again, once ZooKeeper has let go of its old registration."""
+    """Start a stopped or killed broker again, once its old registration in ZooKeeper is gone."""
     again = broker(lab, broker_id)
     await_gone(lab, f"/brokers/ids/{broker_id}")
     again.launch()

@@ -280,12 +280,12 @@ class Lab:
         mine = [known for known in self._known.values() if known[0].group == group]
         if not mine:
             raise InputError(f"The lab has started no consumer of group {group!r}.")
-        found = self._known.get(consumer_id)
-        if found is not None and found[0].process.running:
-            if sum(each.process is found[0].process for each, _, _ in self._known.values()) > 1:
+        stopping = self._known.get(consumer_id)
+        if stopping is not None and stopping[0].process.running:
+            if sum(each.process is stopping[0].process for each, _, _ in self._known.values()) > 1:
                 raise InputError(f"{consumer_id} shares its process with others: it can't be stopped alone.")
-            found[0].stop()
-        _, topics_, threads = found or mine[0]
+            stopping[0].stop()
+        _, topics_, threads = stopping or mine[0]
         started = self._launch(flavour, group, topics_, threads)
         return f"{consumer_id or 'nothing'} stopped, {started.consumer_id} started"
 

@@ -33,7 +33,7 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended; a stopped (SIGSTOP) process is running."""
+        """Whether it has not ended. A process that SIGSTOP stopped counts as running."""
         return self._popen.poll() is None
 
     @property
@@ -69,7 +69,7 @@ class Process:
             os.kill(self.pid, number)
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its sockets and sessions' fate is up to the servers."""
+        """SIGSTOP: it keeps its connections; the servers decide when its sessions end."""
         self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -106,7 +106,7 @@ class Process:
 
 
 class ProcessSupervisor:
-    """A throw-away folder, the processes that live in it, and a watchdog that ends both when the caller is gone."""
+    """A temporary folder, the processes of it, and a watchdog that ends both when the caller is gone."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="offramp-lab-"))
@@ -177,5 +177,5 @@ def wait_until(
         if each_time is not None:
             each_time()
         if time.monotonic() > deadline:
-            raise LabError(f"Waited {seconds:.0f} s in vain for {what}.")
+            raise LabError(f"{what} did not come within {seconds:.0f} s.")
         time.sleep(POLL_SECONDS)

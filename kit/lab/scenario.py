@@ -1,4 +1,4 @@
-"""Starts the demo's fleet in a lab of three brokers and knows the truth about it."""
+"""Starts the demo's fleet in a lab of three brokers and knows the true state of every group."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kit.lab.process import Process, wait_until
 BROKERS = 3
 RACKS = ("rack-a", "rack-b", "rack-c")
 STABLE_SECONDS = 90.0
-LOOK_EVERY_SECONDS = 0.25
+POLL_SECONDS = 0.25
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def settle(all_settled: Callable[[], bool], processes: set[Process], waiting: li
         if time.monotonic() > deadline:
             names = ", ".join(group.name for group in waiting)
             raise LabError(f"After {STABLE_SECONDS:.0f} s not every partition is owned and read: {names}.")
-        time.sleep(LOOK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
 
 
 def is_settled(group: Expected, client: KazooClient) -> bool:
@@ -202,5 +202,5 @@ def has_read_all(group: Expected) -> bool:
 
 
 def has_left(consumer: Consumer) -> bool:
-    """Whether it said that it left its group in order."""
+    """Whether its output says that it left its group in order."""
     return bool(consumer.events("STOP"))

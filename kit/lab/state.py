@@ -1,4 +1,4 @@
-"""What is known of the lab that ``offramp lab up`` started: one small file in the cache folder."""
+"""The state of the lab that ``offramp lab up`` started: one small file in the cache folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kit.spark.java import cache_folder
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The process that holds the lab, told from a recycled pid by its start time (epoch seconds), and its profile."""
+    """The process that holds the lab, and its profile. The start time (epoch seconds) detects a recycled pid."""
 
     pid: int
     started_at: float

@@ -43,19 +43,19 @@ def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> No
 def knows_all(address: str, brokers: int) -> bool:
     """Whether the broker at ``address`` names all ``brokers`` and a controller among them.
 
-    A broker serves before it is told of anyone, itself included; a client that meets it then gives up for long.
+    A broker serves before it knows any broker, itself included. A client that connects by then waits long to retry.
     """
     try:
-        found = AdminClient({**QUIET, "bootstrap.servers": address}).list_topics(timeout=2)
+        metadata = AdminClient({**QUIET, "bootstrap.servers": address}).list_topics(timeout=2)
     except KafkaException:
         return False
-    return len(found.brokers) == brokers and found.controller_id in found.brokers
+    return len(metadata.brokers) == brokers and metadata.controller_id in metadata.brokers
 
 
 def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -> bool:
     """Whether all partitions are visible, led and fully in sync."""
-    found = admin.list_topics(name, timeout=10).topics[name].partitions.values()
-    return len(found) == partitions and all(p.leader >= 0 and len(p.isrs) == replication for p in found)
+    states = admin.list_topics(name, timeout=10).topics[name].partitions.values()
+    return len(states) == partitions and all(p.leader >= 0 and len(p.isrs) == replication for p in states)
 
 
 def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, count: int) -> dict[int, int]:
@@ -66,7 +66,7 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, cou
     acknowledged: Counter[int] = Counter(dict.fromkeys(range(partitions), 0))
     failures: list[str] = []
 
-    def told(error: Any, message: Message) -> None:
+    def delivered(error: Any, message: Message) -> None:
         if error is not None:
             failures.append(str(error))
         else:
@@ -76,7 +76,7 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, cou
     for number in range(first, first + count):
         while True:
             try:
-                producer.produce(topic, str(number).encode(), partition=number % partitions, on_delivery=told)
+                producer.produce(topic, str(number).encode(), partition=number % partitions, on_delivery=delivered)
                 break
             except BufferError:
                 producer.poll(0.1)

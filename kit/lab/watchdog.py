@@ -1,4 +1,4 @@
-"""Ends a lab's processes when the caller is gone, however it went: Ctrl-C, an exception, ``kill -9``.
+"""Ends a lab's processes when the caller is gone, whether by Ctrl-C, an exception or ``kill -9``.
 
 Started as a script of its own with a pipe from the caller as standard input. Lines on it are ``add <pid>`` and
 ``drop <pid>``; when it ends, the caller is gone. It imports nothing of ``kit``, so that it is up at once.
@@ -45,13 +45,13 @@ def end(started: dict[int, float]) -> None:
 
 
 def marked(folder: str) -> dict[int, float]:
-    """Processes that carry the lab's mark but were never told of: the caller died between start and telling."""
-    found = {}
+    """Processes with the lab's mark that the caller never reported: it died right after it started them."""
+    started_at = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get(MARK) == folder:
-                found[process.pid] = process.create_time()
-    return found
+                started_at[process.pid] = process.create_time()
+    return started_at
 
 
 if __name__ == "__main__":

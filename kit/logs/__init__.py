@@ -1,13 +1,15 @@
 """Logs of consumers and brokers → a table of coordination events, by Spark's tasks.
 
-A room of its own: what ``kit.read`` asks servers for fits on one machine and knows no Spark; logs are many and large,
-so Spark's tasks read them: first ``sifting`` keeps the lines that may matter, then ``telling`` makes events of them. By
-columns: no line passes through Python. They judge nothing: ``kit.analyze.rebalances.attempts`` tells the story.
+What ``kit.read`` asks servers for fits on one machine. Logs are many and large, so Spark's tasks read them: ``scan``
+keeps the lines that may matter, ``extract`` makes events of them. Both work on columns: no line passes through Python.
+Nothing here judges: ``kit.analyze.rebalances`` does.
 
-``layouts``: how a line says when and who; ``wordings``: what clients print, by version; ``fields``: ids, partitions and
-reasons in a message; ``texts``: how patterns are put to a column; ``entries``: what belongs to one entry; ``records``:
-what is made of a line; ``lines``: the one pass over the files; ``accounts``: of every file; ``events``: all of it
-together.
+- ``layouts``: how a line says when and who.
+- ``wordings``: what clients and brokers print, by version.
+- ``fields``: ids, partitions and reasons in a message; ``texts``: how patterns are applied to a column.
+- ``multiline``: which lines belong to one entry; ``records``: when an entry was, who wrote it, its wording.
+- ``batching``, ``parsing``, ``task_summary``: the parts of ``extract``.
+- ``lines``: the one pass over the files; ``file_summary``: what became of each; ``events``: the whole read.
 """
 
 from kit.logs.events import ClientLogs, read_client_logs, verify_logs

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kit.errors import InputError
-from kit.logs import extract as telling
-from kit.logs import file_summary as accounts
-from kit.logs import layouts, lines
+from kit.logs import file_summary, layouts, lines
+from kit.logs.extract import ARROW_SCHEMA, SCHEMA, ExtractEvents
 from kit.logs.lines import CANDIDATE, ORDER, Lines, kept_on_disk
+from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
 from kit.tables.spark import in_spark
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FOR_ONE_TASK = 25_000
-"""So many lines are told in less than a second."""
+"""One task extracts events from so many lines in less than a second."""
 _EVENTS, _UNKNOWN = (
-    pa.schema([telling.ARROW_SCHEMA.field(name) for name in table.schema.names])
+    pa.schema([ARROW_SCHEMA.field(name) for name in table.schema.names])
     for table in (tables.LOG_EVENTS, tables.LOG_LINES)
 )
 
@@ -61,12 +61,12 @@ def read_client_logs(
     if zone is not None:
         layouts.check_zone(zone)
     wanted = [paths] if isinstance(paths, str) else list(paths)
-    sifted = lines.sifted(spark, wanted)
-    read = lines.read_lines(sifted)
-    tell = telling.ExtractEvents(read.before, layout, zone)
-    of_few = None if read.few is None else _told_here(spark, read.few, tell)
-    found, events, unknown = of_few or _told_in_tasks(sifted, read, tell)
-    files = accounts.log_files(found, read.n_lines, read.damaged, read.odd - set(found), layout)
+    scanned = lines.scan_candidates(spark, wanted)
+    read = lines.read_lines(scanned)
+    extract = ExtractEvents(read.before, layout, zone)
+    of_few = None if read.few is None else _extracted_here(spark, read.few, extract)
+    counts, events, unknown = of_few or _extracted_in_tasks(scanned, read, extract)
+    files = file_summary.log_files(counts, read.n_lines, read.damaged, read.odd - set(counts), layout)
     return ClientLogs(events, unknown, files)
 
 
@@ -76,17 +76,17 @@ def verify_logs(logs: ClientLogs) -> str:
     Raises:
         PartialRead: a file is damaged, is no text, or has not the layout given: which and why.
     """
-    return accounts.verified(logs.files)
+    return file_summary.verified(logs.files)
 
 
-def _told_here(
-    spark: SparkSession, few: pl.DataFrame, tell: telling.ExtractEvents
-) -> tuple[accounts.Told, DataFrame, DataFrame]:
-    """What each file told, the events, and the lines that were not understood."""
+def _extracted_here(
+    spark: SparkSession, few: pl.DataFrame, extract: ExtractEvents
+) -> tuple[file_summary.FileCounts, DataFrame, DataFrame]:
+    """The counts of each file, the events, and the lines that were not understood."""
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
-    table = pa.Table.from_batches(tell(lines), telling.ARROW_SCHEMA)
-    found, events = accounts.of(table), pl.DataFrame(table.filter(pc.field("kind").is_valid()))
-    shift_us = pl.col("file").replace_strict(accounts.proved(found), default=None, return_dtype=pl.Int64)
+    table = pa.Table.from_batches(extract(lines), ARROW_SCHEMA)
+    counts, events = file_summary.counts_by_file(table), pl.DataFrame(table.filter(pc.field("kind").is_valid()))
+    shift_us = pl.col("file").replace_strict(file_summary.proved(counts), default=None, return_dtype=pl.Int64)
     shifted = pl.from_epoch(pl.col("local_at") - shift_us, time_unit="us").dt.replace_time_zone("UTC")
     known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
     unknown = table.filter(pc.field("wording").is_valid())
@@ -94,22 +94,22 @@ def _told_here(
         in_spark(spark, rows.select(schema.names).cast(schema))
         for rows, schema in ((known, _EVENTS), (unknown, _UNKNOWN))
     )
-    return found, spark_events, spark_unknown
+    return counts, spark_events, spark_unknown
 
 
-def _told_in_tasks(
-    sifted: DataFrame, read: Lines, tell: telling.ExtractEvents
-) -> tuple[accounts.Told, DataFrame, DataFrame]:
-    """As :func:`_told_here`, of many lines: one task for a file, in order."""
-    wanted = sifted.where("value IS NOT NULL").select(*CANDIDATE)
+def _extracted_in_tasks(
+    scanned: DataFrame, read: Lines, extract: ExtractEvents
+) -> tuple[file_summary.FileCounts, DataFrame, DataFrame]:
+    """As :func:`_extracted_here`, of many lines: one task for a file, in order."""
+    wanted = scanned.where("value IS NOT NULL").select(*CANDIDATE)
     n_tasks = min(len(read.n_lines), 1 + read.n_candidates // _FOR_ONE_TASK)
     gathered = wanted.repartition(n_tasks, "file") if n_tasks > 1 else wanted.coalesce(1)
-    told = kept_on_disk(gathered.sortWithinPartitions(*ORDER).mapInArrow(tell, telling.SCHEMA))
-    found = accounts.of(told.where("n_events IS NOT NULL").select("file", *telling.ACCOUNT).toArrow())
-    proved = accounts.proved(found)
+    rows = kept_on_disk(gathered.sortWithinPartitions(*ORDER).mapInArrow(extract, SCHEMA))
+    counts = file_summary.counts_by_file(rows.where("n_events IS NOT NULL").select("file", *COUNTS).toArrow())
+    proved = file_summary.proved(counts)
     files = json.dumps(proved).replace("'", r"\u0027")
     shift = f"try_element_at(from_json(r'{files}', 'map<string, bigint>'), file)"
     known = {"observed_at": f"coalesce(observed_at, timestamp_micros(local_at - {shift})) AS observed_at"}
     columns = [known.get(name, name) if proved else name for name in _EVENTS.names]
-    unknown = told.where("wording IS NOT NULL").select(*_UNKNOWN.names)
-    return found, told.where("kind IS NOT NULL").selectExpr(*columns), unknown
+    unknown = rows.where("wording IS NOT NULL").select(*_UNKNOWN.names)
+    return counts, rows.where("kind IS NOT NULL").selectExpr(*columns), unknown

@@ -203,14 +203,14 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
 
 
 def kind_of(sources: Iterable[str]) -> pl.Expr:
-    """The kind of event of the first wording of its ``source`` that what is ``told`` fits; null: the wording isn't
+    """The kind of event of the first wording of its ``source`` that the ``phrase`` fits; null: the wording isn't
     known. ``sources``: those there are."""
     return pl.coalesce([*map(_kind, sources), pl.lit(None, pl.String)])
 
 
 @cache
 def _kind(source: str) -> pl.Expr:
-    message = pl.when(pl.col("source") == source).then("told")
+    message = pl.when(pl.col("source") == source).then("phrase")
     return pl.coalesce([pl.when(_fits(message, each)).then(pl.lit(each.kind)) for each in wordings.BY_SOURCE[source]])
 
 
@@ -268,8 +268,8 @@ def leader_of(message: pl.Expr) -> pl.Expr:
 
 
 def assignor_of(message: pl.Expr) -> pl.Expr:
-    found = first_of(message, _ASSIGNORS)
-    return pl.when(found != "null").then(found)
+    assignor = first_of(message, _ASSIGNORS)
+    return pl.when(assignor != "null").then(assignor)
 
 
 def offset_of(message: pl.Expr) -> pl.Expr:

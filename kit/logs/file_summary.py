@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import polars as pl
 
 from kit.errors import PartialRead
-from kit.logs.extract import ACCOUNT
 from kit.logs.records import ZONE_STEP_S
+from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFile
 from kit.text.visible import visible
@@ -30,15 +30,15 @@ _PROBLEMS = {
 }
 FATAL = ("binary", "truncated", "layout")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_COUNTS = ("n_events", "n_context", "n_unknown")
-Told: TypeAlias = dict[str, dict[str, Any]]
-"""File → what it told, if it told anything of interest."""
+_RECORDS = ("n_events", "n_context", "n_unknown")
+FileCounts: TypeAlias = dict[str, dict[str, Any]]
+"""File → its counts, if it has any."""
 
 
-def of(rows: pa.Table) -> Told:
-    """What each file told, by the rows of ``telling`` that say so."""
-    found = pl.DataFrame(rows.select(["file", *ACCOUNT])).filter(pl.col("n_events").is_not_null())
-    return {row["file"]: _as_proved(row) for row in found.iter_rows(named=True)}
+def counts_by_file(rows: pa.Table) -> FileCounts:
+    """The rows of ``extract`` that hold counts."""
+    counted = pl.DataFrame(rows.select(["file", *COUNTS])).filter(pl.col("n_events").is_not_null())
+    return {row["file"]: _as_proved(row) for row in counted.iter_rows(named=True)}
 
 
 def _as_proved(account: dict[str, Any]) -> dict[str, Any]:
@@ -62,18 +62,18 @@ def _as_proved(account: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def proved(found: Told) -> dict[str, int]:
+def proved(counts: FileCounts) -> dict[str, int]:
     """File → µs its times are ahead of UTC, of those that prove it."""
-    return {file: account["shift_us"] for file, account in found.items() if account["shift_us"] is not None}
+    return {file: account["shift_us"] for file, account in counts.items() if account["shift_us"] is not None}
 
 
 def log_files(
-    found: Told, n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
+    counts: FileCounts, n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
 ) -> pl.DataFrame:
     """``tables.LOG_FILES``: a row for every file of ``n_lines``."""
     rows = []
     for file in sorted(n_lines):
-        account = found.get(file, {})
+        account = counts.get(file, {})
         rows.append(
             LogFile(
                 file=file,
@@ -92,7 +92,7 @@ def log_files(
 
 
 def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary: bool, given: str | None) -> str | None:
-    nothing = not any(account.get(key) for key in _COUNTS)
+    nothing = not any(account.get(key) for key in _RECORDS)
     problems = {
         "truncated": is_damaged,
         "empty": n_lines == 0,
@@ -107,16 +107,16 @@ def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary:
 
 def verified(files: pl.DataFrame) -> str:
     """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
-    told = [
+    sentences = [
         f"{len(files)} files, {files['n_lines'].sum()} lines: {files['n_events'].sum()} events, "
         f"{files['n_context'].sum()} known lines without one, {files['n_unknown'].sum()} lines that look like "
         "coordination and were not understood."
     ]
     problems = files.filter(pl.col("problem").is_not_null())
-    told += [
+    sentences += [
         f"{visible(file)} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()
     ]
     fatal = problems.filter(pl.col("problem").is_in(FATAL))
     if not fatal.is_empty():
-        raise PartialRead(" ".join(told))
-    return "\n".join(told)
+        raise PartialRead(" ".join(sentences))
+    return "\n".join(sentences)

@@ -106,22 +106,22 @@ def layout_of(record: pl.Expr, given: str | None) -> pl.Expr:
 def groups_of(record: pl.Expr, layout: pl.Expr) -> dict[str, pl.Expr]:
     """What the layouts' patterns find in records of theirs, a column per layout: for :func:`parts_of`."""
     mine = {each.name: pl.when(layout == each.name).then(record) for each in LAYOUTS}
-    found = {each.name: mine[each.name].str.extract_groups(regex(each.pattern)) for each in LAYOUTS}
-    return found | {JSON: mine[JSON]}
+    groups = {each.name: mine[each.name].str.extract_groups(regex(each.pattern)) for each in LAYOUTS}
+    return groups | {JSON: mine[JSON]}
 
 
 def parts_of() -> dict[str, pl.Expr]:
     """The ``PARTS`` of a record, by the columns of :func:`groups_of`; null where it has none."""
-    found: dict[str, list[pl.Expr]] = {part: [] for part in PARTS}
+    parts: dict[str, list[pl.Expr]] = {part: [] for part in PARTS}
     for each in LAYOUTS:
         for part in PARTS:
             number = getattr(each, part)
             if each.name == JSON:
                 keys = _JSON_KEYS.get(part, ())
-                found[part] += [pl.col(JSON).str.json_path_match(f"$['{key}']") for key in keys]
+                parts[part] += [pl.col(JSON).str.json_path_match(f"$['{key}']") for key in keys]
             elif number:
-                found[part].append(pl.col(each.name).struct.field(str(number)))
-    return {part: filled(pl.coalesce(ways)) for part, ways in found.items()}
+                parts[part].append(pl.col(each.name).struct.field(str(number)))
+    return {part: filled(pl.coalesce(ways)) for part, ways in parts.items()}
 
 
 def epoch_at(time: pl.Expr, layout: pl.Expr) -> pl.Expr:

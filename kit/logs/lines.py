@@ -1,6 +1,6 @@
-"""Files → the lines that may matter, numbered; and an account of what each file is: in one pass.
+"""Files → the lines that may matter, numbered, and what each file is: in one pass.
 
-What is kept goes to Spark's disks, so that no file is read twice.
+Spark keeps the result on its disks, so that no file is read twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _HELD_HERE = 8 << 20
-"""So many bytes of candidates may come to the driver: it tells them sooner than tasks would have begun to."""
+"""Up to this many bytes of candidates the driver parses them: it is done before tasks would have started."""
 ORDER = ("file", "block", "number")
 CANDIDATE = (*ORDER, "value")
 
@@ -42,8 +42,8 @@ class Lines:
     odd: set[str]
 
 
-def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
-    """What may matter, and a row per block; read when it is first asked for, and never again.
+def scan_candidates(spark: SparkSession, paths: list[str]) -> DataFrame:
+    """The lines that may matter, and a row per block; read at the first use, and never again.
 
     Raises:
         NotFound: no such file.
@@ -53,17 +53,17 @@ def sifted(spark: SparkSession, paths: list[str]) -> DataFrame:
     except PySparkException as error:
         raise NotFound(f"no log at {', '.join(paths)}: {error.getCondition()}") from error
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in blocks_of(file, size))
-    sift = CandidateScan(blocks, _HELD_HERE // max(len(blocks), 1))
-    return kept_on_disk(spark.range(len(blocks)).mapInArrow(sift, SCHEMA))
+    scan = CandidateScan(blocks, _HELD_HERE // max(len(blocks), 1))
+    return kept_on_disk(spark.range(len(blocks)).mapInArrow(scan, SCHEMA))
 
 
-def read_lines(sifted: DataFrame) -> Lines:
+def read_lines(scanned: DataFrame) -> Lines:
     """Read all of it, now.
 
     Raises:
         ReadError: a file can't be read at all.
     """
-    rows = pl.DataFrame(sifted.where("n_lines IS NOT NULL OR is_few").toArrow())
+    rows = pl.DataFrame(scanned.where("n_lines IS NOT NULL OR is_few").toArrow())
     account = rows.filter(pl.col("n_lines").is_not_null())
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")

@@ -21,9 +21,9 @@ _LABELS = {
 }
 _LISTED = r"^\s+([\w.-]+) \[(\d+)\]"
 _FAR = 12
-"""So many lines behind its entry a labelled line may stand."""
+"""A labelled line belongs to an entry at most this many lines before it."""
 _APART = 1_000
-"""So many lines a list may pause: other threads write meanwhile."""
+"""A list may be interrupted by this many lines: other threads write meanwhile."""
 _STREAM = ("file", "origin", "stream")
 _PLACE, _ENTRY = ("file", "line", "record"), ("file", "entry_line", "entry_record")
 
@@ -48,7 +48,8 @@ def with_marks(records: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def settled(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Records in order, more of whose last file may follow: those whose entries are whole, and those to wait with."""
+    """Records in order, of whose last file more may follow → those whose entries are whole, and those that must
+    wait."""
     is_last = pl.col("file") == pl.lit(records["file"].last())
     end = records.filter(is_last).select(pl.col("line").max()).item()
     streams = (

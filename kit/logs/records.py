@@ -58,25 +58,25 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
 
 
 def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
-    """With the kind of client (``source``), the message as its wording begins (``told``), and the ``kind`` of event;
+    """With the kind of client (``source``), the message as its wording begins (``phrase``), and the ``kind`` of event;
     null: not understood, which ``is_unknown`` if it looks like coordination."""
-    message, told, source = pl.col("message"), pl.col("told"), pl.col("source")
+    message, phrase, source = pl.col("message"), pl.col("phrase"), pl.col("source")
     is_rdkafka = source == wordings.LIBRDKAFKA
     of_rdkafka = without(message, (fields.RDKAFKA_PREFIX,)).str.strip_chars_start(" ")
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
-    looks = pl.when(is_rdkafka).then(has(_LOGGER, _FACILITY)).otherwise(looks_like_coordination(told, _LOGGER))
+    looks = pl.when(is_rdkafka).then(has(_LOGGER, _FACILITY)).otherwise(looks_like_coordination(phrase, _LOGGER))
     sourced = (
         entries.with_columns(source=fields.source_of(message, _LOGGER, pl.col("layout")))
-        .with_columns(told=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
+        .with_columns(phrase=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
         .collect()
     )
-    # Most lines of a client say what others say, word for word: the wordings are put to each text once.
-    texts = sourced.select("source", "told").unique()
+    # Most lines of a client repeat the text of others, so each text is matched with the wordings once.
+    texts = sourced.select("source", "phrase").unique()
     kinds = texts.lazy().with_columns(known=fields.kind_of(texts["source"].unique()))
     return (
         sourced.lazy()
-        .join(kinds, on=("source", "told"), how="left", nulls_equal=True, maintain_order="left")
+        .join(kinds, on=("source", "phrase"), how="left", nulls_equal=True, maintain_order="left")
         .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).otherwise("known"))
         .with_columns(is_unknown=pl.col("kind").is_null() & looks)
     )

@@ -30,11 +30,11 @@ from kit.logs.wordings import BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
 _CHUNK = 1 << 19
-"""So many bytes are looked through at a time, and stay in the processor's cache meanwhile."""
+"""Bytes scanned at a time: they stay in the processor's cache meanwhile."""
 _LONGEST = 2 << 20
-"""The rest of a line that is longer is left out."""
+"""A longer line is cut."""
 _HELD = 4 << 20
-"""So many bytes of rows go to Spark at once."""
+"""Bytes of rows that go to Spark at once."""
 _DECOMPRESSED: dict[str, Callable[[io.BufferedIOBase], io.BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
 _DAMAGE = (OSError, EOFError, zlib.error)
 _MARKS = (
@@ -57,8 +57,8 @@ _MARKS = (
     "%7|",
 )
 """One of them is in most lines about coordination, in their text or in the name of their class."""
-_TELLING = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
-_UNMARKED = [each for each in _TELLING if not any(mark in each.template for mark in _MARKS)]
+_TEMPLATES = [each for known in BY_SOURCE.values() for each in known if each.kind != CONTEXT]
+_UNMARKED = [each for each in _TEMPLATES if not any(mark in each.template for mark in _MARKS)]
 """Some layouts print no class, and an entry of several lines has it in its last: these are looked for themselves."""
 _BEGINNINGS = rf"^(?:%|{'|'.join(MONTHS)})"
 _TYPES = {
@@ -102,7 +102,7 @@ def blocks_of(file: str, size: int) -> list[Block]:
 class CandidateScan:
     """The task for ``mapInArrow`` over a range of numbers of ``blocks``; its rows are of ``SCHEMA``.
 
-    ``few``: at most so many bytes of candidates are few.
+    ``few``: candidate bytes per block below which the driver parses them.
     """
 
     blocks: tuple[Block, ...]
@@ -111,10 +111,10 @@ class CandidateScan:
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from _sifted(self.blocks[number], self.few)
+                yield from _scanned(self.blocks[number], self.few)
 
 
-def _sifted(block: Block, few: int) -> Iterator[pa.RecordBatch]:
+def _scanned(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
     try:
         for chunk in _chunks(block):
@@ -163,10 +163,10 @@ def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
 
 
 def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """The numbers of lines that may tell an event: all that do, and not many others."""
-    found: list[int] = []
-    _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: found.append(end))
-    return np.unique(np.searchsorted(borders[1:], np.array(found, dtype=np.int64) - 1, side="right"))
+    """The numbers of the lines that may hold an event: all that do, and few others."""
+    mark_ends: list[int] = []
+    _marks().scan(chunk, match_event_handler=lambda _mark, _start, end, _flags, _context: mark_ends.append(end))
+    return np.unique(np.searchsorted(borders[1:], np.array(mark_ends, dtype=np.int64) - 1, side="right"))
 
 
 @functools.cache

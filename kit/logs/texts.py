@@ -35,7 +35,7 @@ Pattern: TypeAlias = str | Unless
 @cache
 def regex(pattern: str) -> str:
     """The pattern as Rust's engine takes it."""
-    return re.sub(r"\\[dwsSb]", lambda found: _ASCII[found[0]], pattern)
+    return re.sub(r"\\[dwsSb]", lambda match: _ASCII[match[0]], pattern)
 
 
 def has(text: pl.Expr, pattern: str) -> pl.Expr:
@@ -51,8 +51,8 @@ def filled(text: pl.Expr) -> pl.Expr:
 def extracted(text: pl.Expr, pattern: Pattern, group: int = 1) -> pl.Expr:
     """A group of the first place where the pattern is found; null where there is none, or it is empty there."""
     if isinstance(pattern, Unless):
-        found = extracted(text, pattern.pattern)
-        return pl.when(~found.is_in(pattern.words)).then(found)
+        captured = extracted(text, pattern.pattern)
+        return pl.when(~captured.is_in(pattern.words)).then(captured)
     return filled(text.str.extract(regex(pattern), group))
 
 

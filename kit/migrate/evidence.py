@@ -31,10 +31,10 @@ def load(runs: Path | str, run_id: str = "") -> RunRecord:
         EvidenceError: its evidence was edited or can't be read.
     """
     root = Path(runs)
-    found = [row.run_id for row in in_order(list_runs(root)) if run_id in ("", row.run_id)]
-    if not found:
+    run_ids = [row.run_id for row in in_order(list_runs(root)) if run_id in ("", row.run_id)]
+    if not run_ids:
         raise NotFound(f"there is no run {run_id!r} in {root}" if run_id else f"there is no run in {root}")
-    return load_run(root / found[-1])
+    return load_run(root / run_ids[-1])
 
 
 def verify(record: RunRecord) -> str:
@@ -66,12 +66,12 @@ def phases(record: RunRecord) -> pl.DataFrame:
 
 def timeline(record: RunRecord) -> alt.Chart:
     """A bar per stretch of work, a line per step in the plan's order; times are UTC."""
-    found = frame_of(phases(record))
+    stretches = frame_of(phases(record))
     order = [cell(f"{number}. {step.title}") for number, step in enumerate(record.plan.steps, 1)]
-    present = [phase for phase in _COLOURS if phase in set(found["phase"])]
+    present = [phase for phase in _COLOURS if phase in set(stretches["phase"])]
     colours = alt.Scale(domain=present, range=[_COLOURS[phase] for phase in present])
     # A bar of some milliseconds would not be seen.
-    chart = alt.Chart(found).mark_bar(minBandSize=2, stroke="white", strokeWidth=0.5, height={"band": 0.7})
+    chart = alt.Chart(stretches).mark_bar(minBandSize=2, stroke="white", strokeWidth=0.5, height={"band": 0.7})
     encoded: alt.Chart = chart.encode(
         x=alt.X("began_at:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%H:%M:%S")),
         x2="ended_at:T",

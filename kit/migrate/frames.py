@@ -40,9 +40,11 @@ def members(group_state: GroupState) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema)
 
 
-def checks(found: Iterable[Finding]) -> pl.DataFrame:
+def checks(findings: Iterable[Finding]) -> pl.DataFrame:
     """One row per rule: holds (a word), rule, level, sentence (the rule), found."""
-    rows = [(_WORDS[each.is_met], each.rule.name, each.rule.level, each.rule.sentence, each.sentence) for each in found]
+    rows = [
+        (_WORDS[each.is_met], each.rule.name, each.rule.level, each.rule.sentence, each.sentence) for each in findings
+    ]
     return _words(("holds", "rule", "level", "sentence", "found"), rows)
 
 
@@ -207,8 +209,8 @@ def verdict(record: RunRecord) -> pl.DataFrame:
 
 def member_lag(group_state: GroupState, member: MemberState) -> int | None:
     """Of the partitions that a member has; None: it is known of none."""
-    found = (group_state.offsets.get(pair) for pair in member.partitions)
-    known = [offsets.lag for offsets in found if offsets is not None and offsets.lag is not None]
+    offsets_of = (group_state.offsets.get(pair) for pair in member.partitions)
+    known = [offsets.lag for offsets in offsets_of if offsets is not None and offsets.lag is not None]
     return sum(known) if known else None
 
 

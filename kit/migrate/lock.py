@@ -89,7 +89,7 @@ class ZookeeperLock:
                 self._refuse_lost()
                 self._children = children
         except self._silences as error:
-            raise LockLost(f"nobody can tell whether the lock is still held: ZooKeeper says {error!r}") from error
+            raise LockLost(f"can't confirm that the lock is still held: ZooKeeper says {error!r}") from error
 
     def _refuse_lost(self) -> None:
         for path, session in self._held.items():
@@ -123,14 +123,14 @@ class ZookeeperLock:
         """
         self._client.sync_async(RUNS)
         asked = {target: self._client.get_async(f"{RUNS}/{escaped(target)}") for target in targets}
-        found: dict[str, str] = {}
+        last_runs: dict[str, str] = {}
         try:
             for target, answer in asked.items():
                 with suppress(NoNodeError):
-                    found[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
+                    last_runs[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
         except self._silences as error:
             raise ConnectError(f"{RUNS} can't be read: ZooKeeper says {error!r}") from error
-        return {target: other for target, other in found.items() if other != run_id}
+        return {target: other for target, other in last_runs.items() if other != run_id}
 
     def release(self) -> None:
         """Each lock that is still this session's.
@@ -228,8 +228,8 @@ class ZookeeperLock:
         except self._silences as error:
             return f"{path} can't be read: {error!r}"
         try:
-            told = json.loads(data)
-            return f"run {told['run_id']} on {told['host']} since {told['since']}"
+            holder = json.loads(data)
+            return f"run {holder['run_id']} on {holder['host']} since {holder['since']}"
         except (ValueError, KeyError, TypeError, RecursionError):
             return f"{path} holds {data[:80]!r}, which offramp did not write"
 

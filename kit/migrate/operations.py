@@ -98,12 +98,12 @@ class Operations:
             raise InputError(f"name a plan by at least {SHORTEST_PREFIX} characters of its digest, not by {named!r}")
         begin = named.lower()
         plans = [load_plan(path) for path in self.plan_files() if path.stem.startswith(begin[:PREFIX])]
-        found = [plan for plan in plans if plan.digest.startswith(begin)]
-        if len(found) != 1:
+        matching = [plan for plan in plans if plan.digest.startswith(begin)]
+        if len(matching) != 1:
             known = [path.stem for path in reversed(self.plan_files())]
-            told = f"{len(found)} plans in {self.runs / PLANS} begin with {named!r}"
-            raise NotFound(told if found else f"{told}; {there_is('plan', known)}")
-        return found[0]
+            counted = f"{len(matching)} plans in {self.runs / PLANS} begin with {named!r}"
+            raise NotFound(counted if matching else f"{counted}; {there_is('plan', known)}")
+        return matching[0]
 
     def plan_files(self) -> list[Path]:
         """Of the plans kept, the oldest first."""

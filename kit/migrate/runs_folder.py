@@ -48,10 +48,10 @@ def approval_file(plan_file: Path, number: int) -> Path:
 
 def load_approvals(plan_file: Path) -> tuple[Approval, ...]:
     """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""
-    found: list[Approval] = []
-    while (path := approval_file(plan_file, len(found) + 1)).exists():
-        found.append(load_approval(path))
-    return tuple(found)
+    approvals: list[Approval] = []
+    while (path := approval_file(plan_file, len(approvals) + 1)).exists():
+        approvals.append(load_approval(path))
+    return tuple(approvals)
 
 
 def list_plans(root: Path) -> tuple[PlanRow, ...]:

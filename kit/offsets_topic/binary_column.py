@@ -57,8 +57,8 @@ class BinaryColumn:
         try:
             return column.cast(pa.string()), np.zeros(len(at), np.bool_)
         except pa.ArrowInvalid:
-            found = [_decoded(each) for each in column.to_pylist()]
-            return pa.array(found, pa.string()), np.array([each is None for each in found], np.bool_)
+            texts = [_decoded(each) for each in column.to_pylist()]
+            return pa.array(texts, pa.string()), np.array([each is None for each in texts], np.bool_)
 
 
 def _decoded(octets: bytes) -> str | None:

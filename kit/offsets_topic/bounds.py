@@ -39,14 +39,14 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
                 f"cluster {profile.name!r} has no topic {topic}: no group has joined or committed yet, or "
                 f"{profile.security.kafka.username or 'anonymous'} may not describe it"
             )
-        found = fetch_log_offsets(cluster.broker_client, rows)
-    errors = {row.partition: row.error for row in found if row.error is not None}
+        log_offsets = fetch_log_offsets(cluster.broker_client, rows)
+    errors = {row.partition: row.error for row in log_offsets if row.error is not None}
     # A broker leaves out a partition that never had a leader.
     seen = {row.partition for row in rows}
     errors |= dict.fromkeys(set(range(max(seen))) - seen, "no broker names it")
     parts = [
         PartitionRange(row.partition, row.log_start_offset, row.log_end_offset)
-        for row in found
+        for row in log_offsets
         if row.log_start_offset is not None and row.log_end_offset is not None and row.error is None
     ]
     if since is not None:

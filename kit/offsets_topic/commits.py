@@ -17,7 +17,7 @@ _NEWEST = 4
 _EPOCH_SINCE = 3
 _EXPIRY = 1
 _MOST_TAGS = 100
-"""Kafka writes one at most; a number of tags that is nonsense must not keep us."""
+"""Kafka writes at most one; a corrupt number of tags must not make a long loop."""
 _CUT = "the value ends too early"
 _NO_UTF8 = "its metadata is no UTF-8"
 
@@ -73,17 +73,17 @@ def _metadata(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> tuple[Ints, 
 
 def _has_tags(octets: BinaryColumn, at: Ints, is_flexible: Mask) -> Mask:
     """Whether the tagged fields that end a flexible value are all there; nearly all values have none or one."""
-    found = np.zeros(len(at), np.bool_)
+    are_whole = np.zeros(len(at), np.bool_)
     rows = np.flatnonzero(is_flexible)
     if not len(rows):
-        return found
+        return are_whole
     count, after = octets.uvarint(at[rows])
     for _ in range(min(int(count.max()), _MOST_TAGS)):
         _, size_at = octets.uvarint(after)
         size, data_at = octets.uvarint(size_at)
         after, count = np.where(count > 0, data_at + size, after), count - (count > 0)
-    found[rows] = (count == 0) & (after <= octets.end[rows])
-    return found
+    are_whole[rows] = (count == 0) & (after <= octets.end[rows])
+    return are_whole
 
 
 def _or_null(column: pa.Array, is_null: Mask) -> pa.Array:

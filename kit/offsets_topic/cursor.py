@@ -23,11 +23,11 @@ class Cursor:
 
     def number(self, kind: str) -> int:
         try:
-            (found,) = struct.unpack_from(kind, self.octets, self.at)
+            (number,) = struct.unpack_from(kind, self.octets, self.at)
         except struct.error:
             raise DecodeError("the value ends too early") from None
         self.at += struct.calcsize(kind)
-        return int(found)
+        return int(number)
 
     def uvarint(self) -> int:
         value = 0
@@ -46,16 +46,16 @@ class Cursor:
         return None if length < 0 else self.take(length)
 
     def take(self, length: int) -> bytes:
-        found = self.octets[self.at : self.at + length]
-        if len(found) < length:
+        octets = self.octets[self.at : self.at + length]
+        if len(octets) < length:
             raise DecodeError("the value ends too early")
         self.at += length
-        return found
+        return octets
 
     def text(self) -> str | None:
-        found = self.octet_string(">h")
+        text = self.octet_string(">h")
         try:
-            return None if found is None else found.decode()
+            return None if text is None else text.decode()
         except UnicodeDecodeError:
             raise DecodeError("the value has a text that is no UTF-8") from None
 

@@ -46,11 +46,11 @@ def parse_epoch(row: GroupEpoch, kind: int, value: bytes, topic_names: Names) ->
         version = cursor.number(">h")
         if version != 0:
             raise DecodeError(f"version {version} of a value of type {name_of(kind)} is not known")
-        found = _READERS[kind][1](cursor, topic_names)
+        columns = _READERS[kind][1](cursor, topic_names)
         cursor.skip_tags()
     except DecodeError as problem:
         return replace(row, error=str(problem))
-    return replace(row, **found)
+    return replace(row, **columns)
 
 
 def _keyed(
@@ -112,13 +112,13 @@ def _current(cursor: Cursor, topic_names: Names) -> dict[str, Any]:
 
 
 def _partitions(cursor: Cursor, topic_names: Names) -> tuple[str, ...]:
-    found: list[str] = []
+    partitions: list[str] = []
     for _ in range(cursor.length(">i")):
         topic_id = cursor.take(16)
         topic = topic_names.get(topic_id) or base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
-        found += [f"{topic}-{cursor.number('>i')}" for _ in range(cursor.length(">i"))]
+        partitions += [f"{topic}-{cursor.number('>i')}" for _ in range(cursor.length(">i"))]
         cursor.skip_tags()
-    return tuple(sorted(found))
+    return tuple(sorted(partitions))
 
 
 _READERS: dict[int, tuple[str, Callable[[Cursor, Names], dict[str, Any]]]] = {

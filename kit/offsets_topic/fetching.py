@@ -21,7 +21,7 @@ BATCH = 10_000
 WAIT_S = 0.05
 """Also what bounds a batch of large records: no more than the queue and what comes in this time."""
 STALL_S = 30.0
-"""How long nothing may come before what is missing counts as unreadable."""
+"""After this time without a record the rest of a range counts as unreadable."""
 _SETTINGS = {
     "log_level": "0",
     "log.connection.close": "false",
@@ -32,12 +32,12 @@ _SETTINGS = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    # What an aborted transaction committed was never an offset of the group; the coordinator, too, leaves it out.
+    # An offset of an aborted transaction never was the group's; the coordinator leaves it out, too.
     "isolation.level": "read_committed",
     "max.poll.interval.ms": 86_400_000,
     "queued.max.messages.kbytes": 32_768,
     "fetch.queue.backoff.ms": 10,
-    # So long a broker sits on the answer that there is no more.
+    # A broker holds back the answer that there are no more records for this long.
     "fetch.wait.max.ms": 50,
 }
 

@@ -1,4 +1,4 @@
-"""The account of a read: every record of a partition is in one of its counts."""
+"""What became of every record of a read: each is in one count of its partition."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Tally:
             self._add_errors(table)
 
     def _count(self, name: str, partitions: Ints) -> None:
-        found, counts = np.unique(partitions, return_counts=True)
-        for partition, count in zip(found.tolist(), counts.tolist()):
+        distinct, counts = np.unique(partitions, return_counts=True)
+        for partition, count in zip(distinct.tolist(), counts.tolist()):
             self._counts[partition, name] += count
 
     def _add_errors(self, rows: pa.RecordBatch | pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""What Spark's tasks do: each reads the parts whose numbers it is given (``mapInArrow`` over a range)."""
+"""The tasks of Spark: each reads the partition ranges whose numbers it gets (``mapInArrow`` over a range)."""
 
 from __future__ import annotations
 

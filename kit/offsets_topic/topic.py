@@ -66,8 +66,8 @@ def read_offsets_topic(
     bounds = fetch_bounds(profile, _topic, since)
     reading = tasks.Reading(profile, _topic, bounds.parts, selection)
     counted = pl.DataFrame(_frame(spark, reading, tasks.account(reading), tables.OFFSETS_PARTITIONS).toArrow())
-    unled = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
-    partitions = pl.concat([counted, pl.DataFrame(unled)]).sort("partition")
+    unreadable = tables.OFFSETS_PARTITIONS.from_rows(unread(*each) for each in bounds.errors.items())
+    partitions = pl.concat([counted, pl.DataFrame(unreadable)]).sort("partition")
     if len(partitions) and partitions["error"].null_count() == 0:
         raise ReadError(f"cluster {profile.name!r}: no partition of {_topic} can be read: {partitions['error'][0]}")
     # What was counted is what is read later: not more, when a transaction has ended since.
@@ -90,14 +90,14 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
         PartialRead: a partition could not be read, or a record not be decoded: which and why.
     """
     rows = topic.partitions
-    told = [
+    sentences = [
         f"{rows['error'].null_count()} of {len(rows)} partitions, {rows['n_records'].sum()} records: "
         f"{rows['n_commits'].sum()} offset commits, {rows['n_generations'].sum()} group generations, "
         f"{rows['n_epochs'].sum()} records of KIP-848 groups, {rows['n_tombstones'].sum()} of them tombstones; "
         f"{rows['n_filtered'].sum()} of groups or times not asked for, {rows['n_unsupported'].sum()} of other kinds."
     ]
     waiting = rows.filter(pl.col("read_until") < pl.col("end_offset"))
-    told += [
+    sentences += [
         f"Partition {partition} was read to offset {at} of {end}: a transaction is open there."
         for partition, at, end in waiting.select("partition", "read_until", "end_offset").iter_rows()
     ]
@@ -108,8 +108,8 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
         if row["problems"]
     ]
     if wrong:
-        raise PartialRead(" ".join([*told, *map(visible, wrong)]))
-    return "\n".join(told)
+        raise PartialRead(" ".join([*sentences, *map(visible, wrong)]))
+    return "\n".join(sentences)
 
 
 def _selection(group_pattern: str | None, since: datetime | None, until: datetime | None) -> Selection:

@@ -1,6 +1,6 @@
 """The access list that a new znode gets: that of the nearest znode above it.
 
-Who may write a group's znodes was decided by whoever made them: Kafka's old consumers give theirs to the creator and
+The creator of a group's znodes decided who may write them: Kafka's old consumers give theirs to the creator and
 let the world read when they log in, and leave them open when they don't. A znode made without a list is open to
 everyone, whatever stands around it; one that is given to its creator alone locks out members with another login.
 So a new znode gets what its parent has, no more and no less. ``/consumers`` itself Kafka leaves open on purpose
@@ -33,7 +33,7 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
     """
     for above in _above(path):
         try:
-            found: Any = client.get_acls_async(above).get(timeout=answer_s)[0]
+            entries: Any = client.get_acls_async(above).get(timeout=answer_s)[0]
         except NoNodeError:
             continue
         except NoAuthError:
@@ -42,9 +42,9 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
             ) from None
         except (KazooException, client.handler.timeout_exception) as error:
             raise ConnectError(
-                f"{path} is not made: ZooKeeper does not say who may write {above}: {error!r}"
+                f"{path} is not created: ZooKeeper does not answer who may write {above}: {error!r}"
             ) from error
-        return _copied(path, above, list(found))
+        return _copied(path, above, list(entries))
     return list(OPEN_ACL_UNSAFE)
 
 
@@ -55,9 +55,9 @@ def _above(path: str) -> Iterator[str]:
         yield path
 
 
-def _copied(path: str, above: str, found: list[ACL]) -> list[ACL]:
-    """ZooKeeper stores no ``auth``, which would mean whoever asks; and a digest that it hides is nobody's."""
-    for entry in found:
+def _copied(path: str, above: str, entries: list[ACL]) -> list[ACL]:
+    """Refuse an entry that can't be copied: a hidden digest, or a scheme that would mean another identity."""
+    for entry in entries:
         scheme, who = entry.id.scheme, entry.id.id
         if scheme == "digest" and who.endswith(HIDDEN):
             raise AuthenticationFailed(
@@ -65,11 +65,11 @@ def _copied(path: str, above: str, found: list[ACL]) -> list[ACL]:
             )
         if scheme not in AS_IT_IS:
             raise AuthenticationFailed(_refusal(path, above, f"it is closed by the scheme {scheme!r}"))
-    return found
+    return entries
 
 
 def _refusal(path: str, above: str, why: str) -> str:
     return (
-        f"{path} is not made: it would get the access list of {above}, but {why}; nothing was written, because a znode "
+        f"{path} is not created: it would get the access list of {above}, but {why}. Nothing was written: a znode "
         "open to everyone must not stand where its parent is closed. Use credentials with ADMIN there"
     )

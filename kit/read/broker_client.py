@@ -1,7 +1,7 @@
 """Requests to brokers over kafka-python's connections: batched, retried from a table, with a deadline.
 
-kafka-python's admin calls raise at the first group or partition that fails; a sweep of thousands needs each answer
-by itself. So the requests of the pinned kafka-python are sent as they are and their error codes are read here.
+kafka-python's admin calls raise at the first group or partition that fails. A sweep of thousands of groups needs each
+answer. So the requests of the pinned kafka-python are sent here, and their error codes are read here.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kit.errors import ConnectError, ReadError
 
 DEADLINE_S = 30.0
-"""How long one read goes on retrying before it says what it could not get."""
+"""How long one read retries before it reports what it could not read."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
 _HANG_UPS = 3
-"""After so many further tries a server that hangs up during the login is believed."""
+"""A server that hangs up during the login this many times more has refused it."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -98,7 +98,7 @@ class BrokerClient:
 
         Raises:
             KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``KafkaTimeoutError`` when no broker answered in
-                time. The caller knows the cluster's name and puts it into words.
+                time. The caller words the message, since it knows the cluster's name.
         """
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
         self._manager = client._manager
@@ -112,7 +112,7 @@ class BrokerClient:
             raise
 
     async def _login(self, deadline: Deadline) -> None:
-        """Wait until one bootstrap server lets us in.
+        """Wait until one bootstrap server accepts the login.
 
         kafka-python's own bootstrap goes on after a refused login until its time is up, and may wait for ever for a
         connection that the broker closed meanwhile. It also drops what a broker said if it finds the connection closed
@@ -180,11 +180,11 @@ class BrokerClient:
         return [await future for future in futures]
 
     def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
-        """One request under way, to a broker or to any."""
+        """Send one request, to this broker or to any; → its answer, to be awaited."""
         try:
             future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
         except kafka_errors.KafkaError as error:
-            # A broker that is not, or no longer, in the metadata: a failure like any other on the way.
+            # A broker that is not in the metadata: a connection failure like any other.
             failed: Awaitable[Any] = Future().failure(error)
             return failed
         return future
@@ -205,7 +205,7 @@ class BrokerClient:
         await self._net.sleep(backoff_s(attempt))
 
     async def refresh_metadata(self) -> None:
-        """Learn of brokers that came or went, so that their ids can be sent to."""
+        """Read the metadata again, so that requests reach brokers that joined."""
         await self._manager.cluster.refresh_metadata()
 
     def broker_ids(self) -> list[int]:
@@ -216,15 +216,15 @@ class BrokerClient:
         return bool(self._manager.broker_version_data.api_version(request) >= version)
 
     async def find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, int]:
-        """Broker id by group; groups without a coordinator just now are missing."""
+        """Broker id by group. Groups that have no coordinator at the moment are left out."""
         if self.supports(FindCoordinatorRequest, 4):
             request = FindCoordinatorRequest(key_type=0, coordinator_keys=group_ids, min_version=4)
             response = await self.ask(request, None, deadline)
             return {each.key: each.node_id for each in response.coordinators if each.error_code == 0}
-        found = {}
+        coordinators = {}
         for group_id in group_ids:
             request = FindCoordinatorRequest(key=group_id, key_type=0, max_version=3)
             response = await self.ask(request, None, deadline)
             if response.error_code == 0:
-                found[group_id] = response.node_id
-        return found
+                coordinators[group_id] = response.node_id
+        return coordinators

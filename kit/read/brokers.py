@@ -87,11 +87,11 @@ def fetch_offsets_at(
         ConnectError: no broker answered before the deadline.
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    found, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
+    offsets, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
     if failed:
         (topic, partition), error = min(failed.items())
         raise ReadError(f"{topic}-{partition}: no offset by time: {error}")
-    return {key: None if offset < 0 else offset for key, offset in found.items()}
+    return {key: None if offset < 0 else offset for key, offset in offsets.items()}
 
 
 def _partitions(topic: Any) -> Iterable[TopicPartition]:
@@ -111,15 +111,15 @@ def _partitions(topic: Any) -> Iterable[TopicPartition]:
 async def _fetch_offsets_at(
     client: BrokerClient, keys: set[Key], timestamp_ms: int, deadline: Deadline
 ) -> tuple[dict[Key, int], dict[Key, str]]:
-    (found,), failed = await _list_offsets(client, await _leaders(client, keys, deadline), (timestamp_ms,), deadline)
-    return found, failed
+    (offsets,), failed = await _list_offsets(client, await _leaders(client, keys, deadline), (timestamp_ms,), deadline)
+    return offsets, failed
 
 
 async def _list_offsets(
     client: BrokerClient, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
 ) -> tuple[list[dict[Key, int]], dict[Key, str]]:
-    """Offsets for each timestamp, and why others can't be had."""
-    found: list[dict[Key, int]] = [{} for _ in timestamps]
+    """Offsets for each timestamp, and by partition the reason why others are missing."""
+    offsets: list[dict[Key, int]] = [{} for _ in timestamps]
     failed, attempt = dict[Key, str](), 0
     while True:
         failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
@@ -132,7 +132,7 @@ async def _list_offsets(
             [
                 partial(_ask_leader, client, leader, asked, timestamp, into, again, failed)
                 for leader, asked in by_leader.items()
-                for timestamp, into in zip(timestamps, found, strict=True)
+                for timestamp, into in zip(timestamps, offsets, strict=True)
             ]
         )
         if not again or not deadline.allows(attempt):
@@ -141,7 +141,7 @@ async def _list_offsets(
         await client.pause(attempt)
         attempt += 1
         leaders = await _leaders(client, set(again), deadline)
-    return found, failed
+    return offsets, failed
 
 
 async def _ask_leader(

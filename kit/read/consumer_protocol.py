@@ -42,8 +42,8 @@ def _named(topics: Sequence[str | None] | None) -> tuple[str, ...]:
     return cast("tuple[str, ...]", names)
 
 
-def _listed(found: Sequence[Any] | None) -> Sequence[Any]:
+def _listed(entries: Sequence[Any] | None) -> Sequence[Any]:
     """The decoder takes a list of length −1 for none. Raises ValueError."""
-    if found is None:
+    if entries is None:
         raise ValueError("a list of length -1")
-    return found
+    return entries

@@ -64,23 +64,25 @@ def fetch_groups(
 
 
 async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
-    found = _Found()
-    await _list_everywhere(client, found, deadline)
-    found.listed = {group_id: found.listed[group_id] for group_id in sorted(found.listed) if accepts(group_id)}
-    failed = await _describe(client, found, deadline)
-    everyone = {group_id: listed.broker_id for group_id, listed in found.listed.items()}
-    for group_id, error in (await _fetch_offsets(client, everyone, found, deadline)).items():
+    collected = _Collected()
+    await _list_everywhere(client, collected, deadline)
+    collected.listed = {
+        group_id: collected.listed[group_id] for group_id in sorted(collected.listed) if accepts(group_id)
+    }
+    failed = await _describe(client, collected, deadline)
+    everyone = {group_id: listed.broker_id for group_id, listed in collected.listed.items()}
+    for group_id, error in (await _fetch_offsets(client, everyone, collected, deadline)).items():
         failed.setdefault(group_id, f"its committed offsets can't be read: {error}")
-    return found.result(failed)
+    return collected.result(failed)
 
 
-async def _describe(client: BrokerClient, found: _Found, deadline: Deadline) -> dict[str, str]:
+async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
     """Classic groups and those of KIP-848 are described by requests of their own; others by none."""
-    classic = found.coordinators("classic")
-    failed = await _sweep(client, classic, _describe_request, _described, found.take_description, deadline)
-    consumer = found.coordinators("consumer")
+    classic = collected.coordinators("classic")
+    failed = await _sweep(client, classic, _describe_request, _described, collected.take_description, deadline)
+    consumer = collected.coordinators("consumer")
     ask, answers = consumer_protocol.describe_request, consumer_protocol.described
-    return failed | await _sweep(client, consumer, ask, answers, found.take_consumer_group, deadline)
+    return failed | await _sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class _Described:
 
 
 @dataclass
-class _Found:
+class _Collected:
     """What has come in so far."""
 
     listed: dict[str, _Listed] = field(default_factory=dict)
@@ -180,25 +182,25 @@ class _Found:
         )
 
 
-async def _list_everywhere(client: BrokerClient, found: _Found, deadline: Deadline) -> None:
+async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline: Deadline) -> None:
     """Every broker's groups; asked again of the others when one died meanwhile, because its groups have moved."""
     while True:
-        asked = [partial(_list_groups, client, broker_id, found, deadline) for broker_id in client.broker_ids()]
+        asked = [partial(_list_groups, client, broker_id, collected, deadline) for broker_id in client.broker_ids()]
         if not any(await client.gather(asked)):
             return
         # The controller needs a moment to make others the coordinators; then they say that they are loading.
         await client.pause(_TAKE_OVER_ATTEMPT)
 
 
-async def _list_groups(client: BrokerClient, broker_id: int, found: _Found, deadline: Deadline) -> bool:
+async def _list_groups(client: BrokerClient, broker_id: int, collected: _Collected, deadline: Deadline) -> bool:
     """Whether the broker left the cluster instead of answering."""
     attempt = 0
     while True:
-        problem = await _try_to_list(client, broker_id, found)
+        problem = await _try_to_list(client, broker_id, collected)
         if problem is None:
             return False
         if not deadline.allows(attempt):
-            found.errors.append(_unlisted(broker_id, problem))
+            collected.errors.append(_unlisted(broker_id, problem))
             return False
         await client.pause(attempt)
         attempt += 1
@@ -207,7 +209,7 @@ async def _list_groups(client: BrokerClient, broker_id: int, found: _Found, dead
             return True
 
 
-async def _try_to_list(client: BrokerClient, broker_id: int, found: _Found) -> str | None:
+async def _try_to_list(client: BrokerClient, broker_id: int, collected: _Collected) -> str | None:
     """A problem that may pass; None when the broker has answered."""
     try:
         response = await client.send(ListGroupsRequest(min_version=0), broker_id)
@@ -216,10 +218,10 @@ async def _try_to_list(client: BrokerClient, broker_id: int, found: _Found) -> s
     if response.error_code in RETRIABLE_CODES:
         return describe_code(response.error_code)
     if response.error_code:
-        found.errors.append(_unlisted(broker_id, describe_code(response.error_code)))
+        collected.errors.append(_unlisted(broker_id, describe_code(response.error_code)))
     for each in response.groups:
         state, group_type = getattr(each, "group_state", None), getattr(each, "group_type", None)
-        found.listed[each.group_id] = _Listed(
+        collected.listed[each.group_id] = _Listed(
             broker_id, each.protocol_type, state or None, group_type.lower() if group_type else None
         )
     return None
@@ -230,15 +232,15 @@ def _unlisted(broker_id: int, problem: str) -> ReadError:
 
 
 async def _fetch_offsets(
-    client: BrokerClient, coordinators: dict[str, int], found: _Found, deadline: Deadline
+    client: BrokerClient, coordinators: dict[str, int], collected: _Collected, deadline: Deadline
 ) -> dict[str, str]:
     if client.supports(OffsetFetchRequest, _MULTI_GROUP_VERSION):
-        return await _sweep(client, coordinators, _offsets_request, _offsets_by_group, found.take_offsets, deadline)
+        return await _sweep(client, coordinators, _offsets_request, _offsets_by_group, collected.take_offsets, deadline)
     failed: dict[str, str] = {}
     for group_id, broker_id in coordinators.items():
         answers = partial(_offsets_of_one, group_id)
         one = {group_id: broker_id}
-        failed |= await _sweep(client, one, _single_offsets_request, answers, found.take_offsets, deadline)
+        failed |= await _sweep(client, one, _single_offsets_request, answers, collected.take_offsets, deadline)
     return failed
 
 

@@ -259,8 +259,8 @@ def _stats(body: bytes, stats_at: list[int], data: list[bytes | None]) -> np.nda
     if stats_at:
         octets = np.frombuffer(body, np.uint8)
         positions = np.array(stats_at)[:, None] + np.arange(STAT.itemsize)
-        found = [index for index, each in enumerate(data) if each is not None] if None in data else slice(None)
-        stats[found] = octets[positions].view(STAT)[:, 0]
+        answered = [index for index, each in enumerate(data) if each is not None] if None in data else slice(None)
+        stats[answered] = octets[positions].view(STAT)[:, 0]
     return stats
 
 

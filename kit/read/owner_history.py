@@ -20,7 +20,7 @@ from kit.errors import AuthenticationFailed, ConnectError
 from kit.read.multiread import Names, Znode, fetch_children, fetch_data, supports_multiread
 from kit.read.paths import group_path
 from kit.read.znode_lives import Lives, load_owner_history
-from kit.read.znode_stream import Answer, Connection, Event, Found, Standing, ZnodeStream, now_ms
+from kit.read.znode_stream import Answer, Connection, Event, Standing, ZnodeState, ZnodeStream, now_ms
 from kit.tables.groups import ZnodeLife
 
 HEARTBEAT_S = 1.0
@@ -165,10 +165,10 @@ class OwnerWatch:
         )
         topic_paths = [f"{root}/owners/{topic}" for topic in _names(topics)]
         partitions = fetch_children(self._client, topic_paths)
-        found = [f"{path}/{name}" for path, names in zip(topic_paths, partitions) for name in _names(names)]
-        found += [f"{root}/ids/{name}" for name in _names(ids)]
-        found += [f"{root}/migration/ids/{name}" for name in _names(migration_ids)]
-        return sorted({*found, f"{root}/migration/mode", *self._lives.standing_paths()})
+        paths = [f"{path}/{name}" for path, names in zip(topic_paths, partitions) for name in _names(names)]
+        paths += [f"{root}/ids/{name}" for name in _names(ids)]
+        paths += [f"{root}/migration/ids/{name}" for name in _names(migration_ids)]
+        return sorted({*paths, f"{root}/migration/mode", *self._lives.standing_paths()})
 
     def _look_again_and_again(self) -> None:
         while not self._stopping.is_set():
@@ -185,8 +185,8 @@ class OwnerWatch:
         paths = self._everything()
         znodes = fetch_data(self._client, paths)
         at_ms = now_ms()
-        found = {path: _as_standing(at_ms, znode) for path, znode in zip(paths, znodes)}
-        self._lives.take_answer(Answer(at_ms, found, None))
+        standing = {path: _as_standing(at_ms, znode) for path, znode in zip(paths, znodes)}
+        self._lives.take_answer(Answer(at_ms, standing, None))
         for proof in asked:
             proof.heard.set()
         self._ready.set()
@@ -204,9 +204,9 @@ def _names(answer: Names) -> list[str]:
     return answer or []
 
 
-def _as_standing(at_ms: int, found: Znode | KazooException | None) -> Found:
+def _as_standing(at_ms: int, znode: Znode | KazooException | None) -> ZnodeState:
     """A changed value is known to stand from now on; when it was changed is not read that way."""
-    if not isinstance(found, Znode):
-        return found
-    modified_ms = found.created_ms if found.mzxid == found.czxid else at_ms
-    return Standing(found.data, found.czxid, found.mzxid, found.created_ms, modified_ms, found.ephemeral_owner)
+    if not isinstance(znode, Znode):
+        return znode
+    modified_ms = znode.created_ms if znode.mzxid == znode.czxid else at_ms
+    return Standing(znode.data, znode.czxid, znode.mzxid, znode.created_ms, modified_ms, znode.ephemeral_owner)

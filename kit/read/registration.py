@@ -38,7 +38,7 @@ class Registration:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its topics can be told at all; a number too large for members up to 0.11 is a problem of theirs."""
+        """Whether its topics are known. A problem that only members up to 0.11 have with it leaves it usable."""
         if not self.is_wildcard or not self.streams:
             return self.problem is None or bool(self.streams)
         return _regex_problem(str(self.pattern), self.streams) is None

@@ -22,7 +22,7 @@ def is_text(value: object) -> bool:
 
 
 def shown(value: str | bytes | None) -> str:
-    """The beginning of what was found, as a literal, for an error."""
+    """The beginning of the value, as a literal, for an error message."""
     if value is None or len(value) <= _SHOWN:
         return repr(value)
     return f"{value[:_SHOWN]!r}… ({len(value):,} in all)"

@@ -13,7 +13,7 @@ from kazoo.exceptions import KazooException
 from kit.errors import HistoryError
 from kit.read.paths import group_path
 from kit.read.values import shown
-from kit.read.znode_stream import Answer, Event, Found, Standing
+from kit.read.znode_stream import Answer, Event, Standing, ZnodeState
 from kit.tables.groups import ZnodeLife
 from kit.text.numbers import partition_in
 
@@ -81,27 +81,27 @@ class Lives:
 
     def take_answer(self, answer: Answer) -> None:
         with self._lock:
-            for path, found in answer.found.items():
-                self._settle(path, found, answer.at_ms)
+            for path, znode in answer.znodes.items():
+                self._settle(path, znode, answer.at_ms)
 
-    def _settle(self, path: str, found: Found, at_ms: int) -> None:
+    def _settle(self, path: str, znode: ZnodeState, at_ms: int) -> None:
         known, begin = self._open.get(path), self._begin(path, at_ms)
         if begin is None:
             return
-        if isinstance(found, KazooException):
-            self._open[path] = known or replace(begin, error=f"ZooKeeper refused the read: {type(found).__name__}")
-        elif found is None:
+        if isinstance(znode, KazooException):
+            self._open[path] = known or replace(begin, error=f"ZooKeeper refused the read: {type(znode).__name__}")
+        elif znode is None:
             self._end(path, at_ms, "missed")
         else:
-            self._stands(path, known, _known(begin, found), found)
+            self._stands(path, known, _known(begin, znode), znode)
 
-    def _stands(self, path: str, known: ZnodeLife | None, life: ZnodeLife, found: Standing) -> None:
+    def _stands(self, path: str, known: ZnodeLife | None, life: ZnodeLife, znode: Standing) -> None:
         """The znode that stands is the one known, or that one with another value, or another one."""
         if known is not None and known.czxid == life.czxid and known.value == life.value:
             return
         if known is not None and known.czxid is not None:
             is_same = known.czxid == life.czxid
-            life = replace(life, from_ms=found.modified_ms) if is_same else life
+            life = replace(life, from_ms=znode.modified_ms) if is_same else life
             self._end(path, life.from_ms, "changed" if is_same else "replaced")
         before = self._ended.pop(path, None)
         if before is not None and before.until_ms is not None and before.until_ms > life.from_ms:
@@ -151,20 +151,20 @@ def _place(path: str) -> tuple[str, str | None, int | None, str | None]:
             return "", None, None, None
 
 
-def _known(begin: ZnodeLife, found: Standing) -> ZnodeLife:
+def _known(begin: ZnodeLife, znode: Standing) -> ZnodeLife:
     """A life filled with what stands; a value that was changed has a life from the change on."""
-    value = found.data.decode(errors="replace") if begin.kind in ("owner", "mode") else None
+    value = znode.data.decode(errors="replace") if begin.kind in ("owner", "mode") else None
     member_id = (value or "").rpartition("-")[0] or None if begin.kind == "owner" else begin.member_id
     is_known = member_id or begin.kind == "mode"
-    is_changed = value is not None and found.mzxid != found.czxid
+    is_changed = value is not None and znode.mzxid != znode.czxid
     return replace(
         begin,
         member_id=member_id,
         value=value,
-        from_ms=found.modified_ms if is_changed else found.created_ms,
+        from_ms=znode.modified_ms if is_changed else znode.created_ms,
         is_seen_late=False,
-        czxid=found.czxid,
-        session_id=found.session_id,
+        czxid=znode.czxid,
+        session_id=znode.session_id,
         error=None if is_known else f"the znode holds {shown(value)}, not <consumer id>-<thread>",
     )
 

@@ -52,7 +52,7 @@ class Standing:
     session_id: int
 
 
-Found: TypeAlias = Standing | KazooException | None
+ZnodeState: TypeAlias = Standing | KazooException | None
 """None: there is no such znode. An exception: ZooKeeper refused this one."""
 
 
@@ -61,7 +61,7 @@ class Answer:
     """What stood at each path when the server answered; ``tag`` is what the asker gave along."""
 
     at_ms: int
-    found: dict[str, Found]
+    znodes: dict[str, ZnodeState]
     tag: Any
 
 
@@ -173,7 +173,7 @@ class _Look:
         self._stream.put(Answer(now_ms(), dict(zip(self._paths, _parse(buffer, offset))), self._tag))
 
 
-def _parse(buffer: bytes, at: int) -> Iterator[Found]:
+def _parse(buffer: bytes, at: int) -> Iterator[ZnodeState]:
     while at < len(buffer) - _HEADER.size:
         kind, _, _, number = _HEADER_AND_INT.unpack_from(buffer, at)
         at += _HEADER_AND_INT.size

@@ -95,7 +95,7 @@ def fetch_brokers(client: KazooClient) -> BrokersTree:
     endpoints = {int(name): _endpoints(znode) for name, znode in zip(broker_ids, brokers)}
     strays = sorted(set(_names(ids)).difference(broker_ids))
     return BrokersTree(
-        endpoints={broker_id: found for broker_id, found in endpoints.items() if found is not None},
+        endpoints={broker_id: named for broker_id, named in endpoints.items() if named is not None},
         topics=frozenset(_names(topics)),
         controller=_broker_id(_json(controller).get("brokerid")),
         strays=tuple(_stray(f"/brokers/ids/{name}", "a broker's id", topic=f"/{name}") for name in strays),
@@ -114,7 +114,7 @@ def expand_subscriptions(
     ]
 
 
-Found: TypeAlias = Znode | KazooException | None
+ZnodeAnswer: TypeAlias = Znode | KazooException | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class _Listing:
     migration_ids: Names
     owners: Names
     offsets: Names
-    mode: Found
+    mode: ZnodeAnswer
 
 
 def _fetch_groups(client: KazooClient, group_ids: Sequence[str]) -> dict[str, _Listing]:
@@ -255,11 +255,11 @@ def _group(group_id: str, listing: _Listing) -> Group:
 
 
 def _member(
-    group_id: str, name: str, found: Znode | KazooException, in_migration_ids: bool | None
+    group_id: str, name: str, answer: Znode | KazooException, in_migration_ids: bool | None
 ) -> tuple[Member, Registration]:
-    znode = found if isinstance(found, Znode) else None
+    znode = answer if isinstance(answer, Znode) else None
     registration = (
-        parse_registration(found.data) if isinstance(found, Znode) else Registration(None, {}, _refused(found))
+        parse_registration(answer.data) if isinstance(answer, Znode) else Registration(None, {}, _refused(answer))
     )
     return Member(
         group_id=group_id,
@@ -276,7 +276,7 @@ def _member(
     ), registration
 
 
-def _migration_state(group_id: str, mode: Found) -> MigrationState:
+def _migration_state(group_id: str, mode: ZnodeAnswer) -> MigrationState:
     if isinstance(mode, Znode):
         return MigrationState(group_id, mode.data.decode(errors="replace"), mode.version, mode.mzxid)
     return MigrationState(group_id, None, None, None, _refused(mode) if mode else None)
@@ -301,16 +301,16 @@ def _stray(path: str, expected: str, group_id: str | None = None, topic: str | N
     )
 
 
-def _endpoints(znode: Found) -> tuple[str, ...] | None:
+def _endpoints(znode: ZnodeAnswer) -> tuple[str, ...] | None:
     """None: the registration doesn't say."""
-    found = _json(znode).get("endpoints", [])
-    return tuple(found) if isinstance(found, list) and all(map(is_text, found)) else None
+    endpoints = _json(znode).get("endpoints", [])
+    return tuple(endpoints) if isinstance(endpoints, list) and all(map(is_text, endpoints)) else None
 
 
 def _broker_id(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= INT32_MAX else None
 
 
-def _json(znode: Found) -> dict[str, Any]:
+def _json(znode: ZnodeAnswer) -> dict[str, Any]:
     payload = json_in(znode.data) if isinstance(znode, Znode) else None
     return payload if isinstance(payload, dict) else {}

@@ -201,8 +201,8 @@ def with_own_ids(text: str) -> str:
     """
     numbers: dict[str, int] = {}
 
-    def numbered(found: re.Match[str]) -> str:
-        return f"{found[1]}@-{numbers.setdefault(found[2], len(numbers))}{found[3]}"
+    def numbered(match: re.Match[str]) -> str:
+        return f"{match[1]}@-{numbers.setdefault(match[2], len(numbers))}{match[3]}"
 
     text = _TAG.sub(lambda tag: _ID.sub(numbered, tag[0]), text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -217,7 +217,7 @@ def frame_of(frame: IntoDataFrame) -> pl.DataFrame:
 
 def _visible(texts: pl.Series) -> pl.Series:
     spelled = {text: drawn_text(text) for text in texts.unique().drop_nulls()}
-    changed = {text: told for text, told in spelled.items() if text != told}
+    changed = {text: shown for text, shown in spelled.items() if text != shown}
     return texts.replace(changed) if changed else texts
 
 
@@ -229,8 +229,8 @@ def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
 
 def drawn_text(text: str) -> str:
     """A text as it is drawn. Vega takes the name of a property of every JavaScript object for that property."""
-    told = cell(text)
-    return f"{told} " if told in _PROPERTIES else told
+    shown = cell(text)
+    return f"{shown} " if shown in _PROPERTIES else shown
 
 
 def titled(title: str, notes: Sequence[str]) -> alt.TitleParams:

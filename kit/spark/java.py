@@ -56,8 +56,8 @@ def java_home() -> Path:
     """
     if os.environ.get("OFFRAMP_JAVA") == "bundled":
         return bundled_home()
-    found = [home for home in system_homes() if java_version(home) >= OLDEST_JAVA]
-    return found[0] if found else bundled_home()
+    homes = [home for home in system_homes() if java_version(home) >= OLDEST_JAVA]
+    return homes[0] if homes else bundled_home()
 
 
 def java_command() -> str:
@@ -83,10 +83,10 @@ def java_version(home: Path) -> int:
     if release.exists():
         return parse_version(release.read_text(encoding="utf-8", errors="replace"))
     try:
-        told = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30)
+        printed = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    return parse_version(told.stderr) if told.returncode == 0 else 0
+    return parse_version(printed.stderr) if printed.returncode == 0 else 0
 
 
 def parse_version(text: str) -> int:

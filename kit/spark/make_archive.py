@@ -28,13 +28,13 @@ def main() -> None:
         made = Path(folder) / target.name
         command = [sys.executable, "-c", f"from kit.spark.make_archive import exercise; exercise({str(made)!r})"]
         try:
-            told = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS).stderr[-500:]
+            reason = subprocess.run(command, capture_output=True, text=True, timeout=MAKE_SECONDS).stderr[-500:]
         except subprocess.TimeoutExpired as error:
-            told = str(error)
+            reason = str(error)
         if made.exists():
             made.rename(target)
         else:
-            print(f"Java made no archive of Spark's classes, so Spark starts slowly: {told}")
+            print(f"Java made no archive of Spark's classes, so Spark starts slowly: {reason}")
 
 
 def exercise(made: str) -> None:

@@ -48,21 +48,21 @@ def without_secrets(text: str, names: Collection[str] = ()) -> str:
     ``names`` of groups and items stay even where they look like one: ``password=x`` may be a group, and
     ``reset-password: …`` a sentence about one.
     """
-    return _SECRET.sub(lambda found: _withheld(found, names), text)
+    return _SECRET.sub(lambda match: _withheld(match, names), text)
 
 
-def _withheld(found: re.Match[str], names: Collection[str]) -> str:
-    group = found.lastgroup
+def _withheld(match: re.Match[str], names: Collection[str]) -> str:
+    group = match.lastgroup
     assert group is not None  # Each way of writing a secret has one.
-    start, end = (place - found.start() for place in found.span(group))
-    whole = found.group()
+    start, end = (place - match.start() for place in match.span(group))
+    whole = match.group()
     key = len(whole[:start].rstrip(_BEFORE_IT))
     is_told = ":" in whole[key:start] and group != "url"
-    if is_told and _is_in_a_name(found.string, found.start(), found.start() + key, names):
+    if is_told and _is_in_a_name(match.string, match.start(), match.start() + key, names):
         return whole[:start] + without_secrets(whole[start:], names)
     if group in _UNQUOTED:
         end = start + max(len(whole[start:end].rstrip(_AT_ITS_END)), 1)
-    if _is_in_a_name(found.string, found.start(), found.start() + end, names):
+    if _is_in_a_name(match.string, match.start(), match.start() + end, names):
         return whole
     return whole[:start] + WITHHELD + whole[end:]
 

@@ -22,7 +22,7 @@ from kit.migrate.execution.run_context import _Reporter
 from kit.migrate.fleet.wave import WaveActor
 from kit.migrate.group.group_state import GroupState, MemberState
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.group.replacement import Order, counts_of, direction_of, item_of
+from kit.migrate.group.replacement import Order, ReplaceParameters, item_of
 from kit.migrate.group.toggle import Toggle
 
 Mistake = Mapping[tuple[Any, str], Any]
@@ -42,9 +42,10 @@ def _nothing(*_: object) -> None:
 
 def _undo_by_counts(self: Any, step: Step, acted: ActedRecord, report: Any) -> Sequence[ItemOutcome]:
     """Until the counts are as before."""
-    from_flavour, to_flavour = direction_of(step)
-    left = counts_of(step, "after").get(from_flavour, 0)
-    wanted = counts_of(step, "before").get(from_flavour, 0) - left
+    words = ReplaceParameters.of(step)
+    from_flavour, to_flavour = words.direction
+    left = words.after.get(from_flavour, 0)
+    wanted = words.before.get(from_flavour, 0) - left
     outcomes = []
     for number in range(1, wanted + 1):
         item = item_of(number, wanted)

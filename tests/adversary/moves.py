@@ -34,7 +34,7 @@ def toggles_the_same(world: World, process: Process, rng: random.Random) -> None
 def replaces(world: World, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     members = world.groups[name].members
-    world.replacement(name, rng.choice(members).member_id if members else None, rng.choice(FLAVOURS))
+    world.replace_member(name, rng.choice(members).member_id if members else None, rng.choice(FLAVOURS))
 
 
 def restarts(world: World, process: Process, rng: random.Random) -> None:
@@ -42,17 +42,17 @@ def restarts(world: World, process: Process, rng: random.Random) -> None:
     members = world.groups[name].members
     if members:
         one = rng.choice(members)
-        world.replacement(name, one.member_id, one.flavour)
+        world.replace_member(name, one.member_id, one.flavour)
 
 
 def adds(world: World, process: Process, rng: random.Random) -> None:
-    world.replacement(_name(world, rng), None, rng.choice(FLAVOURS))
+    world.replace_member(_name(world, rng), None, rng.choice(FLAVOURS))
 
 
 def removes(world: World, process: Process, rng: random.Random) -> None:
     name = _name(world, rng)
     if len(world.groups[name].members) > 1:
-        world.replacement(name, rng.choice(world.groups[name].members).member_id, None)
+        world.replace_member(name, rng.choice(world.groups[name].members).member_id, None)
 
 
 def kills(world: World, process: Process, rng: random.Random) -> None:

@@ -20,7 +20,7 @@ from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group import plan as group
 from kit.migrate.group.group_state import FLAVOURS
 from kit.migrate.group.plan import GroupPlanRequest
-from kit.migrate.group.replacement import replace_step
+from kit.migrate.group.replacement import ReplaceParameters, replace_step
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.groups import (
@@ -125,9 +125,8 @@ def senseless(world: World, plan: Plan) -> Plan:
     new = world.rng.choice([each for each in FLAVOURS if each != old])
     after = {**counts, old: counts[old] - 1, new: counts.get(new, 0) + 1}
     words = instruction(name, old, new)
-    step = replace_step(
-        "01-senseless", name, counts, {each: n for each, n in after.items() if n}, words, True, (), 40.0
-    )
+    left = {each: n for each, n in after.items() if n}
+    step = replace_step("01-senseless", ReplaceParameters(name, counts, left, words, True, step_timeout_s=40.0))
     return replace(plan, steps=(step,))
 
 

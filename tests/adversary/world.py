@@ -183,7 +183,7 @@ class World:
         self.others_wrote.append((self.tree.zxid, path))
         self._touched(name, f"sets the toggle to {mode!r}")
 
-    def replacement(self, name: str, member_id: str | None, flavour: str | None) -> None:
+    def replace_member(self, name: str, member_id: str | None, flavour: str | None) -> None:
         """Stop one (None: nobody), start one (None: nobody)."""
         group = self.groups[name]
         gone = group.stop(member_id, self.now()) if member_id else None

@@ -113,14 +113,14 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     wizard.expect("Offsets that change in Kafka: 4.")
     wizard.expect("→ forwards: 1, by 10 records in all")
     wizard.expect("900 is beyond the log's end: lowered to 100")
-    wizard.expect("✓ It could begin now")
+    wizard.expect("✓ The plan can begin now")
     assert site.in_kafka() == IN_KAFKA
     for theme, is_light in (("JupyterLab Dark", False), ("JupyterLab Light", True)):
         notebook.use_theme(theme, is_light)
         picture(wizard, f"offsets-wizard-{'light' if is_light else 'dark'}")
 
     digest = wizard.all.locator("p", has_text="Digest").locator("code").inner_text()
-    wizard.field("Type whose they are").focus()
+    wizard.field("Type the group or “N groups”").focus()
     for typed in (GROUP, digest[:8]):
         tab.page.keyboard.type(typed)
         tab.page.keyboard.press("Tab")
@@ -131,7 +131,7 @@ def test_a_copy_and_its_undo_by_the_wizard(site, tab):
     assert (site.in_kafka(), site.in_zookeeper()) == (copied, IN_ZOOKEEPER)
     wizard.expect("Partitions that differ: 1 of 4.")
 
-    wizard.field("To undo, type whose they are").fill(GROUP)
+    wizard.field("To undo, type the group or “N groups”").fill(GROUP)
     pressed_until(wizard, "Undo this run", "✓ UNDONE")
     assert (site.in_kafka(), site.in_zookeeper()) == (IN_KAFKA, IN_ZOOKEEPER)
     runs = list_runs(site.lab.folder / "runs")

@@ -136,9 +136,9 @@ class Wizard:
 
     def goes_on(self) -> bool:
         """Pressed as often as it takes; whether it goes on."""
-        if self.button("Go on with this run").is_enabled():
+        if self.button("Resume this run").is_enabled():
             with suppress(NotInTime):  # It was pressed before, and is disabled just now.
-                self.button("Go on with this run").click(timeout=PRESS_MS)
+                self.button("Resume this run").click(timeout=PRESS_MS)
         return self.all.get_by_text("is being carried out from here").is_visible()
 
     def picture(self, name: str) -> None:
@@ -162,7 +162,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
     expect(wizard.button("Approve this plan")).to_be_disabled()
     expect(wizard.button("Carry out the plan")).to_be_disabled()
     wizard.button("Make the plan").click()
-    wizard.expect("✓ It could begin now")
+    wizard.expect("✓ The plan can begin now")
     wizard.button("Approve this plan").click()
     wizard.expect("this plan is for 'shop', not for ''")
     digest = wizard.approve()
@@ -181,7 +181,7 @@ def test_forward_and_back_by_the_wizard_with_proof(site, tab):
         wizard.button("Make the plan").click()
     else:
         wizard.button("Plan the way back").click()
-    wizard.expect("✓ It could begin now")
+    wizard.expect("✓ The plan can begin now")
     wizard.approve()
     wizard.carry_out()
     wizard.expect_stage(BACK)
@@ -217,7 +217,7 @@ def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
     wizard.field("To stage").select_option("all MEZKCC" if IS_SOAK else "OZKCC")
     wizard.expect("the plan and its approval are void")  # the cells' plan: the new one is not to be taken for it
     wizard.button("Make the plan").click()
-    wizard.expect("✓ It could begin now")
+    wizard.expect("✓ The plan can begin now")
     wizard.approve()
     before = {run.run_id for run in list_runs(site.runs)}
     wizard.button("Carry out the plan").click()

@@ -219,7 +219,7 @@ def test_where_they_differ_it_is_told(played: Played, group: str) -> None:
     no_epochs = played.epochs.head(0)
     (row,) = source_differences(played.clients, compacted, no_epochs).rows(named=True)
     assert (row["finding"], row["group_id"]) == ("not_stored", group)
-    assert f"generation {middle} is told by the logs" in row["sentence"]
+    assert f"generation {middle} is in the logs" in row["sentence"]
     silent = played.clients.filter((pl.col("group_id") != group) | ~pl.col("generation").is_in([middle]))
     assert "not_logged" in set(source_differences(silent, mine, no_epochs)["finding"])
 
@@ -232,7 +232,7 @@ def test_where_epochs_differ_it_is_told(played: Played, group: str) -> None:
     epoch, member = row["generation"], row["member_id"]
     (lacking,) = source_differences(played.clients, nothing, mine.filter(pl.col("epoch").ne_missing(epoch))).rows()
     assert lacking[1] == "not_stored"
-    assert f"epoch {epoch} is told by the logs" in lacking[-1]
+    assert f"epoch {epoch} is in the logs" in lacking[-1]
     is_its = (pl.col("epoch") == epoch) & (pl.col("member_id") == member)
     other = mine.with_columns(assigned=pl.when(is_its).then(pl.lit([f"{TOPIC}-9"])).otherwise("assigned"))
     (differing,) = source_differences(played.clients, nothing, other).rows()
@@ -454,7 +454,7 @@ def test_the_command_tells_it_from_both_sources(played: Played, lab: Lab, tmp_pa
     [
         (["nowhere/*.log"], 8, "no log at nowhere"),
         (["--profile-file", "missing.toml"], 3, "missing.toml"),
-        (["{log}", "--group", "nobody"], 8, "nothing is told of a group 'nobody': the logs tell of java.3.9.1"),
+        (["{log}", "--group", "nobody"], 8, "neither source names a group 'nobody': the logs name java.3.9.1"),
         (["{log}", "--since", "yesterday"], 2, "'yesterday' is neither a time"),
         (["{log}", "--zone", "Mars"], 2, "no time zone 'Mars'"),
         (["{log}", "--timeline", "picture.bmp"], 2, "ends in .svg or .html"),

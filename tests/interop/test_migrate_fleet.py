@@ -179,7 +179,7 @@ def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Op
     fleet = widgets.open_fleet(desk.cluster.profile, desk.runs)
     try:
         view = widgets.fleet_wizard(fleet)
-        fleet.wish_for("kafka", pattern="many-.*", wave=50, min_stable_s=0.0)
+        fleet.set_request("kafka", pattern="many-.*", wave=50, min_stable_s=0.0)
         fleet.prepare()
         shown = view.changes(fleet.plan)
         text = plan_text(fleet.plan)

@@ -26,10 +26,10 @@ class Node:
     stat: dict[str, int] = field(default_factory=dict)
 
     def at(self, path: str) -> Node | None:
-        found: Node | None = self
+        node: Node | None = self
         for name in path.split("/")[1:] if path != "/" else ():
-            found = found.children.get(name) if found is not None else None
-        return found
+            node = node.children.get(name) if node is not None else None
+        return node
 
 
 class FakeClient:
@@ -77,12 +77,12 @@ class _Result:
 
 
 def _items(body: bytes) -> list[tuple[int, str]]:
-    found, at = [], 0
+    items, at = [], 0
     while True:
         kind, done, _ = _HEADER.unpack_from(body, at)
         if done:
-            return found
+            return items
         (length,) = _INT.unpack_from(body, at + _HEADER.size)
         start = at + _HEADER.size + _INT.size
-        found.append((kind, body[start : start + length].decode()))
+        items.append((kind, body[start : start + length].decode()))
         at = start + length + 1

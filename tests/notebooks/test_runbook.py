@@ -121,7 +121,9 @@ def said(notebook) -> str:
 def test_run_all_writes_nothing_to_the_cluster(quiet, tmp_path):
     before, offsets = quiet.tree(), quiet.committed()
     found = quiet.run(MIGRATE, tmp_path / "out.ipynb")
-    assert f"nothing was changed; it could begin: found {len(VERSIONS)} OZKCC" in found.cells[-1].outputs[0].text
+    assert (
+        f"nothing was changed; the plan can begin now: found {len(VERSIONS)} OZKCC" in found.cells[-1].outputs[0].text
+    )
     assert (quiet.tree(), quiet.committed()) == (before, offsets)
     rows = html_tables.with_columns(html_tables.of_notebook(found), "title", "item", "before", "after")
     assert [(row["before"], row["after"]) for row in rows] == [("OZKCC", "MEZKCC"), (None, None)]

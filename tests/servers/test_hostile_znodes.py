@@ -12,7 +12,7 @@ from kit.cluster import Cluster, connect
 from kit.lab import Lab
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.fleet.plan import fleet
-from kit.migrate.fleet.wave import WaveActor, wave_step
+from kit.migrate.fleet.wave import WaveActor, WaveParameters, wave_step
 from kit.migrate.group.group_state import read_group_state
 from kit.migrate.group.toggle import Toggle, mode_path, read_toggle
 from kit.migrate.offsets.zookeeper import ZookeeperWriter
@@ -81,7 +81,9 @@ def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, me
     not_ready_reason = dict(rows.select("group_id", "not_ready_reason").rows())
     assert "can't be read: the znode holds '99999999999999999999', not an offset" in str(not_ready_reason["nasty-ill"])
     actor = WaveActor(cluster)
-    step = wave_step(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
+    step = wave_step(
+        WaveParameters.of_toggles(1, {name: read_toggle(cluster.zookeeper, name) for name in members}, "zookeeper")
+    )
     checked = actor.check(step)
     assert checked.ok, checked.sentence
     assert "left out, because they can't be read, are 1: nasty-ill" in checked.sentence
@@ -93,7 +95,9 @@ def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, me
 
 
 def test_on_the_way_there_a_group_that_can_not_be_read_stops_its_wave(cluster: Cluster, members: list[str]) -> None:
-    checked = WaveActor(cluster).check(wave_step(1, dict.fromkeys(members, Toggle("zookeeper", 0)), "kafka"))
+    checked = WaveActor(cluster).check(
+        wave_step(WaveParameters.of_toggles(1, dict.fromkeys(members, Toggle("zookeeper", 0)), "kafka"))
+    )
     assert not checked.ok
     assert "1 of 3 groups can't be read: nasty-ill" in checked.sentence
 

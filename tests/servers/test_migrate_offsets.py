@@ -299,7 +299,7 @@ def test_what_moved_on_since_is_not_taken_back(desk, topic):
     assert run.undo().state == RunState.UNDONE
     undone = [it for it in run.record.events if it.event == "undone"]
     told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
-    assert told == ["expected 30, found 35: it was moved since"]
+    assert told == ["expected 30, found 35: somebody moved it since the plan"]
     assert desk.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
@@ -359,7 +359,7 @@ def test_a_file_of_another_cluster_or_with_wrong_rows(desk, topic, tmp_path):
     refused(InputError, "was edited", header, row.replace("10", "12"))
     refused(NotFound, f"{topic}-7", header, row.replace('"partition":0', '"partition":7'), edited=True)
     refused(NotFound, "nobody", header, row.replace(group, "nobody"), edited=True)
-    refused(InputError, "stands in line 2 and in line 3", header, row, row, edited=True)
+    refused(InputError, "is in line 2 and in line 3", header, row, row, edited=True)
     refused(InputError, "line 2: offset is -1", header, row.replace("10", "-1"), edited=True)
     assert desk.everything() == before
 
@@ -390,7 +390,7 @@ def test_resets(desk, lab, topic):
     late = offset_changes(
         plan_reset(desk.cluster, "kafka", everything, Reset("time", NOW + timedelta(days=1)), OPTIONS)
     )
-    assert late["reason"].to_list() == ["no record is as young as that: latest"] * 2
+    assert late["reason"].to_list() == ["all records are older than that time: latest"] * 2
 
 
 def test_clamped_where_the_log_begins(desk, lab, topic):
@@ -601,7 +601,7 @@ def test_znodes_that_change_in_the_midst_of_it(desk, topic):
         Outcome.REFUSED,
         f"the group has 1 members now, first {busy}_host-1-a",
     )
-    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+    assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
     assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
     assert desk.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
@@ -689,7 +689,7 @@ def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
         assert (outcome.outcome, outcome.after) == (Outcome.CONFIRMED, 100)
     else:
         assert (outcome.outcome, outcome.after) == (Outcome.UNKNOWN, 10)
-        assert outcome.error == "the coordinator left the request unanswered; it reads back as 10"
+        assert outcome.error == "the coordinator did not answer the request; the offset reads back as 10"
 
 
 def test_nothing_is_written_by_any_plan_or_dry_run(desk, topic, tmp_path):
@@ -736,7 +736,7 @@ def test_what_is_not_there_is_named(desk, topic):
     refused(NotFound, "'nobody' is not in ZooKeeper or Kafka", plan_reset, "kafka", select(groups="nobody"), latest)
     refused(NotFound, "there is no topic 'nowhere'", plan_reset, "kafka", nowhere, latest)
     refused(NotFound, "has 2 partitions", plan_reset, "kafka", third, latest)
-    refused(NotFound, "name topics", plan_reset, "zookeeper", select(groups=group), latest)
+    refused(NotFound, "name their topics", plan_reset, "zookeeper", select(groups=group), latest)
     refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
     desk.commit(f"a/{group}", topic, {0: 10})
     alone, both = select(groups=f"a/{group}"), select(groups=[f"a/{group}", group])
@@ -752,7 +752,7 @@ def test_copies_of_a_group_onto_itself_or_of_two_into_one(desk, topic):
     for group in (one, two):
         desk.commit(group, topic, {0: 10})
     for groups, to_groups, said in (
-        ([one], {}, "that copies nothing"),
+        ([one], {}, "copies nothing"),
         ([one], {one: one}, "onto itself"),
         ([one], {two: "both"}, "is not selected"),
         ([one, two], {one: "both", two: "both"}, "would both be copied into 'both'"),
@@ -959,7 +959,7 @@ def test_a_thousand_groups_to_zookeeper_over_a_line_that_breaks(pair):
     member = {item_of((groups[0], *place)) for place in places}
     moved, odd = item_of((groups[1], "kept", 0)), item_of((groups[2], "kept", 0))
     assert {found[item][0] for item in member} == {Outcome.REFUSED}
-    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: it was moved since")
+    assert found[moved] == (Outcome.REFUSED, "expected 5, found 6: somebody moved it since the plan")
     assert found[odd][0] == Outcome.NOT_ATTEMPTED
     assert {found[item][0] for item in found.keys() - member - {moved, odd}} == {Outcome.CONFIRMED}
     stored = ZookeeperWriter(zookeeper, 20).read(keys)
@@ -1002,7 +1002,7 @@ def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
         assert ending.state == RunState.FAILED
         assert {found[item][0] for item in kept - active - {moved}} == {Outcome.CONFIRMED}
         assert {found[item][0] for item in active} == {Outcome.REFUSED}
-        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: it was moved since")
+        assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
         assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
         now = performer_offsets(desk, keys)
         assert all(now[key] == 1000 for key in keys if item_of(key) in kept - active - {moved})

@@ -21,7 +21,7 @@
 - **offsets**: no Python member lowers an offset, in ZooKeeper or in Kafka. Exempt in Kafka: its ZooKeeper session is
   over.
 - **R15**: no Python member deletes an owner znode of another session.
-- **told**: the listener is never told an assignment with parts of the Kafka group's missing (D11).
+- **announced**: the listener is never told an assignment with parts of the Kafka group's missing (D11).
 
 Once an operator broke the rules (see ``World.may_join_kc`` and ``may_join_old``), ``exclusive``, ``I5``, ``twice``
 and, of Kafka's, ``offsets`` hold no more where a Kafka consumer or an old one is involved.
@@ -310,7 +310,7 @@ class Judge:
     def looks_at_kafka(self, member: PythonMember) -> None:
         self._plain_seen[member.consumer_id] = frozenset(self.world.plain_members())
 
-    def told(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
+    def announced(self, member: PythonMember, view: GroupView, whole: Assignment) -> None:
         """Of Kafka's assignment: everything that members of the view, and Kafka consumers, have in its generation."""
         clients = {name: each.client_id for name, each in self.world.group.members.items()}
         current = {each.embedded.client.member_id for each in self.world.migrating() if each.embedded is not None}
@@ -319,7 +319,7 @@ class Judge:
         missing = {pair for name in known for pair in self.world.group.assignments.get(name, ())} - whole.keys()
         assert member.embedded is not None
         if missing and member.embedded.client.generation == self.world.group.generation:
-            raise Violation("told", f"{member.consumer_id}'s listener is not told of {sorted(missing)}")
+            raise Violation("announced", f"{member.consumer_id}'s listener is not told of {sorted(missing)}")
 
 
 def _name(pair: TopicAndPartition) -> str:

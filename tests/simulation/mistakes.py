@@ -1,4 +1,4 @@
-"""Mistakes put back on purpose: those of KIP-125's only patch (D1 …), and others that a change might make.
+"""Mistakes put back on purpose: D1 … D16 of KIP-125's patch (``docs/races.md``), and others that a change might make.
 
 Each is a member that differs from :class:`PythonMember` in one thing. Not here: D4 and D16 (inside an offset store, see
 ``tests/unit``), D8 (patterns of topics, the same).
@@ -150,8 +150,8 @@ class D11(PythonMember):
     def do_BeforeStarting(self, effect: effects.BeforeStarting) -> None:
         if effect.assignment is None:
             group = self.world.group.describe(self._is_embedded)
-            self.told = whole_assignment(effect.view, group)
-            self.world.judge.told(self, effect.view, self.told)
+            self.announced = whole_assignment(effect.view, group)
+            self.world.judge.announced(self, effect.view, self.announced)
 
 
 class OldOnesDecide(Coordination):
@@ -301,8 +301,8 @@ class LeftoversAreOwn(ZnodeSteps):
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> Steps:
         pairs = sorted(threads)
-        found = yield from self._read_all([("owners", pair) for pair in pairs])
-        owners = {pair: znode for pair, znode in zip(pairs, found) if znode is not None}
+        znodes = yield from self._read_all([("owners", pair) for pair in pairs])
+        owners = {pair: znode for pair, znode in zip(pairs, znodes) if znode is not None}
         mine = frozenset(pair for pair, znode in owners.items() if znode.data.startswith(self.consumer_id))
         return mine, frozenset(owners) - mine
 

@@ -37,7 +37,7 @@ class EffectSteps:
     about_to: dict[str, Effect | None]
     changed: bool
     has_failed_to_commit: bool
-    told: Assignment
+    announced: Assignment
     n_starts: int
     _looked: set[tuple[str, TopicAndPartition]]
     _kafka_known: dict[TopicAndPartition, int]
@@ -128,9 +128,9 @@ class EffectSteps:
             if group is None or not group.is_stable:
                 raise NotNow
             whole = whole_assignment(effect.view, group)
-        self.told = whole
+        self.announced = whole
         if effect.assignment is None:
-            self.world.judge.told(self, effect.view, whole)
+            self.world.judge.announced(self, effect.view, whole)
 
     def do_Stop(self, effect: effects.Stop) -> Offsets:
         return self.gate.stop(effect.partitions)

@@ -1,6 +1,6 @@
 """The members of others: a model of the JVM's old consumer (OZKCC) and of a plain Kafka consumer (KC).
 
-The old consumer as the specification has it (§ 2.2): all-or-nothing claims, blind deletes, no look at its session, four
+The old consumer (``docs/races.md``, its rules): all-or-nothing claims, blind deletes, no look at its session, four
 tries and then a zombie. What it does wrong after its own session's end is its own and not counted.
 """
 
@@ -196,14 +196,14 @@ class OldConsumer:
         return self.world.zookeeper.children(kind)
 
     def _data(self, kind: str, names: Iterable[str], is_watched: bool = False) -> dict[str, object]:
-        found = {}
+        data = {}
         for name in names:
             if is_watched:
                 self.client.set_watch((kind, name), self._watch((kind, name)))
             znode = self.world.zookeeper.znodes.get((kind, name))
             if znode is not None:
-                found[name] = znode.data
-        return found
+                data[name] = znode.data
+        return data
 
     def _offsets(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
         znodes = {pair: self.world.zookeeper.znodes.get(("offsets", pair)) for pair in pairs}

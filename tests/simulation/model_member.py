@@ -79,7 +79,7 @@ class PythonMember(EffectSteps):
         self.changed = False
         self.about_to: dict[str, Effect | None] = {}
         self.result: RoundResult | None = None
-        self.told: Assignment = {}
+        self.announced: Assignment = {}
         self.n_starts = 0
         self.client = ZookeeperClient(world.zookeeper, self)
         self.gate = self.gate_class(lambda: world.now)

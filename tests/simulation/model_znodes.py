@@ -66,8 +66,8 @@ class ZnodeSteps:
         creations = [Create((kind, self.consumer_id), streams, True) for kind in reversed(kinds)]
         if (yield from self.client.transact(*creations)) is None:
             return True
-        found = yield from self._read_all([(kind, self.consumer_id) for kind in kinds], self.note)
-        return all(znode is not None and znode.session == session for znode in found)
+        znodes = yield from self._read_all([(kind, self.consumer_id) for kind in kinds], self.note)
+        return all(znode is not None and znode.session == session for znode in znodes)
 
     def read_group(self) -> Steps:
         ids = yield from self.client.children("ids", self.note)
@@ -133,16 +133,16 @@ class ZnodeSteps:
     def release(self, partitions: Iterable[TopicAndPartition]) -> Steps:
         session = self.session()
         pairs = sorted(partitions)
-        found = yield from self._read_all([("owners", pair) for pair in pairs])
-        mine = {pair: znode for pair, znode in zip(pairs, found) if znode is not None and znode.session == session}
+        znodes = yield from self._read_all([("owners", pair) for pair in pairs])
+        mine = {pair: znode for pair, znode in zip(pairs, znodes) if znode is not None and znode.session == session}
         for pair in mine:
             self._watched.pop(pair, None)
         if mine:
             yield from self._expect(*(Delete(("owners", pair), znode.version) for pair, znode in mine.items()))
 
     def read_offsets(self, partitions: Sequence[TopicAndPartition]) -> Steps:
-        found = yield from self._read_all([("offsets", pair) for pair in partitions])
-        return dict(zip(partitions, found))
+        znodes = yield from self._read_all([("offsets", pair) for pair in partitions])
+        return dict(zip(partitions, znodes))
 
     def write_offsets(self, offsets: Offsets, versions: Mapping[TopicAndPartition, int | None]) -> Steps:
         changes: list[Operation] = []
@@ -189,8 +189,8 @@ class ZnodeSteps:
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> Steps:
         session = self.session()
         pairs = sorted(threads)
-        found = yield from self._read_all([("owners", pair) for pair in pairs])
-        owners = {pair: znode for pair, znode in zip(pairs, found) if znode is not None}
+        znodes = yield from self._read_all([("owners", pair) for pair in pairs])
+        owners = {pair: znode for pair, znode in zip(pairs, znodes) if znode is not None}
         mine = frozenset(pair for pair, znode in owners.items() if znode.session == session)
         return mine, frozenset(owners) - mine
 
@@ -207,20 +207,20 @@ class ZnodeSteps:
             raise Refused(f"refused: {problem}")
 
     def _watch_foreign(self, partitions: Pairs) -> Steps:
-        found = yield from self._read_all([("owners", pair) for pair in sorted(partitions)], self.note)
-        if None in found:
+        znodes = yield from self._read_all([("owners", pair) for pair in sorted(partitions)], self.note)
+        if None in znodes:
             self._changed()
 
     def _watch(self, owned: Iterable[TopicAndPartition]) -> Steps:
         session, pairs = self.session(), sorted(owned)
 
         def request() -> frozenset[TopicAndPartition]:
-            found = self.client.server.znodes
+            znodes = self.client.server.znodes
             for pair in pairs:
                 watch = partial(self.owner_changed, pair, self._watched[pair])
                 self.client.set_watch(("owners", pair), watch)
             return frozenset(
-                pair for pair in pairs if ("owners", pair) not in found or found["owners", pair].session != session
+                pair for pair in pairs if ("owners", pair) not in znodes or znodes["owners", pair].session != session
             )
 
         for pair in pairs:

@@ -60,9 +60,9 @@ def list_problems(world: World) -> list[str]:
         if member.mode is not mode:
             problems.append(f"{member.consumer_id} follows {member.mode}, not {mode}")
         if not are_old_reserved_out and {
-            pair: thread_owner(thread) for pair, thread in member.told.items()
+            pair: thread_owner(thread) for pair, thread in member.announced.items()
         } != _owners_of(expected):
-            problems.append(f"{member.consumer_id}'s listener was last told {member.told}")
+            problems.append(f"{member.consumer_id}'s listener was last told {member.announced}")
     for pair in world.partitions:
         consumers = sorted(_consumers(world, pair))
         if len(consumers) != 1 if are_old_reserved_out else consumers != expected[pair]:
@@ -101,7 +101,7 @@ def expected_consumers(world: World) -> dict[TopicAndPartition, list[str]]:
 
 def _consumers(world: World, pair: TopicAndPartition) -> list[str]:
     """Who can hand out records of ``pair``, and may."""
-    found = []
+    names = []
     for member in world.members.values():
         if pair not in member.consuming:
             continue
@@ -110,8 +110,8 @@ def _consumers(world: World, pair: TopicAndPartition) -> list[str]:
         # An old consumer whose owner znode another one deleted reads on, and notices nothing.
         is_owner |= isinstance(member, OldConsumer) and owner is None
         if is_owner or isinstance(member, PythonMember):
-            found.append(member.consumer_id if is_owner else member.consumer_id + " without owning it")
-    return found
+            names.append(member.consumer_id if is_owner else member.consumer_id + " without owning it")
+    return names
 
 
 def _owners_of(expected: dict[TopicAndPartition, list[str]]) -> dict[TopicAndPartition, str]:

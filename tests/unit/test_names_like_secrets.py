@@ -11,7 +11,7 @@ from kit.migrate.engine.plan import parse_plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.values import readable
-from kit.migrate.fleet.wave import wave_step
+from kit.migrate.fleet.wave import WaveParameters, wave_step
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.group.toggle import Toggle
 from kit.read.paths import is_znode_name
@@ -39,7 +39,7 @@ def test_replaced_toggled_and_taken_back(tmp_path, name):
 def test_a_wave_of_all_back_at_once():
     """Its parameters map each group's name to what its toggle holds, a text."""
     groups = tuple(filter(is_znode_name, SECRET_LIKE))
-    step = wave_step(1, dict.fromkeys(groups, Toggle("kafka", 1)), "zookeeper")
+    step = wave_step(WaveParameters.of_toggles(1, dict.fromkeys(groups, Toggle("kafka", 1)), "zookeeper"))
     assert set(step.parameters["before"]) == set(groups)
     plan = make_plan(targets=groups, steps=(step,), observed={"wave 1 toggles": Observation({})})
     assert parse_plan(json.loads(readable(plan.to_json())), "here") == plan
@@ -53,7 +53,7 @@ def test_offsets_moved_and_back(monkeypatch, tmp_path, name):
     toy.zookeeper |= {(name, name, 0): 60}
     model = open_toy(toy, tmp_path / "runs")
     try:
-        model.wish_for(groups=name)
+        model.set_request(groups=name)
         model.make_plan()
         model.wait(20)
         model.typed_subject, model.typed_digest = name, model.plan.digest[:8]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,30 @@ def test_what_reads_calls_nothing_that_writes_to_a_cluster(room):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES:
                 is_event = node.func.attr == "set" and not node.args  # threading.Event().set()
                 assert is_event, f"{file}:{node.lineno} calls {node.func.attr}"
+
+
+ERRORS = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
+BARE = re.compile(r"(it|its|they|them|those|that|he|she)\b", re.IGNORECASE)
+BEHIND_A_STEP = ("execution",)
+"""What is raised there is told behind ``step 's1': ``, so there is something for a pronoun to mean."""
+
+
+def test_no_message_of_an_error_begins_with_a_pronoun():
+    """Whoever reads the message alone, in a scheduler's mail, can't know what ``it`` was."""
+    root = Path(kit.__file__).parent
+    files = [file for file in root.rglob("*.py") if file.parent.name not in BEHIND_A_STEP]
+    messages = [
+        (file.name, begin) for file in files for begin in _beginnings(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert len(messages) > 200
+    assert [(file, begin) for file, begin in messages if BARE.match(begin)] == []
+
+
+def _beginnings(tree: ast.AST) -> Iterator[str]:
+    """The literal beginnings of the messages of the project's errors."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS and node.args:
+            first = node.args[0]
+            part = first.values[0] if isinstance(first, ast.JoinedStr) else first
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield part.value

@@ -1,4 +1,4 @@
-"""A fleet as fragments of HTML: a thousand groups in a few lines, with those that matter by name."""
+"""Many groups as fragments of HTML: a thousand groups in a few lines, and the important ones by name."""
 
 from __future__ import annotations
 
@@ -38,66 +38,70 @@ _COLOURS = {
 
 
 def where(seen: Scan, to: str) -> str:
-    """All groups by stage, as a bar and in numbers, with how many of them are ready."""
-    found, n_unread = stages(seen.rows), seen.n_unread
-    parts = [(stage, count) for stage, count in found.select("stage", "n_groups").rows()]
-    told = (
-        f"<p><strong>{len(seen.rows):,} groups</strong>, of which <strong>{found['n_ready'].sum():,}</strong> are "
-        f"ready for {NAMES[to]}'s assignment. Looked at {seen.observed_at:%H:%M:%S} UTC.</p>"
+    """All groups by stage, as a bar and in numbers, and how many of them are ready."""
+    counts, n_unread = stages(seen.rows), seen.n_unread
+    parts = [(stage, count) for stage, count in counts.select("stage", "n_groups").rows()]
+    totals = (
+        f"<p><strong>{len(seen.rows):,} groups</strong>, of which <strong>{counts['n_ready'].sum():,}</strong> are "
+        f"ready for {NAMES[to]}'s assignment. Read at {seen.observed_at:%H:%M:%S} UTC.</p>"
     )
     heads = ("stage", "groups", "ready", "blocked", "members too new")
     lines = [
         (f"{_swatch(row[0])}{html_text(row[0])}", *(number(count) if count else "–" for count in row[1:]))
-        for row in found.rows()
+        for row in counts.rows()
     ]
-    unread = f"{n_unread:,} things could not be read: those groups are not toggled." if n_unread else ""
-    return told + alert(unread) + _stack(parts) + table(heads, lines, numbers={1, 2, 3, 4})
+    unread = (
+        f"{n_unread:,} reads failed. Groups that could not be read are not toggled: look up why with `offramp groups`."
+        if n_unread
+        else ""
+    )
+    return totals + alert(unread) + _stack(parts) + table(heads, lines, numbers={1, 2, 3, 4})
 
 
 def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -> str:
-    """Some of the groups, at most ``MOST_ROWS``: where each stands, and why it is not ready."""
+    """Some of the groups, at most ``MOST_ROWS``: the stage of each, and why it is not ready."""
     try:
-        found = matching(rows, pattern)
+        chosen = matching(rows, pattern)
     except InputError as error:
         return alert(str(error))
-    found = found.filter(pl.col("stage") == stage) if stage else found
-    found = found.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else found
-    told = f"{len(found):,} group{'s' * (len(found) != 1)}."
-    if len(found) > MOST_ROWS:
-        told = f"The first {MOST_ROWS} of {len(found):,} groups; choose fewer to see the others."
+    chosen = chosen.filter(pl.col("stage") == stage) if stage else chosen
+    chosen = chosen.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else chosen
+    count = f"{len(chosen):,} group{'s' * (len(chosen) != 1)}."
+    if len(chosen) > MOST_ROWS:
+        count = f"The first {MOST_ROWS} of {len(chosen):,} groups; filter by stage or name to see the others."
     lines = [
-        (html_text(group), html_text(at), html_text(mode or "–"), number(members), _ready(not_ready_reason))
-        for group, at, mode, members, not_ready_reason in found.head(MOST_ROWS).select(*_SHOWN).rows()
+        (html_text(group), html_text(at), html_text(mode or "no znode"), number(members), _ready(not_ready_reason))
+        for group, at, mode, members, not_ready_reason in chosen.head(MOST_ROWS).select(*_SHOWN).rows()
     ]
     heads = ("group", "stage", "toggle", "ZooKeeper members", "ready")
-    return f'<p class="soft">{told}</p>' + table(heads, lines, numbers={3})
+    return f'<p class="soft">{count}</p>' + table(heads, lines, numbers={3})
 
 
-def wanted(found: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
-    """What would be toggled, were it planned now."""
-    n_ready = found["not_ready_reason"].null_count()
+def requested(rows: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
+    """What a plan made now would toggle."""
+    n_ready = rows["not_ready_reason"].null_count()
     size = min(wave, n_ready) if wave > 0 else n_ready
     waves = -(-n_ready // size) if size else 0
     how = "all at once" if waves < 2 else f"in {waves} waves of at most {size}, with {pause_s:g} s between them"
     if waves == 1 and n_ready > 1 and to == KAFKA:
-        how += ", which a rule refuses: take fewer groups at a time"
-    told = f"{n_ready:,} of the {len(found):,} groups that are meant are ready"
-    return f"<p>{told}{f': {how}' if n_ready else ''}. The others are left as they are.</p>"
+        how += "; the rule all_at_once forbids that, so take fewer groups at a time"
+    ready = f"{n_ready:,} of the {len(rows):,} requested groups are ready"
+    return f"<p>{ready}{f': they are toggled {how}' if n_ready else ''}. The others are not changed.</p>"
 
 
 def changes(plan: Plan) -> str:
-    """A row per wave and per pause; a wave's groups below it, to be opened."""
+    """A row per wave and per pause; the groups of a wave can be unfolded."""
     lines = [
         (str(at), html_text(shown(step.title)), *(_wave(step) if step.kind == WAVE else _pause(step)))
         for at, step in enumerate(plan.steps, 1)
     ]
-    return table(("step", "what", "groups", "before", "after", "way back"), lines)
+    return table(("step", "what", "groups", "before", "after", "undo"), lines)
 
 
 def progress(record: RunRecord | None) -> str:
-    """How many groups are toggled, then each wave: how far it is and which of its groups failed."""
+    """How many groups are toggled, then each wave: its progress and its failed groups."""
     if record is None:
-        return '<p class="soft">Nothing was carried out yet.</p>'
+        return '<p class="soft">No run yet: approve a plan, then press “Carry out the plan”.</p>'
     failed = failed_groups(record)
     steps = step_progress(record)
     done, total = sum(it.n_done for it in steps), sum(it.n_items for it in steps)
@@ -112,17 +116,17 @@ def progress(record: RunRecord | None) -> str:
         )
         for it in steps
     ]
-    heads = ("step", "what", "how far", "groups toggled", "took", "last word")
-    return f"<p><strong>{done:,} of {total:,} groups</strong> are toggled by this run.</p>{table(heads, lines)}"
+    heads = ("step", "what", "progress", "groups toggled", "took", "last message")
+    return f"<p><strong>{done:,} of {total:,} groups</strong> were toggled by this run.</p>{table(heads, lines)}"
 
 
 def all_back(rows: pl.DataFrame) -> str:
     count = len(rows.filter(stage=READY[ZOOKEEPER]))
-    told = (
-        f"All back at once plans ZooKeeper's assignment for all groups in Kafka coordination, {count:,} now. "
-        "Stop a run that goes on first."
+    sentence = (
+        f"“All back at once” plans ZooKeeper's assignment for all groups in Kafka coordination, {count:,} now. "
+        "If a run is going on, press Stop first."
     )
-    return f'<p class="soft">{told}</p>'
+    return f'<p class="soft">{sentence}</p>'
 
 
 _SHOWN = ("group_id", "stage", "mode", "n_members", "not_ready_reason")
@@ -133,36 +137,36 @@ def _ready(not_ready_reason: str | None) -> str:
 
 
 def _wave(step: Step) -> tuple[str, ...]:
-    before = Counter(shown(change.before) for change in step.changes)
-    told = "; ".join(f"{value} ({count})" if len(before) > 1 else value for value, count in before.items())
+    before = Counter("no znode" if change.before is None else shown(change.before) for change in step.changes)
+    counted = "; ".join(f"{value} ({count})" if len(before) > 1 else value for value, count in before.items())
     names = [str(name) for name in step.parameters["groups"]]  # type: ignore[union-attr]
-    return _named(names), html_text(told), html_text(shown(step.changes[0].after)), html_text(shown(step.undo))
+    return _named(names), html_text(counted), html_text(shown(step.changes[0].after)), html_text(shown(step.undo))
 
 
 def _pause(step: Step) -> tuple[str, ...]:
-    return f"goes on if {html_text(step.verification)}", "", "", html_text(shown(step.undo))
+    return f"continues if {html_text(step.verification)}", "", "", html_text(shown(step.undo))
 
 
 def _named(names: Sequence[str]) -> str:
     if len(names) <= _FIRST:
         return html_text(", ".join(names))
-    told = f"{len(names):,} groups, {names[0]} to {names[-1]}"
-    return f"<details><summary>{html_text(told)}</summary>{html_text(', '.join(names))}</details>"
+    summary = f"{len(names):,} groups, {names[0]} to {names[-1]}"
+    return f"<details><summary>{html_text(summary)}</summary>{html_text(', '.join(names))}</details>"
 
 
-def _failed(found: pl.DataFrame) -> str:
-    if found.is_empty():
+def _failed(failed: pl.DataFrame) -> str:
+    if failed.is_empty():
         return ""
-    names = found["group_id"].to_list()
-    told = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST} more" if len(names) > _FIRST else "")
+    names = failed["group_id"].to_list()
+    summary = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST} more" if len(names) > _FIRST else "")
     lines = "".join(
-        f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in found.select("group_id", "why").rows()
+        f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in failed.select("group_id", "why").rows()
     )
-    return f'<details><summary class="bad">✗ {html_text(told)}</summary><ul>{lines}</ul></details>'
+    return f'<details><summary class="bad">✗ {html_text(summary)}</summary><ul>{lines}</ul></details>'
 
 
 def _stack(parts: Iterable[tuple[str, int]]) -> str:
-    """The words are in the table below it."""
+    """A bar; the table below it has the words."""
     pieces = "".join(f'<i style="flex:{count} 1 0;background:{_COLOURS[stage]}"></i>' for stage, count in parts)
     return f'<div class="directions" aria-hidden="true">{pieces}</div>'
 

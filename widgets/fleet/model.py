@@ -1,4 +1,4 @@
-"""Toggling a fleet of groups, as a model: where each of them stands, which are to be toggled, and the procedure."""
+"""Toggling many groups, as a model: the stage of each group, which groups to toggle, and the procedure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from widgets.run.procedure import OpenDesk, Procedure
 from widgets.run.run_model import showing
 
 PACE = 5
-"""Between two scans at least so many times as long as one takes: a large cluster is not read all the time."""
+"""The pause between two scans, as a multiple of one scan's duration: a large cluster is not read all the time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """One look at all groups: ``rows`` as of ``kit.migrate.fleet.plan``; ``n_unread`` things could not be read."""
+    """One reading of all groups: ``rows`` as of ``kit.migrate.fleet.plan``, and the number of failed reads."""
 
     rows: pl.DataFrame
     observed_at: datetime
@@ -36,29 +36,31 @@ class Scan:
 
 
 class FleetToggle(Procedure):
-    """``scan`` reads all groups by a connection of its own; ``close_all`` ends what the model was given.
+    """``scan`` reads all groups on its own connection; ``close_all`` closes the connections of the model.
 
     Raises:
         ConnectError: the cluster can't be read.
     """
 
-    WISH = (
+    REQUEST = (
         "to", "pattern", "groups", "wave", "pause_s", "min_stable_s", "lag_tolerance", "step_timeout_s", "on_failure",
         "overrides",
     )  # fmt: skip
     about = "the fleet"
 
     seen = t.Any(None, help="The last scan: a Scan.")
-    to = t.Unicode(KAFKA, help="Whose assignment the groups are to follow: kafka or zookeeper.")
+    to = t.Unicode(KAFKA, help="Whose assignment the groups shall follow: kafka or zookeeper.")
     pattern = t.Unicode(EVERY_GROUP, help="Regular expression that a group's whole id must match.")
-    groups = t.Unicode(help="Groups by name, with a blank or comma between; empty: all that are ready.")
+    groups = t.Unicode(help="Group ids, separated by blanks or commas; empty: all groups that are ready.")
     wave = t.Int(10, help="Groups at a time; 0: all at once.")
-    pause_s = t.Float(60.0, help="Seconds between two waves, in which the toggled groups are watched.")
+    pause_s = t.Float(60.0, help="Seconds between two waves; meanwhile the toggled groups are watched.")
     min_stable_s = t.Float(600.0, help="Seconds for which a group must have had the same members.")
     lag_tolerance = t.Int(10_000, help="Records by which the lag of the toggled groups may grow in a pause.")
-    step_timeout_s = t.Float(SETTLE_S, help="Seconds until all groups of a wave must follow.")
-    on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
-    overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
+    step_timeout_s = t.Float(SETTLE_S, help="Seconds in which all groups of a wave must follow the toggle.")
+    on_failure = t.Enum(
+        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
+    )
+    overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
 
     def __init__(
         self,
@@ -77,12 +79,12 @@ class FleetToggle(Procedure):
 
     @property
     def rows(self) -> pl.DataFrame:
-        """Every group by the last scan."""
+        """Every group, as of the last scan."""
         rows: pl.DataFrame = self.seen.rows
         return rows
 
-    def wanted(self) -> pl.DataFrame:
-        """The rows of the groups that the wish names, ready or not.
+    def requested_rows(self) -> pl.DataFrame:
+        """The rows of the requested groups, ready or not.
 
         Raises:
             InputError: the pattern is no regular expression.
@@ -96,19 +98,19 @@ class FleetToggle(Procedure):
 
     @property
     def to_undo(self) -> tuple[str, ...]:
-        """As of any run; many waves in one phrase."""
+        """As for any run; many waves become one phrase."""
         titles = super().to_undo
         return titles if len(titles) < 2 else (f"the toggles of {len(titles)} waves",)
 
     # Plans
 
-    def wish_for(self, to: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``to`` stays as it is: to Kafka, at first."""
-        super().wish_for(to=to or self.to, **values)
+    def set_request(self, to: str = "", **values: Any) -> None:
+        """Set several traits of the request; an empty ``to`` changes nothing (the default is Kafka)."""
+        super().set_request(to=to or self.to, **values)
 
-    def wish(self) -> FleetPlanRequest:
+    def request(self) -> FleetPlanRequest:
         """Raises:
-        InputError: it can't be wished so.
+        InputError: the request is not valid.
         """
         return FleetPlanRequest(
             self.to,
@@ -123,46 +125,46 @@ class FleetToggle(Procedure):
         )
 
     def prepare(self, approval_digest: str = "", to: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
 
         Raises:
-            InputError: that plan does not lead ``to`` there (empty: wherever it leads).
+            InputError: the plan does not lead to ``to`` (empty: any).
             OfframpError: see ``load_plan`` and ``make_plan``.
         """
         super().prepare(approval_digest)
-        leads = self._wanted_plan().parameters["to"]
+        leads = self._required_plan().parameters["to"]
         if to and leads != to:
             self._void()
             raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to!r}")
 
     @showing
     def plan_all_back(self) -> None:
-        """Plan ZooKeeper's assignment for every group in Kafka coordination, at once, however young its members are.
+        """Plan ZooKeeper's assignment for every group in Kafka coordination, all at once, even with new members.
 
         Raises:
-            IllegalMove: something is being done.
+            IllegalMove: another action is running.
         """
         self._refuse_busy()
-        # A group that fails on the way back must not send the others into Kafka's coordination again.
-        whatever = {"pattern": EVERY_GROUP, "groups": "", "min_stable_s": 0.0, "overrides": ""}
-        self.wish_for(ZOOKEEPER, wave=0, on_failure=STOP, **whatever)
+        # A group that fails on the way back must not move the others into Kafka coordination again.
+        all_groups = {"pattern": EVERY_GROUP, "groups": "", "min_stable_s": 0.0, "overrides": ""}
+        self.set_request(ZOOKEEPER, wave=0, on_failure=STOP, **all_groups)
         self.make_plan()
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
-        wish, overrides = self.wish(), _words(self.overrides)
-        return f"planning the toggle to {wish.to}", lambda: self.desk.plan_fleet(wish, overrides)
+        request, overrides = self.request(), _words(self.overrides)
+        return f"planning the toggle to {request.to}", lambda: self.desk.plan_fleet(request, overrides)
 
     @t.validate("to")
     def _known_direction(self, proposal: Any) -> str:
         FleetPlanRequest(proposal["value"])
         return str(proposal["value"])
 
-    def _wish_changed(self, change: Any) -> None:
-        super()._wish_changed(change)
+    def _request_changed(self, change: Any) -> None:
+        super()._request_changed(change)
         if change["name"] in ("to", "min_stable_s"):
             self._judge()
 
-    # Looking
+    # Reading
 
     def _reached(self) -> None:
         self.refresh()

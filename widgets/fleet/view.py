@@ -1,4 +1,4 @@
-"""The wizard over :class:`widgets.fleet.model.FleetToggle`: all groups at a glance, toggled wave by wave, and back."""
+"""The wizard over :class:`widgets.fleet.model.FleetToggle`: all groups at a glance, toggled in waves, and back."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.group.toggle import NAMES
 from kit.snapshot import EVERY_GROUP
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from widgets.fleet import html as fleet_fragments
+from widgets.fleet import html as fleet_html
 from widgets.fleet.model import FleetToggle
-from widgets.run import html as fragments
+from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
 
 class FleetWizard(Wizard):
-    """Of all groups, or of those that are named."""
+    """For all groups, or for those that are named."""
 
     title = "Toggle of"
     subject = "“N groups”"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Where the groups stand", self._standing()), ("What is to be toggled", self._wish())]
+        return [("Where the groups stand", self._standing()), ("Which groups to toggle", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
         back = self.button("all_back", "All back at once", self.model.plan_all_back, "warning")
-        return [back, self.html(lambda m: fleet_fragments.all_back(m.rows), "seen")]
+        return [back, self.html(lambda m: fleet_html.all_back(m.rows), "seen")]
 
     def changes(self, plan: Plan) -> str:
-        return fleet_fragments.changes(plan)
+        return fleet_html.changes(plan)
 
     def progress(self, record: RunRecord | None) -> str:
-        return fleet_fragments.progress(record)
+        return fleet_html.progress(record)
 
     def _standing(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
-            self.html(lambda m: fleet_fragments.where(m.seen, m.to), "seen"),
+            self.html(lambda m: html.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
+            self.html(lambda m: fleet_html.where(m.seen, m.to), "seen"),
             *self._groups(),
         ]
 
     def _groups(self) -> list[ipw.Widget]:
-        """A choice of rows for this view alone."""
+        """Filters of the rows, for this view only."""
         stages = [("any", ""), *((stage, stage) for stage in STAGES)]
         stage = ipw.Dropdown(options=stages, value="", description="Show stage", style=LABELS)
         pattern = ipw.Text(EVERY_GROUP, description="Show groups", continuous_update=False, style=LABELS)
-        only = ipw.Checkbox(description="Show only those not ready", indent=False)
+        only = ipw.Checkbox(description="Show only groups that are not ready", indent=False)
 
         def render(model: FleetToggle) -> str:
-            return fleet_fragments.groups(model.rows, stage.value, pattern.value, only.value)
+            return fleet_html.groups(model.rows, stage.value, pattern.value, only.value)
 
         shown = self.html(render, "seen")
 
@@ -62,15 +62,15 @@ class FleetWizard(Wizard):
 
         for each in (stage, pattern, only):
             each.observe(again, "value")
-        listed = ipw.Accordion([ipw.VBox([_row(stage, pattern, only), shown])], titles=("Group by group",))
-        listed.selected_index = None if len(self.model.rows) > fleet_fragments.MOST_ROWS else 0
+        listed = ipw.Accordion([ipw.VBox([_row(stage, pattern, only), shown])], titles=("All groups, one by one",))
+        listed.selected_index = None if len(self.model.rows) > fleet_html.MOST_ROWS else 0
         return [listed]
 
-    def _wish(self) -> list[ipw.Widget]:
+    def _request(self) -> list[ipw.Widget]:
         options = [(f"{NAMES[to]}'s", to) for to in (KAFKA, ZOOKEEPER)]
         to = self.linked(ipw.ToggleButtons(options=options, description="Assignment", style=LABELS), "to", "44rem")
         fields = _row(
-            self.text("pattern", "Groups that match"),
+            self.text("pattern", "Group ids that match"),
             self.text("groups", "Only these groups"),
             self._number(ipw.IntText, "wave", "Groups at a time"),
             self._number(ipw.FloatText, "pause_s", "Pause between, s"),
@@ -80,8 +80,8 @@ class FleetWizard(Wizard):
             self.failing(),
             self.text("overrides", "Override rules"),
         )
-        wanted = self.html(_wanted, "seen", "to", "pattern", "groups", "wave", "pause_s")
-        return [to, fields, wanted, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
+        requested = self.html(_requested, "seen", "to", "pattern", "groups", "wave", "pause_s")
+        return [to, fields, requested, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
 
     def _number(self, kind: Any, name: str, label: str) -> ipw.Widget:
         return self.linked(kind(description=label, style=LABELS), name)
@@ -91,14 +91,14 @@ def _row(*widgets: ipw.Widget) -> ipw.Box:
     return ipw.Box(widgets, layout=ipw.Layout(flex_flow="row wrap"))
 
 
-def _wanted(model: FleetToggle) -> str:
+def _requested(model: FleetToggle) -> str:
     try:
-        return fleet_fragments.wanted(model.wanted(), model.to, model.wave, model.pause_s)
+        return fleet_html.requested(model.requested_rows(), model.to, model.wave, model.pause_s)
     except InputError as error:
-        return fragments.alert(str(error))
+        return html.alert(str(error))
 
 
 def _not_watching(model: FleetToggle) -> str:
     if model.is_watching:
         return ""
-    return f"Not refreshed any more: the last look was at {model.seen.observed_at:%H:%M:%S} UTC."
+    return f"Not refreshed since {model.seen.observed_at:%H:%M:%S} UTC: run the cell again to watch the groups."

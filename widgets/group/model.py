@@ -1,4 +1,4 @@
-"""Moving one group along KIP-125's path, as a model: where it stands, where it is to go, and the procedure."""
+"""Moving one group along KIP-125's path, as a model: its stage, the requested stage, and the procedure."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ from widgets.run.procedure import OpenDesk, Procedure
 from widgets.run.run_model import showing
 
 BACK_S = 10.0
-"""How far apart the two looks are by which growth is judged."""
+"""Growth is judged by two readings that are at most so many seconds apart."""
 KEPT = 150
-"""Looks whose lag is kept: five minutes."""
+"""Readings whose lag is kept: five minutes."""
 
 
 class GroupMigration(Procedure):
-    """``look`` reads the group by a connection of its own; ``close_all`` ends what the model was given.
+    """``look`` reads the group on its own connection; ``close_all`` closes the connections of the model.
 
     Raises:
-        NotFound, ReadError: there is no such group, or it can't be read.
+        NotFound, ReadError: the group does not exist, or can't be read.
     """
 
-    WISH = ("to_stage", "canary", "soak_s", "min_stable_s", "lag_tolerance", "on_failure", "overrides")
+    REQUEST = ("to_stage", "canary", "soak_s", "min_stable_s", "lag_tolerance", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
-    standing = t.Any(None, help="The last look: a kit.migrate.group.group_state.GroupState.")
-    lags = t.Any((), help="(when, lag in records or None if it is unknown) of the last looks.")
-    checks = t.Any((), help="What must be so before anything is changed, by the last looks: Findings.")
-    to_stage = t.Unicode(help="Where the group is to go: one of kit.migrate.group.plan.PATH.")
-    canary = t.Int(1, help="How many members go ahead.")
+    standing = t.Any(None, help="The last reading: a kit.migrate.group.group_state.GroupState.")
+    lags = t.Any((), help="(time, lag in records or None if unknown) of the last readings.")
+    checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
+    to_stage = t.Unicode(help="The requested stage: one of kit.migrate.group.plan.PATH.")
+    canary = t.Int(1, help="How many members change first.")
     soak_s = t.Float(60.0, help="Seconds for which the canary is watched.")
-    min_stable_s = t.Float(60.0, help="Seconds for which the members must have been the same.")
+    min_stable_s = t.Float(60.0, help="Seconds for which the group must have had the same members.")
     lag_tolerance = t.Int(1000, help="Records by which the canary's lag may grow.")
-    on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
-    overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
+    on_failure = t.Enum(
+        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
+    )
+    overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class GroupMigration(Procedure):
         close_all: Callable[[], None] = lambda: None,
     ) -> None:
         if not group_id:
-            raise InputError("say which group: group_id is empty; `offramp report` lists them all")
+            raise InputError("name a group: group_id is empty; `offramp groups` lists all groups")
         self.about, self._look = f"group {group_id}", look
         self._looks: tuple[GroupState, ...] = ()
         self.set_trait("group_id", group_id)
@@ -61,21 +63,21 @@ class GroupMigration(Procedure):
         self.propose: Callable[[], str] = lambda: self.next_stage
         self.to_stage = self.propose()
 
-    # Where it stands
+    # The stage
 
     @property
     def next_stage(self) -> str:
-        """One forward; at the end, or off the path, the last one."""
+        """The stage after the group's; the last stage if the group is there or not on the path."""
         return self._beside(1) or PATH[-1]
 
     @property
     def stage_before(self) -> str:
-        """One back; empty: there is none."""
+        """The stage before the group's; empty: there is none."""
         return self._beside(-1)
 
     @property
     def advice(self) -> str:
-        """What comes next where the group stands."""
+        """The next action at the group's stage."""
         return NEXT_STEPS.get(self.standing.stage, "") if self.standing is not None else ""
 
     def concerns(self, kind: str, subject: str) -> bool:
@@ -83,15 +85,15 @@ class GroupMigration(Procedure):
 
     # Plans
 
-    def wish_for(self, to_stage: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``to_stage``: the next one."""
-        super().wish_for(to_stage=to_stage or self.next_stage, **values)
+    def set_request(self, to_stage: str = "", **values: Any) -> None:
+        """Set several traits of the request; an empty ``to_stage``: the next stage."""
+        super().set_request(to_stage=to_stage or self.next_stage, **values)
 
     def prepare(self, approval_digest: str = "", to_stage: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
 
         Raises:
-            InputError: that plan does not lead to ``to_stage`` (empty: wherever it leads).
+            InputError: the plan does not lead to ``to_stage`` (empty: any).
             OfframpError: see ``load_plan`` and ``make_plan``.
         """
         super().prepare(approval_digest)
@@ -101,10 +103,10 @@ class GroupMigration(Procedure):
             raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to_stage!r}")
 
     def prepare_back(self, approval_digest: str = "", to_stage: str = "", run_id: str = "") -> None:
-        """Choose a run to take back; else take up the plan of that digest, or plan the way back; waits.
+        """Show the run to undo; else load the plan with this digest, or plan the way back; waits.
 
         Raises:
-            InputError: that plan is no way back, or leads elsewhere than to ``to_stage``.
+            InputError: the plan is no way back, or does not lead to ``to_stage``.
             OfframpError: see ``show_run``, ``load_plan`` and ``plan_rollback``.
         """
         if run_id:
@@ -120,11 +122,11 @@ class GroupMigration(Procedure):
         leads, stage = str(self.plan.parameters["to_stage"]), str(self.plan.observed["stage"].value)
         if stage in PATH and PATH.index(leads) >= PATH.index(stage):
             self._void()
-            raise InputError(f"that plan leads from {stage!r} to {leads!r}, which is no way back")
+            raise InputError(f"the plan leads from {stage!r} to {leads!r}, which is no way back: load another plan")
 
-    def wish(self) -> GroupPlanRequest:
+    def request(self) -> GroupPlanRequest:
         """Raises:
-        InputError: it can't be wished so.
+        InputError: the request is not valid.
         """
         return GroupPlanRequest(
             self.group_id,
@@ -138,11 +140,11 @@ class GroupMigration(Procedure):
 
     @showing
     def plan_rollback(self, to_stage: str = "") -> None:
-        """Plan the way back: one stage, or to an earlier one.
+        """Plan the way back to the stage before, or to an earlier one.
 
         Raises:
-            IllegalMove: there is nothing to go back to, or something is being done.
-            InputError: it would not be a way back.
+            IllegalMove: there is no stage before, or another action is running.
+            InputError: ``to_stage`` is not an earlier stage.
         """
         self._refuse_busy()
         wanted = to_stage or self.stage_before
@@ -155,14 +157,14 @@ class GroupMigration(Procedure):
     def _refuse_ahead(self, wanted: str) -> None:
         stage = self.standing.stage
         if wanted in PATH and stage in PATH and PATH.index(wanted) >= PATH.index(stage):
-            raise InputError(f"{wanted!r} is not before {stage!r}: that is no way back")
+            raise InputError(f"{wanted!r} is not before {stage!r}: choose an earlier stage")
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
-        wish, overrides = self.wish(), self.overrides.replace(",", " ").split()
-        return f"planning the way to {wish.to_stage}", lambda: self.desk.plan_group(wish, overrides)
+        request, overrides = self.request(), self.overrides.replace(",", " ").split()
+        return f"planning the way to {request.to_stage}", lambda: self.desk.plan_group(request, overrides)
 
     def _reached(self) -> None:
-        """What was wished is so: the next stage is proposed, unless somebody chose another one meanwhile."""
+        """The run reached its stage: propose the next one, unless somebody chose another stage meanwhile."""
         was = self.to_stage
         self.refresh()
         if self.record is not None and self.to_stage == was == self.record.plan.parameters["to_stage"]:
@@ -174,8 +176,8 @@ class GroupMigration(Procedure):
             raise InputError(f"there is no stage {proposal['value']!r}; there are {', '.join(PATH)}")
         return str(proposal["value"])
 
-    def _wish_changed(self, change: Any) -> None:
-        super()._wish_changed(change)
+    def _request_changed(self, change: Any) -> None:
+        super()._request_changed(change)
         self._judge()
 
     def _see(self) -> None:
@@ -206,16 +208,16 @@ class GroupMigration(Procedure):
 
 
 def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[Finding, ...]:
-    """The rules by the first and the last look; of growth nothing is known by one alone."""
-    found = findings(looks[0], looks[-1], to_stage, limits)
+    """The rules by the first and the last reading; one reading alone says nothing about growth."""
+    evaluated = findings(looks[0], looks[-1], to_stage, limits)
     if len(looks) > 1:
-        return tuple(found)
-    unknown = "It is not known after one look."
-    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in found)
+        return tuple(evaluated)
+    unknown = "Not known after one reading; the next one follows in a moment."
+    return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in evaluated)
 
 
 def lag_of(standing: GroupState) -> int | None:
-    """Of all partitions that it is known of; None: of none."""
+    """The sum over the partitions whose lag is known; None: no lag is known."""
     known = [position.lag for position in standing.offsets.values() if position.lag is not None]
     return sum(known) if known else None
 

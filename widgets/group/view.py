@@ -12,48 +12,47 @@ from kit.errors import OfframpError
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from kit.text.visible import html_text
 from widgets.group.model import GroupMigration
-from widgets.run import html as fragments
+from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
 TOGGLED = {"all MEZKCC": ZOOKEEPER, "Kafka coordination": KAFKA}
-"""The two stages between which there is nothing but the toggle, and what it says there."""
+"""The two stages that differ only in the toggle, and the toggle's value in each."""
 
 PLAIN: Mapping[str, str] = {}
 
 
 class GroupWizard(Wizard):
-    """From any stage to any other."""
+    """From any stage to any other stage."""
 
     title = "Migration of"
     subject = "the group's name"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("Where the group stands", self._standing()), ("Where it is to go", self._wish())]
+        return [("Where the group stands", self._standing()), ("Where the group goes", self._request())]
 
     def own_ways_back(self) -> list[ipw.Widget]:
         back = self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
-        return [back, self.html(lambda m: fragments.stage_before(m.stage_before), "standing")]
+        return [back, self.html(lambda m: html.stage_before(m.stage_before), "standing")]
 
     def _standing(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: fragments.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
-            self.html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
+            self.html(lambda m: html.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
+            self.html(lambda m: html.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
             self.html(_members_and_lag, "lags"),
         ]
 
-    def _wish(self) -> list[ipw.Widget]:
+    def _request(self) -> list[ipw.Widget]:
         fields = ipw.Box([*self._where(), *self._numbers(), self.failing(), self.text("overrides", "Override rules")])
         fields.layout = ipw.Layout(flex_flow="row wrap")
-        checks = self.html(lambda m: fragments.checks(m.checks), "checks")
+        checks = self.html(lambda m: html.checks(m.checks), "checks")
         return [fields, checks, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
 
     def _where(self) -> list[ipw.Widget]:
         return [self.linked(ipw.Dropdown(options=PATH, description="To stage", style=LABELS), "to_stage")]
 
     def _choice(self, widget: Any, stages: Callable[[str], list[str]], names: Mapping[str, str] = PLAIN) -> Any:
-        """A choice of ``stages`` (of where the group stands), and of what is wished if that is none of them."""
+        """A choice of ``stages`` (a function of the group's stage) and, if another one is requested, of that."""
         model = self.model
 
         def show(change: Any = None) -> None:
@@ -61,7 +60,7 @@ class GroupWizard(Wizard):
             options = [*offered, *({model.to_stage} - set(offered))]
             wanted = [(names.get(stage, stage), stage) for stage in options]
             if (tuple(wanted), model.to_stage) != (tuple(widget.options), widget.value):
-                widget.unobserve(choose, "value")  # New options have a value of their own for a moment.
+                widget.unobserve(choose, "value")  # New options set a value for a moment.
                 widget.options, widget.value = wanted, model.to_stage
                 widget.observe(choose, "value")
 
@@ -84,7 +83,7 @@ class GroupWizard(Wizard):
 
 
 class ToggleWizard(GroupWizard):
-    """Between ZooKeeper's and Kafka's coordination, of a group that is wholly migration-enabled."""
+    """Between ZooKeeper's and Kafka's coordination, for a group whose members are all migration-enabled."""
 
     title = "Toggle of"
 
@@ -92,16 +91,16 @@ class ToggleWizard(GroupWizard):
         self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.standing.stage)
         names = {stage: f"{NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
         toggle = ipw.ToggleButtons(description="Coordination", style=LABELS)
-        said = self.html(_toggle, "standing")
-        said.layout = ipw.Layout(width="100%")
-        return [said, self._choice(toggle, lambda stage: list(TOGGLED), names)]
+        now = self.html(lambda m: f"<p>{html.toggle(m.standing)}</p>", "standing")
+        now.layout = ipw.Layout(width="100%")
+        return [now, self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
     def _numbers(self) -> list[ipw.Widget]:
         return [self.linked(ipw.FloatText(description="Same members for, s", style=LABELS), "min_stable_s")]
 
 
 class RollbackWizard(GroupWizard):
-    """The ways back: undo of a run, whichever is chosen, or a plan that leads to an earlier stage."""
+    """The two ways back: undo a run of your choice, or plan the way to an earlier stage."""
 
     title = "The way back of"
 
@@ -111,7 +110,7 @@ class RollbackWizard(GroupWizard):
 
         def choose(change: Any) -> None:
             if change["new"]:
-                with suppress(OfframpError):  # The model shows what it refuses.
+                with suppress(OfframpError):  # The model shows the error.
                     self.model.show_run(change["new"])
 
         def show(change: Any = None) -> None:
@@ -124,28 +123,19 @@ class RollbackWizard(GroupWizard):
 
     def _runs(self) -> list[tuple[str, str]]:
         rows = [(f"{row.run_id} · {row.state}", row.run_id) for row in reversed(self.model.own_runs())]
-        return [("the newest" if rows else "there is none", ""), *rows]
+        return [("the newest run" if rows else "there is no run", ""), *rows]
 
 
 def _earlier(stage: str) -> list[str]:
     return list(PATH[: PATH.index(stage)]) if stage in PATH else list(PATH)
 
 
-def _toggle(model: GroupMigration) -> str:
-    mode, standing = model.standing.mode, model.standing
-    says = (
-        f"says <strong>{html_text(NAMES.get(mode, mode))}</strong>" if mode else "is not there, which means ZooKeeper"
-    )
-    follows = html_text(NAMES.get(standing.effective_mode, standing.effective_mode))
-    return f"<p>The toggle {says}; the group follows <strong>{follows}</strong>'s assignment.</p>"
-
-
 def _not_watching(model: GroupMigration) -> str:
     if model.is_watching:
         return ""
-    return f"Not refreshed any more: the last look was at {model.standing.observed_at:%H:%M:%S} UTC."
+    return f"Not refreshed since {model.standing.observed_at:%H:%M:%S} UTC: run the cell again to watch the group."
 
 
 def _members_and_lag(model: GroupMigration) -> str:
-    left, right = fragments.members(model.standing), fragments.lag_chart(model.lags)
+    left, right = html.members(model.standing), html.lag_chart(model.lags)
     return f'<div class="side"><div>{left}</div><div>{right}</div></div>'

@@ -1,4 +1,4 @@
-"""Committed offsets as fragments of HTML: totals first, then a bounded table in which each log is a small picture."""
+"""Committed offsets as fragments of HTML: totals first, then a short table with a small picture of each log."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from kit.text.visible import html_text
 from widgets.run.html import number, table
 
 SHOWN = 30
-"""Rows of a table here; a notebook's cell and the evidence have them all."""
+"""Rows of a table here; a cell of the notebook and the evidence have all rows."""
 WIDTH, HEIGHT = 150, 14
 _NUMBERS = {
     "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
 }  # fmt: skip
 _NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
 _MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←", DELETED: "×"}
-_TOLD = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
+_WORDS = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
 
 
 def committed(seen: Committed) -> str:
-    """Both stores beside each other: who is a member, totals, and each partition within its log."""
+    """Both stores side by side: members, totals, and each partition's offsets within its log."""
     if seen.observed_at is None:
-        return '<p class="soft">Nothing is selected: name groups or topics, and their offsets are shown here.</p>'
+        return '<p class="soft">Nothing is selected: name groups or topics to see their offsets here.</p>'
     offsets = seen.offsets
     if offsets.is_empty():
-        return "<p>None of what is selected has an offset in either store.</p>" + _groups(seen)
+        return "<p>Neither store has an offset of the selected groups and topics.</p>" + _groups(seen)
     differ = pl.col("zookeeper").ne_missing(pl.col("kafka"))
     first = offsets.sort(~differ, maintain_order=True).head(SHOWN)
-    told = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
+    n_differ = f"Partitions that differ: {offsets.filter(differ).height:,} of {len(offsets):,}"
     return (
-        f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {told}"
+        f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {n_differ}"
         f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
         + _filled(
-            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "not known"),
+            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "error"),
             [_offset(row) for row in first.iter_rows(named=True)],
         )
     )
 
 
 def changes(plan: Plan) -> str:
-    """How many go where, as a bar and in words, and the first of them: backwards, then clamped, then the rest."""
+    """Counts by direction as a bar and in words, and the first changes: backwards, then clamped, then the rest."""
     moved = offset_directions(plan)
     first = moved.head(SHOWN)
-    heads = ("group", "partition", "before", "after", "direction", "within the log", "why not as wanted")
+    heads = ("group", "partition", "before", "after", "direction", "within the log", "why not as requested")
     left_out = plan.parameters.get("left_out") or {}
-    told = f"Offsets that change in {_NAMES[str(moved['store'][0])]}: {len(moved):,}"
+    n_changes = f"Offsets that change in {_NAMES[str(moved['store'][0])]}: {len(moved):,}"
     return (
-        f"<p>{told}{_first(first, moved, 'what goes backwards or is not as wanted first')}</p>"
+        f"<p>{n_changes}{_first(first, moved, 'backwards first, then those not as requested')}</p>"
         + _directions(moved)
         + (f"<p>Left out: {len(left_out):,}; see the risks.</p>" if left_out else "")
         + _legend("before", "after")
@@ -63,7 +63,7 @@ def changes(plan: Plan) -> str:
 
 
 def log_picture(start: int | None, end: int | None, hollow: int | None, filled: int | None) -> str:
-    """A log as a bar with two offsets on it: a hollow and a filled mark; empty where its ends are not known."""
+    """A log as a bar with two offsets on it: a hollow and a filled mark; empty if the log's start or end is unknown."""
     if start is None or end is None:
         return ""
     known = [start, end, *(each for each in (hollow, filled) if each is not None)]
@@ -82,12 +82,12 @@ def log_picture(start: int | None, end: int | None, hollow: int | None, filled: 
 
 
 def _groups(seen: Committed) -> str:
-    """Members first: a group that has any is not written to."""
+    """Groups with members first: no offset of such a group is written."""
     busy = pl.col("zookeeper_members").fill_null(1) + pl.col("kafka_members").fill_null(1) > 0
     groups = seen.groups.sort(~busy, maintain_order=True)
     n_busy = groups.filter(busy).height
-    told = f"{n_busy:,} of them with members, or not known" if n_busy else "none has members"
-    who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {told}"
+    busy_words = f"{n_busy:,} with members, or with members unknown" if n_busy else "none has members"
+    who = f"{len(groups):,} group{'s' * (len(groups) != 1)}, {busy_words}"
     rows = [
         (
             html_text(each["group_id"]),
@@ -98,7 +98,7 @@ def _groups(seen: Committed) -> str:
         )
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
-    heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", "not known")
+    heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", "error")
     return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_filled(heads, rows)}"
 
 
@@ -134,7 +134,7 @@ def _change(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _directions(moved: pl.DataFrame) -> str:
-    """A bar of three parts and what it says."""
+    """A bar with a part per direction, and its numbers."""
     counts = {name: moved.filter(direction=name).height for name in (FORWARDS, FIRST, BACKWARDS, DELETED)}
     by = (moved["after"] - moved["before"]).abs()
     parts, lines = "", []
@@ -143,24 +143,24 @@ def _directions(moved: pl.DataFrame) -> str:
             records = by.filter(moved["direction"] == name).sum()
             how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
-            lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_TOLD[name]}: {count:,}{how_far}</li>')
+            lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_WORDS[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()
     if n_noted:
-        lines.append(f"<li>! not as wanted: {n_noted:,}</li>")
+        lines.append(f"<li>! not as requested: {n_noted:,}</li>")
     return f'<div class="directions" aria-hidden="true">{parts}</div><ul class="directions">{"".join(lines)}</ul>'
 
 
 def _filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table without the columns that have nothing to say; what is counted stands to the right."""
+    """A table without empty columns; numbers are aligned to the right."""
     kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
     numbers = [number for number, at in enumerate(kept) if heads[at] in _NUMBERS]
     return table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows], numbers)
 
 
 def _ways_back(plan: Plan) -> str:
-    """Once each: steps of one store are taken back alike."""
-    told = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
-    return "".join(f"<p><strong>Way back</strong>: {html_text(each)}</p>" for each in told)
+    """How to undo; the same sentence of several steps only once."""
+    sentences = dict.fromkeys(step.undo or f"Cannot be undone: {step.cannot_be_undone}" for step in plan.steps)
+    return "".join(f"<p><strong>Undo</strong>: {html_text(each)}</p>" for each in sentences)
 
 
 def _legend(hollow: str, filled: str) -> str:

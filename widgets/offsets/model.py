@@ -1,11 +1,11 @@
-"""Moving committed offsets, as a model: what is committed now, and the procedure that changes it."""
+"""Moving committed offsets, as a model: the offsets now, and the procedure that changes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import traitlets as t
 
@@ -14,23 +14,23 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.current import NEVER_SEEN, Committed, member_rules
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
-from widgets.offsets.target import WISH, OffsetWish
+from widgets.offsets.request import REQUEST, OffsetRequest
 from widgets.run.procedure import OpenDesk, Procedure
 from widgets.run.run_model import showing
 
 Look: TypeAlias = Callable[[Selection, Mapping[str, str]], Committed]
 WATCHED = 2_000
-"""Partitions that are looked at again and again; more of them only when asked."""
+"""The largest number of partitions that is read repeatedly; a larger selection is read on request."""
 
 
-class OffsetMove(Procedure, OffsetWish):
-    """``look`` reads what is selected by a connection of its own; ``close_all`` ends what the model was given."""
+class OffsetMove(Procedure, OffsetRequest):
+    """``look`` reads the selected offsets on its own connection; ``close_all`` closes the connections of the model."""
 
-    WISH = WISH
+    REQUEST = REQUEST
     about = "committed offsets"
 
-    committed = t.Any(NEVER_SEEN, help="The last look: a kit.migrate.offsets.current.Committed.")
-    checks = t.Any((), help="What members say about the wish, by the last look: Findings.")
+    committed = t.Any(NEVER_SEEN, help="The last reading: a kit.migrate.offsets.current.Committed.")
+    checks = t.Any((), help="The rules about members, by the last reading: Findings.")
 
     def __init__(self, open_desk: OpenDesk, look: Look, close_all: Callable[[], None] = lambda: None) -> None:
         self._look = look
@@ -40,43 +40,42 @@ class OffsetMove(Procedure, OffsetWish):
     def concerns(self, kind: str, subject: str) -> bool:
         return moves_offsets(kind)
 
-    def wish_for(self, what: str = "", **values: Any) -> None:
-        """Set what is wished at once; an empty ``what`` stays as it is: a copy, at first."""
-        super().wish_for(what=what or self.what, **values)
+    def set_request(self, what: str = "", **values: Any) -> None:
+        """Set several traits of the request; an empty ``what`` changes nothing (the default is a copy)."""
+        super().set_request(what=what or self.what, **values)
 
     def prepare(self, approval_digest: str = "", what: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
 
         Raises:
-            InputError: that plan does something else than ``what`` (empty: whatever it does), or is of groups that are
-                not among those that are named.
+            InputError: the plan does not do ``what`` (empty: any), or writes for groups that are not selected.
             OfframpError: see ``load_plan`` and ``make_plan``.
         """
         super().prepare(approval_digest)
         try:
-            self._refuse_other(self._wanted_plan(), what)
+            self._refuse_other(self._required_plan(), what)
         except InputError:
             self._void()
             raise
 
     @showing
     def look_again(self) -> None:
-        """Look at what is committed, however much it is. Raises IllegalMove: something is being done."""
+        """Read the selected offsets, however many. Raises IllegalMove: another action is running."""
         self._refuse_busy()
-        self._worker.start("looking at what is committed", self._look_afresh)
+        self._worker.start("reading the committed offsets", self._look_afresh)
 
     @showing
     def export(self, path: str = "", store: str = "") -> None:
-        """Save what is selected to a file (``.jsonl`` or ``.csv``), by default of the store that would be written.
+        """Save the selected offsets to a file (``.jsonl`` or ``.csv``), by default those of the store to be written.
 
         Raises:
-            InputError: no file or nothing is named.
-            IllegalMove: something is being done.
+            InputError: no file is named, or nothing is selected.
+            IllegalMove: another action is running.
         """
         self._refuse_busy()
         if not path.strip():
-            raise InputError("say which file is to be written: its name ends in .jsonl or .csv")
-        file, selection = Path(path.strip()).expanduser(), self.wanted_selection()
+            raise InputError("name the file to write: the name ends in .jsonl or .csv")
+        file, selection = Path(path.strip()).expanduser(), self.required_selection()
         self._worker.start(f"saving offsets to {file}", lambda: self._save(file, store or self.target, selection))
 
     # Within the worker
@@ -86,7 +85,7 @@ class OffsetMove(Procedure, OffsetWish):
         return f"planning to {self.what} offsets", lambda: self._kept(plan(self.desk.cluster))
 
     def _kept(self, plan: Plan) -> Plan:
-        """What is deleted is saved beside the plan first."""
+        """Offsets that the plan deletes are saved beside the plan first."""
         if plan.kind.startswith(DELETE):
             save_backup(plan, self.desk.backup_file(plan))
         return self.desk.save_plan(plan)
@@ -102,7 +101,7 @@ class OffsetMove(Procedure, OffsetWish):
     def _reached(self) -> None:
         self._look_afresh()
 
-    # The last look
+    # The last reading
 
     def _see(self) -> None:
         asked = self._asked()
@@ -115,11 +114,11 @@ class OffsetMove(Procedure, OffsetWish):
 
     @property
     def is_small(self) -> bool:
-        """Whether what is selected is little enough to be looked at again and again."""
+        """Whether the selection is small enough to be read repeatedly."""
         return len(self.committed.offsets) <= WATCHED
 
     def _asked(self) -> tuple[Selection, dict[str, str]] | None:
-        """What is selected or, if nothing is, what the file or the plan is about; and who is written for whom."""
+        """The selection or, without one, the groups of the file or the plan; and the other names of written groups."""
         selection = self.selected()
         if selection is not None:
             return selection, self.to_groups()
@@ -142,22 +141,20 @@ class OffsetMove(Procedure, OffsetWish):
 
     def _refuse_other(self, plan: Plan, what: str) -> None:
         if what and not plan.kind.startswith(what):
-            raise InputError(f"plan {plan.digest[:8]} is to {plan.kind}, not to {what} them")
+            raise InputError(f"plan {plan.digest[:8]} is to {plan.kind}, not to {what} them: give another digest")
         selection = self.selected()
         groups = selection.groups if selection is not None else None
         others = set(_written_for(plan)) - groups if groups is not None else set()
         if others:
-            raise InputError(f"plan {plan.digest[:8]} is also of group {min(others)!r}, which is not selected")
+            raise InputError(f"plan {plan.digest[:8]} also writes group {min(others)!r}, which is not selected")
 
     def _can(self) -> dict[str, bool]:
         return {**super()._can(), "look": not self.busy, "export": not self.busy}
 
 
 def _written_for(plan: Plan) -> dict[str, str]:
-    """The groups that a plan reads, with those that it writes for them: the same, unless it is a copy."""
-    groups = plan.parameters.get("groups")
-    return (
-        {str(read): str(written) for read, written in groups.items()}
-        if isinstance(groups, Mapping)
-        else {each: each for each in plan.targets}
-    )
+    """Each group that a plan reads → the group that it writes; another one only in a copy."""
+    pairs = plan.parameters.get("groups")
+    if isinstance(pairs, tuple):
+        return dict(cast(tuple[tuple[str, str], ...], pairs))
+    return {group_id: group_id for group_id in plan.targets}

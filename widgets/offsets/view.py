@@ -1,4 +1,4 @@
-"""The wizard over :class:`widgets.offsets.model.OffsetMove`: offsets copied, reset, or brought back from a file."""
+"""The wizard over :class:`widgets.offsets.model.OffsetMove`: copy, reset, import or delete committed offsets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, RESET
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.visible import html_text
-from widgets.offsets import html as offset_fragments
+from widgets.offsets import html as offsets_html
 from widgets.offsets.model import OffsetMove
-from widgets.run import html as fragments
+from widgets.run import html
 from widgets.run.view import LABELS, Wizard
 
 STORES = [("ZooKeeper", ZOOKEEPER), ("Kafka", KAFKA)]
@@ -21,16 +21,16 @@ WHATS = [("Copy", COPY), ("Reset", RESET), ("Import from a file", IMPORT), ("Del
 
 
 class OffsetsWizard(Wizard):
-    """Of any groups, topics and partitions."""
+    """For any groups, topics and partitions."""
 
     title = "Moving"
-    subject = "whose they are"
+    subject = "the group or “N groups”"
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        return [("What is committed now", self._now()), ("What is to be done", self._wish())]
+        return [("The committed offsets now", self._now()), ("What to do", self._request())]
 
     def changes(self, plan: Plan) -> str:
-        return offset_fragments.changes(plan)
+        return offsets_html.changes(plan)
 
     def _now(self) -> list[ipw.Widget]:
         fields = self._row(
@@ -39,22 +39,22 @@ class OffsetsWizard(Wizard):
         return [
             fields,
             self.html(_by_frame, "selection"),
-            self.button("look", "Look again", self.model.look_again, ""),
-            self.html(lambda m: fragments.alert(m.watch_error or _not_watching(m)), *_LOOKED),
-            self.html(lambda m: offset_fragments.committed(m.committed), "committed"),
+            self.button("look", "Read again", self.model.look_again, ""),
+            self.html(lambda m: html.alert(m.watch_error or _not_watching(m)), *_LOOKED),
+            self.html(lambda m: offsets_html.committed(m.committed), "committed"),
             self.html(_when, "committed"),
             self._export(),
         ]
 
     def _export(self) -> ipw.Widget:
-        """A backup before anything is written; it plans nothing."""
+        """A backup before a write; it makes no plan."""
         file = ipw.Text(description="Save to file", placeholder="offsets.jsonl or .csv", style=LABELS)
         store = ipw.Dropdown(options=STORES, value=self.model.target, description="Of store", style=LABELS)
         file.layout, store.layout = ipw.Layout(width="30rem"), ipw.Layout(width="21.5rem")
-        save = self.button("export", "Save what is committed", lambda: self.model.export(file.value, store.value), "")
+        save = self.button("export", "Save these offsets", lambda: self.model.export(file.value, store.value), "")
         return self._row(file, store, save)
 
-    def _wish(self) -> list[ipw.Widget]:
+    def _request(self) -> list[ipw.Widget]:
         what = self.linked(ipw.ToggleButtons(options=WHATS, description="What", style=LABELS), "what", "44rem")
         fields = self._row(
             self._only(self._store("source", "From store"), COPY),
@@ -62,18 +62,18 @@ class OffsetsWizard(Wizard):
             self._only(self.text("to_group", "To group, if another"), COPY),
             self._only(self.text("to", "Reset to"), RESET),
             self._only(self.text("file", "File to import"), IMPORT),
-            self._only(self._box("other_cluster", "It may be another cluster's"), IMPORT),
-            self._only(self._box("edited", "It may have been edited"), IMPORT),
-            self._only(self._box("allow_backwards", "Offsets may go backwards: records are handed out again"), *WRITES),
-            self._only(self._box("skip_backwards", "Leave out what would go backwards"), *WRITES),
-            self._only(self._box("new_groups", "Groups that neither store knows may be written"), RESET, IMPORT),
+            self._only(self._box("other_cluster", "The file may be another cluster's"), IMPORT),
+            self._only(self._box("edited", "The file may have been edited"), IMPORT),
+            self._only(self._box("allow_backwards", "Offsets may go backwards: records are read again"), *WRITES),
+            self._only(self._box("skip_backwards", "Leave out offsets that would go backwards"), *WRITES),
+            self._only(self._box("new_groups", "Write also for groups that neither store knows"), RESET, IMPORT),
             self.failing(),
             self.text("overrides", "Override rules"),
         )
         hint = ipw.HTML(
-            '<p class="soft">earliest, latest, 42, +5, -5, -90m (s, m, h, d ago), or a time with its zone</p>'
+            '<p class="soft">earliest, latest, 42, +5, -5, -90m (s, m, h, d ago), or a time with its time zone</p>'
         )
-        checks = self.html(lambda m: fragments.checks(m.checks), "checks")
+        checks = self.html(lambda m: html.checks(m.checks), "checks")
         return [what, fields, self._only(hint, RESET), checks, self._make_plan()]
 
     def _make_plan(self) -> ipw.Button:
@@ -89,7 +89,7 @@ class OffsetsWizard(Wizard):
         return self.linked(ipw.Checkbox(description=label, indent=False), name, "30rem")
 
     def _only(self, widget: Any, *whats: str) -> Any:
-        """Shown while one of these is what is to be done."""
+        """Show the widget only while one of ``whats`` is chosen."""
 
         def show(change: Any = None) -> None:
             widget.layout.display = None if self.model.what in whats else "none"
@@ -106,19 +106,20 @@ def _by_frame(model: OffsetMove) -> str:
     chosen = model.selection
     if chosen is None:
         return ""
-    told = f"A cell selected {len(chosen.keys):,} rows of {', '.join(chosen.columns)}."
-    return f"<p>{html_text(told)} <code>selection = None</code> there gives the fields back.</p>"
+    rows = f"A cell selected {len(chosen.keys):,} rows of {', '.join(chosen.columns)}."
+    return f"<p>{html_text(rows)} To select by these fields, set <code>selection = None</code> in the cell.</p>"
 
 
 def _when(model: OffsetMove) -> str:
     if model.is_small:
         return ""
     seen = model.committed.observed_at
-    return f'<p class="open">So much is only looked at when asked: this is of {seen:%H:%M:%S} UTC.</p>'
+    hint = f"So many offsets are read only on request. Read at {seen:%H:%M:%S} UTC; press “Read again” to refresh."
+    return f'<p class="open">{hint}</p>'
 
 
 def _not_watching(model: OffsetMove) -> str:
     seen = model.committed.observed_at
     if seen is None or model.is_watching:
         return ""
-    return f"Not refreshed any more: the last look was at {seen:%H:%M:%S} UTC."
+    return f"Not refreshed since {seen:%H:%M:%S} UTC: press “Read again”, or run the cell again."

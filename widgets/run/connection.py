@@ -1,4 +1,4 @@
-"""Two connections to one cluster: one for who works, one for who watches, so that neither waits for the other."""
+"""Two connections to one cluster, one for the work and one for the watch, so that neither waits for the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Connection:
     """``runs`` is the folder of plans and evidence: by default ``runs`` beside the profile's file.
 
     Raises:
-        WrongCluster: another one answers than ``cluster_id`` names (empty: any that the profile accepts).
+        WrongCluster: the cluster that answers has another id than ``cluster_id`` (empty: the profile decides).
         ConnectError, ProfileError: as ``kit.cluster.connect``.
     """
 
@@ -57,7 +57,7 @@ class Connection:
             return fetch_committed(self._watches, selection, to_groups)
 
     def scan(self) -> Snapshot[pl.DataFrame]:
-        """All groups. Raises as ``kit.snapshot.observe``."""
+        """A snapshot of all groups. Raises as ``kit.snapshot.observe``."""
         with self._one_look:
             return observe(self._watches)
 

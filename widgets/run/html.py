@@ -1,4 +1,4 @@
-"""What a model knows as fragments of HTML: pure, escaped, and told in words beside every colour and mark."""
+"""A model's values as fragments of HTML: pure, escaped, with words beside every colour and mark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kit.text.visible import html_source, html_text
 Cell = str | int | float | None
 LAST_EVENTS = 60
 LARGEST_PAGE = 1_000_000
-"""Bytes of evidence that are sent to the browser, twice; a larger page is opened where it lies."""
+"""Bytes of evidence; the browser gets the page twice. A larger page is opened from its file."""
 WIDTH, HEIGHT = 300, 90
 _MOODS = {
     RunState.VERIFIED: ("good", "✓"),
@@ -35,15 +35,18 @@ PHASE_MARKS = {"done": "✓", "undone": "↩", "halted": "✗", "not begun": "·
 
 
 def stages(stage: str, wanted: str, advice: str) -> str:
-    """The path as a row of boxes, the one where the group stands marked, and what comes next."""
+    """The path as a row of boxes, the group's stage marked, and the next action.
+
+    The boxes say only where each stage lies on the path: a group may have skipped stages, or started late on the path.
+    """
     here = PATH.index(stage) if stage in PATH else -1
     items = "".join(_stage(number, name, here, wanted) for number, name in enumerate(PATH))
-    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path: its stage is {html_text(stage)}.</p>'
+    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path. Its stage is {html_text(stage)}.</p>'
     return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
 
 
 def members(standing: GroupState) -> str:
-    """Who is a member: flavour, partitions as a bar and in words, lag."""
+    """The members: flavour, host, partitions as a bar and in words, lag."""
     n_all = len(standing.partitions)
     rows = [
         (
@@ -55,29 +58,35 @@ def members(standing: GroupState) -> str:
         )
         for member in standing.members
     ]
-    told = f"{len(rows)} members, {n_all} partitions, {len(standing.unconsumed)} without a member."
-    mode = NAMES.get(standing.effective_mode or "", "not known")
-    toggle = f"the toggle holds {standing.mode!r}" if standing.mode is not None else "there is no toggle znode"
+    counts = f"{len(rows)} members, {n_all} partitions, {len(standing.unconsumed)} without a member."
     heads = ("member", "flavour", "host", "partitions", "lag")
-    in_force = f"<p>{told} Assignment in force: <strong>{html_text(mode)}</strong>; {html_text(toggle)}.</p>"
-    return in_force + table(heads, rows, numbers={4})
+    return f"<p>{counts} {toggle(standing)}</p>" + table(heads, rows, numbers={4})
+
+
+def toggle(standing: GroupState) -> str:
+    """What the toggle znode holds, and whose assignment the group follows, as an escaped sentence."""
+    znode = "There is no toggle znode" if standing.mode is None else f"The toggle znode holds {standing.mode!r}"
+    if standing.effective_mode is None:
+        return f"{html_text(znode)}. It is not known whose assignment the group follows."
+    name = NAMES.get(standing.effective_mode, standing.effective_mode)
+    return f"{html_text(znode)}. The group follows <strong>{html_text(name)}</strong>'s assignment."
 
 
 def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
-    """The group's lag over the last minutes, as a line, and in words."""
+    """The group's lag over the last minutes, as a line and in words."""
     known = [(at, lag) for at, lag in lags if lag is not None]
     if not known:
-        return "<p>The lag is not known.</p>"
+        return "<p>The lag is not known: no partition has a committed offset and a known end of its log.</p>"
     first, last = known[0][0], known[-1][0]
     seconds = max((last - first).total_seconds(), 1.0)
     most = max(1, max(lag for _, lag in known))
     points = " ".join(
         f"{40 + (WIDTH - 44) * (at - first).total_seconds() / seconds:.1f},{_y(lag, most):.1f}" for at, lag in known
     )
-    told = f"Lag now {known[-1][1]:,} records; at most {most:,} in the last {seconds:.0f} s."
+    sentence = f"Lag now {known[-1][1]:,} records; at most {most:,} in the last {seconds:.0f} s."
     return (
-        f"<p>{told}</p>"
-        f'<svg role="img" aria-label="{told}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">'
+        f"<p>{sentence}</p>"
+        f'<svg role="img" aria-label="{sentence}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">'
         f'<line x1="40" y1="{_y(0, most)}" x2="{WIDTH}" y2="{_y(0, most)}"/>'
         f'<line x1="40" y1="{_y(most, most)}" x2="40" y2="{_y(0, most)}"/>'
         f'<text x="36" y="{_y(most, most) + 8}" text-anchor="end">{_short(most)}</text>'
@@ -88,10 +97,10 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
     )
 
 
-def checks(found: Iterable[Finding]) -> str:
-    """Each rule as a sentence, whether it holds, and what was found."""
+def checks(findings: Iterable[Finding]) -> str:
+    """Each rule as a sentence, whether the rule is met, and what was findings."""
     lines = []
-    for each in found:
+    for each in findings:
         mood, word = _check_word(each)
         lines.append(
             f'<li><b class="{mood}">{word}</b><div>{html_text(_capital(each.rule.sentence.removesuffix(".")))}. '
@@ -102,45 +111,47 @@ def checks(found: Iterable[Finding]) -> str:
 
 
 def steps(plan: Plan) -> str:
-    """Every change of every step, before and after, with the step's way back."""
-    return table(("step", "what", "item", "before", "after", "way back"), _plan_rows(plan))
+    """Every change of every step, before and after, with the step's undo."""
+    return table(("step", "what", "item", "before", "after", "undo"), _plan_rows(plan))
 
 
 def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
-    """Who planned what, the ``changes``, risks and the digest."""
+    """Who planned what, the ``changes``, the risks and the digest."""
     if plan is None:
-        return '<p class="soft">There is no plan yet. Making one reads the cluster and writes nothing to it.</p>'
+        return '<p class="soft">No plan yet: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
     parts = [
         f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
         f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
-        f"{'undo what was done' if plan.on_failure == 'undo' else 'stop there'}. Way back: without a new approval "
-        f"until {hours(plan.way_back_s)} after the run began.</p>",
+        f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
+        f"The run can be undone without a new approval until {hours(plan.way_back_s)} after its start.</p>",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),
-        _list("Overridden rules", (f"{name}: {told}" for name, told in plan.overridden.items())),
+        _list("Overridden rules", (f"{name}: {sentence}" for name, sentence in plan.overridden.items())),
         f"<p>Digest <code>{plan.digest}</code></p>",
     ]
     return "".join(parts)
 
 
 def rehearsal(dry: DryRun | None) -> str:
-    """Whether the plan could begin now, and what is not as planned any more."""
+    """Whether the plan can begin now, and what has changed since it was made."""
     if dry is None:
         return ""
     if dry.differences:
-        told = [each.sentence for each in dry.differences[:LAST_EVENTS]]
-        more = len(dry.differences) - len(told)
-        return _list("✗ The plan does not hold any more", [*told, *([f"and {more:,} more"] if more else [])])
+        shown_here = [each.sentence for each in dry.differences[:LAST_EVENTS]]
+        more = len(dry.differences) - len(shown_here)
+        return _list(
+            "✗ The plan is out of date: make a new plan", [*shown_here, *([f"and {more:,} more"] if more else [])]
+        )
     first = dry.steps[0]
-    mood, word = ("good", "✓ It could begin now") if first.can_begin else ("bad", "✗ It could not begin now")
+    mood, word = ("good", "✓ The plan can begin now") if first.can_begin else ("bad", "✗ The plan can't begin now")
     return f'<p><strong class="{mood}">{word}</strong>: {html_text(first.sentence)}.</p>'
 
 
 def progress(record: RunRecord | None) -> str:
-    """How far each step of a run is, in words."""
+    """The progress of each step of a run, in words."""
     if record is None:
-        return '<p class="soft">Nothing was carried out yet.</p>'
+        return '<p class="soft">No run yet: approve a plan, then press “Carry out the plan”.</p>'
     rows = [
         (
             str(it.number),
@@ -152,18 +163,18 @@ def progress(record: RunRecord | None) -> str:
         )
         for it in step_progress(record)
     ]
-    return table(("step", "what", "how far", "items", "took", "last word"), rows)
+    return table(("step", "what", "progress", "items", "took", "last message"), rows)
 
 
 def verdict(record: RunRecord | None, is_here: bool = False) -> str:
-    """How the run shown stands or ended; ``is_here``: this process is carrying it out."""
+    """The state of the shown run; ``is_here``: this process carries it out."""
     if record is None:
         return ""
     mood, mark = _MOODS.get(record.state, ("open", "…"))
     pause = longest_unowned_ms(record)
-    told = "It is being carried out from here." if is_here else record.sentence
+    sentence = "The run is being carried out from here." if is_here else record.sentence
     parts = [
-        f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(told)}</p>',
+        f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(sentence)}</p>',
         f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
         f"approved by {html_text(', '.join(it.approved_by for it in record.approvals))}.</p>",
         *(f'<p class="open">{html_text(note)}</p>' for note in record.notes),
@@ -173,13 +184,13 @@ def verdict(record: RunRecord | None, is_here: bool = False) -> str:
 
 
 def proof(record: RunRecord | None) -> str:
-    """The evidence's page, once there is one: to read here and to take away."""
+    """The page of the evidence, when there is one: to read here and to download."""
     path = None if record is None else record.folder / REPORT
     if record is None or path is None or record.is_at_work or not path.exists():
         return ""
     size = path.stat().st_size
     if size > LARGEST_PAGE:
-        return f"<p>Evidence: <code>{html_text(str(path))}</code> ({size / 1e6:.0f} MB: open it there)</p>"
+        return f"<p>Evidence: <code>{html_text(str(path))}</code> ({size / 1e6:.0f} MB: open that file)</p>"
     page = path.read_text(encoding="utf-8")
     data = base64.b64encode(page.encode()).decode()
     return (
@@ -202,16 +213,16 @@ def log(record: RunRecord | None) -> str:
 
 
 def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
-    """What the undo of the run shown would take back, and what to type for it."""
+    """What an undo of the shown run would undo, and what to type for it."""
     if record is None or not titles:
-        return '<p class="soft">No run has anything to take back.</p>'
+        return '<p class="soft">There is nothing to undo.</p>'
     name = f"<code>{html_text(record.plan.subject)}</code>"
-    return f'<p class="soft">To take back: {html_text("; ".join(titles))}. Its name is {name}.</p>'
+    return f'<p class="soft">An undo undoes: {html_text("; ".join(titles))}. To undo, type {name}.</p>'
 
 
 def stage_before(stage: str) -> str:
-    told = f"One stage back is {stage}." if stage else "There is no stage before this one."
-    return f'<p class="soft">{html_text(told)}</p>'
+    sentence = f"One stage back is {stage}." if stage else "There is no stage before this one."
+    return f'<p class="soft">{html_text(sentence)}</p>'
 
 
 def alert(text: str) -> str:
@@ -219,24 +230,24 @@ def alert(text: str) -> str:
 
 
 def todo(text: str) -> str:
-    return f'<div class="todo">By hand, now: {html_text(text)}</div>' if text else ""
+    return f'<div class="todo">Do this now, by hand: {html_text(text)}</div>' if text else ""
 
 
 def _stage(number: int, name: str, here: int, wanted: str) -> str:
     if number == here:
         kind, word, current = "here", "the group is here", ' aria-current="step"'
     elif name == wanted:
-        kind, word, current = "wanted", "chosen next", ""
+        kind, word, current = "wanted", "chosen", ""
     else:
-        kind, word, current = ("past", "✓ passed", "") if 0 <= number < here else ("ahead", "ahead", "")
+        kind, word, current = ("past", "earlier", "") if number < here else ("ahead", "later" if here >= 0 else "", "")
     return f'<li class="{kind}"{current}>{number + 1}. {html_text(name)}<small>{word}</small></li>'
 
 
-def _check_word(found: Finding) -> tuple[str, str]:
-    if found.is_met is True:
-        return "good", "✓ holds"
-    word = "? unknown" if found.is_met is None else "✗ blocks" if found.is_blocking else "! warns"
-    return ("bad" if found.is_blocking and found.is_met is False else "open"), word
+def _check_word(finding: Finding) -> tuple[str, str]:
+    if finding.is_met is True:
+        return "good", "✓ met"
+    word = "? unknown" if finding.is_met is None else "✗ blocks" if finding.is_blocking else "! warns"
+    return ("bad" if finding.is_blocking and finding.is_met is False else "open"), word
 
 
 def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -252,7 +263,7 @@ def _plan_rows(plan: Plan) -> list[tuple[str, ...]]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> str:
-    """Of cells that are escaped already."""
+    """A table; its cells must be escaped already."""
     right = set(numbers)
     kinds = [' class="number"' if number in right else "" for number in range(len(heads))]
     head = "".join(f'<th scope="col"{kind}>{html_text(name)}</th>' for kind, name in zip(kinds, heads))

@@ -1,4 +1,4 @@
-"""A wish, the plan that would fulfil it, and who approved that plan. Work is done on one thread, one at a time."""
+"""A request, the plan that fulfils it, and the approval of that plan. One worker thread does one thing at a time."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError
 from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval
 from kit.migrate.engine.plan import Plan
 from kit.migrate.operations import Operations, operator
-from widgets.run.run_model import ShownRun, showing
+from widgets.run.run_model import RunModel, showing
 from widgets.run.worker import Worker
 
 
-class Planned(ShownRun):
-    """A model's wish is in the traits that ``WISH`` names; a wish that changes voids the plan."""
+class PlanModel(RunModel):
+    """The traits that ``REQUEST`` names are the request; when one of them changes, the plan is dropped."""
 
-    WISH: tuple[str, ...] = ()
+    REQUEST: tuple[str, ...] = ()
 
-    sentence = t.Unicode(help="What came of the last thing that was done.")
-    plan = t.Any(None, help="The plan that can be approved: a kit.migrate.engine.plan.Plan.")
-    dry = t.Any(None, help="What a run of it would do now: a kit.migrate.execution.dry_run.DryRun.")
+    sentence = t.Unicode(help="The result of the last action.")
+    plan = t.Any(None, help="The plan to approve: a kit.migrate.engine.plan.Plan.")
+    dry = t.Any(None, help="What a run of the plan would do now: a kit.migrate.execution.dry_run.DryRun.")
     approval = t.Any(
-        None, help="Of this plan, by this model or by somebody else: a kit.migrate.engine.approval.Approval."
+        None, help="The approval of this plan, given here or elsewhere: a kit.migrate.engine.approval.Approval."
     )
     approver = t.Unicode(help="Who approves.")
-    typed_subject = t.Unicode(help="Typed to approve: what the plan is of.")
-    typed_digest = t.Unicode(help="Typed to approve: eight or more of the plan's digest's first characters.")
+    typed_subject = t.Unicode(help="Typed to approve: the subject of the plan.")
+    typed_digest = t.Unicode(help="Typed to approve: at least the first eight characters of the plan's digest.")
 
     def __init__(self, desk: Operations) -> None:
         super().__init__(desk, approver=operator())
         self._worker = Worker(self._now_busy, self._failed)
-        self.observe(self._wish_changed, list(self.WISH))
+        self.observe(self._request_changed, list(self.REQUEST))
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
-        """What planning is called, and what does it; takes the wish as it is now. Raises InputError."""
+        """The name of the work, and the function that plans the request as it is now. Raises InputError."""
         raise NotImplementedError
 
     def how_to_approve(self) -> str:
-        """What to type in a terminal, and what to hand to papermill then."""
+        """The command that approves the plan, and the parameters for papermill after that."""
         if self.plan is None:
-            return "There is no plan to approve."
+            return "There is no plan to approve: make a plan first."
         if self.approval is not None:
             return f"{self.approval.approved_by} approved plan {self.plan.digest[:8]} until {self.approval.expires_at}."
         short, runs = self.plan.digest[:12], shlex.quote(str(self.runs))
@@ -53,31 +53,31 @@ class Planned(ShownRun):
             f"Then carry it out by papermill: -p approval_digest {short} -p dry_run False"
         )
 
-    def wished(self) -> dict[str, Any]:
-        """What is wished now, by trait."""
-        return {name: getattr(self, name) for name in self.WISH}
+    def requested(self) -> dict[str, Any]:
+        """The request as it is now, by trait."""
+        return {name: getattr(self, name) for name in self.REQUEST}
 
-    def wish_for(self, **values: Any) -> None:
-        """Set what is wished at once."""
+    def set_request(self, **values: Any) -> None:
+        """Set several traits of the request."""
         for name, value in values.items():
             setattr(self, name, value)
 
     @showing
     def make_plan(self) -> None:
-        """Look at the cluster and plan what is wished; writes nothing to it.
+        """Read the cluster and plan the request; writes nothing to the cluster.
 
         Raises:
-            InputError: it can't be wished so.
-            IllegalMove: something is being done.
+            InputError: the request is not valid.
+            IllegalMove: another action is running.
         """
         self._refuse_busy()
-        wished = self.wished()
+        requested = self.requested()
         what, make = self._planning()
         self._void()
-        self._worker.start(what, lambda: self._plan(make, wished))
+        self._worker.start(what, lambda: self._plan(make, requested))
 
     def prepare(self, approval_digest: str = "") -> None:
-        """Take up the plan of that digest and no other, or else plan what is wished; waits until it is rehearsed.
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
 
         Raises:
             OfframpError: see ``load_plan`` and ``make_plan``.
@@ -90,11 +90,11 @@ class Planned(ShownRun):
 
     @showing
     def load_plan(self, digest: str) -> None:
-        """Take up a plan that was kept, with its approval.
+        """Load a saved plan and its approval.
 
         Raises:
             NotFound, PlanError: there is no such plan, or it was edited.
-            InputError: it is about something else, or too little of the digest was given.
+            InputError: the plan has another subject, or the digest is too short.
         """
         self._refuse_busy()
         digest = digest.strip().lower()
@@ -104,30 +104,32 @@ class Planned(ShownRun):
         if not plan.digest.startswith(digest):
             raise NotFound(f"no plan in {self.runs} has a digest that begins with {digest!r}")
         if not self.concerns(plan.kind, plan.subject):
-            raise InputError(f"plan {digest[:8]} is a {plan.kind} of {plan.subject}, not of {self.about}")
+            raise InputError(
+                f"plan {digest[:8]} is a {plan.kind} of {plan.subject}, not of {self.about}: give another digest"
+            )
         self._take(plan)
-        self._worker.start("looking what has changed since", self._rehearse)
+        self._worker.start("comparing the plan with the cluster", self._rehearse)
 
     @showing
     def approve(self) -> Approval:
-        """Approve the plan shown by what was typed.
+        """Approve the plan that is shown, with the subject and digest that were typed.
 
         Raises:
-            IllegalMove: there is no plan, or something is being done.
-            ApprovalError: what was typed isn't this plan's, or this person may not.
+            IllegalMove: there is no plan, or another action is running.
+            ApprovalError: the subject or digest is another plan's, or this person may not approve.
         """
         self._refuse_busy()
-        plan = self._wanted_plan()
+        plan = self._required_plan()
         self.approval = self.desk.approve(plan, self.typed_subject, self.typed_digest, self.approver)
         self.sentence = f"{self.approval.approved_by} approved plan {plan.digest[:8]}."
         return self.approval
 
     # Within the worker
 
-    def _plan(self, make: Callable[[], Plan], wished: dict[str, Any]) -> None:
+    def _plan(self, make: Callable[[], Plan], requested: dict[str, Any]) -> None:
         plan = make()
-        if self.wished() != wished:
-            raise IllegalMove("the wish was changed while it was planned: plan again")
+        if self.requested() != requested:
+            raise IllegalMove("the request changed while it was planned: make the plan again")
         self._take(plan)
         self.sentence = f"Plan {plan.digest[:8]} has {len(plan.steps)} step{'s' * (len(plan.steps) > 1)}."
         self._rehearse()
@@ -148,9 +150,9 @@ class Planned(ShownRun):
         else:
             self.error = f"{type(error).__name__}: {error}"
 
-    def _wanted_plan(self) -> Plan:
+    def _required_plan(self) -> Plan:
         if self.plan is None:
-            raise IllegalMove(f"there is no plan for {self.about}: make one first")
+            raise IllegalMove(f"there is no plan for {self.about}: make a plan first")
         plan: Plan = self.plan
         return plan
 
@@ -163,17 +165,19 @@ class Planned(ShownRun):
         self.typed_subject = self.typed_digest = ""
 
     def _verify_dry(self) -> str:
-        plan = self._wanted_plan()
+        plan = self._required_plan()
         if self.dry is None:
-            raise RunError(f"plan {plan.digest[:8]} was not rehearsed")
+            raise RunError(f"plan {plan.digest[:8]} has had no dry run: make the plan again")
         if self.dry.differences:
-            raise RunError(f"plan {plan.digest[:8]} does not hold any more: {self.dry.differences[0].sentence}")
+            raise RunError(
+                f"plan {plan.digest[:8]} is out of date, make a new plan: {self.dry.differences[0].sentence}"
+            )
         first = self.dry.steps[0]
         if not first.can_begin:
-            raise RunError(f"plan {plan.digest[:8]} could not begin: {first.sentence}")
-        return f"Dry run of plan {plan.digest[:8]}: nothing was changed; it could begin: {first.sentence}"
+            raise RunError(f"plan {plan.digest[:8]} can't begin now: {first.sentence}")
+        return f"Dry run of plan {plan.digest[:8]}: nothing was changed; the plan can begin now: {first.sentence}"
 
-    def _wish_changed(self, change: Any) -> None:
+    def _request_changed(self, change: Any) -> None:
         if self.plan is not None:
             self._void()
-            self.sentence = "The wish changed: the plan and its approval are void. Make a new plan."
+            self.sentence = "The request changed: the plan and its approval are void. Make a new plan."

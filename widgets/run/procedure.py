@@ -1,8 +1,8 @@
-"""A procedure as a model without any widget: a plan, who approved it, the run that carries it out, the way back.
+"""A procedure as a model without any widget: plan, approval, run, undo.
 
-The model refuses by itself whatever may not be; a button that is disabled is only a courtesy. Work runs on one thread
-and reports by traits; whoever wants to wait for it calls ``wait``, which raises what went wrong. All that must outlive
-the notebook is in the desk's folder: a new model finds the newest run there and shows how it stands.
+The model itself refuses what is not allowed; a disabled button is only a courtesy. The work runs on one thread and sets
+traits; ``wait`` waits for it and raises its error. What must outlive the notebook is in the folder of runs: a new model
+finds the newest run there and shows its state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.states import AT_WORK, RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations, operator
-from widgets.run.plan_model import Planned
+from widgets.run.plan_model import PlanModel
 from widgets.run.run_model import showing
 from widgets.run.watch import Watch
 
@@ -33,15 +33,18 @@ UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})
 _ENDS_INSTRUCTION = frozenset({"acted", "undone", "verified", "failed"})
 
 
-class Procedure(Planned):
-    """``open_desk`` gets what a desk tells a person, and each event of a run; ``close_all`` ends the connections."""
+class Procedure(PlanModel):
+    """``open_desk`` gets two functions: one takes instructions to a person, one takes each event of a run.
 
-    direction = t.Unicode(help="Of the run that this process carries out now: forward, back, or empty.")
-    instruction = t.Unicode(help="What a person has to do now.")
-    typed_undo = t.Unicode(help="Typed to undo: what the run's plan is of.")
-    watch_error = t.Unicode(help="Why the cluster can't be seen now; what is shown is of the last look.")
+    ``close_all`` closes the connections.
+    """
+
+    direction = t.Unicode(help="Where the run goes that this process carries out now: forward or back; empty: no run.")
+    instruction = t.Unicode(help="What a person must do now.")
+    typed_undo = t.Unicode(help="Typed to undo: the subject of the run's plan.")
+    watch_error = t.Unicode(help="Why the cluster can't be read now; the view shows the last reading.")
     is_watching = t.Bool(False)
-    possible = t.Any(frozenset(), help="What can be done now, by name.")
+    possible = t.Any(frozenset(), help="The names of the actions that are possible now.")
 
     def __init__(self, open_desk: OpenDesk, close_all: Callable[[], None] = lambda: None) -> None:
         super().__init__(open_desk(self._say, self._tell))
@@ -54,12 +57,12 @@ class Procedure(Planned):
         self._update()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Until what is going on has ended, or so many seconds; whether it has.
+        """Wait for the running action, at most ``timeout_s``; returns whether it has ended.
 
-        An interrupt (Ctrl-C, the square button) asks a run to stop, and waits on until it has.
+        An interrupt (Ctrl-C, the square button) asks the run to stop, and then waits for its end.
 
         Raises:
-            OfframpError: what it ended with, if not as it should.
+            OfframpError: the action failed.
         """
         try:
             return self._worker.wait(timeout_s)
@@ -70,41 +73,41 @@ class Procedure(Planned):
             return self._worker.wait(timeout_s)
 
     def finish(self) -> str:
-        """Wait, and say how it stands; what went wrong is raised by ``verify``, after other cells showed it."""
+        """Wait, and return the result as a sentence; ``verify`` raises an error after the cells that show it."""
         with suppress(OfframpError):
             self.wait()
-        return self.error or self.sentence or "Nothing was carried out."
+        return self.error or self.sentence or "Nothing was carried out: make a plan and approve it first."
 
     def verify(self, *, dry_run: bool = False) -> str:
-        """A sentence, if what was carried out here ended as it should; of a dry run, if it could begin.
+        """A sentence if the run of this process reached its goal or, in a dry run, if the plan can begin now.
 
         Raises:
-            RunError: it did not, or nothing was carried out.
+            RunError: the run did not reach its goal, the plan can't begin, or nothing was carried out.
         """
         if self._goal is None:
             if not dry_run:
-                raise RunError(f"nothing was carried out for {self.about}: {self.error or 'nobody asked for it'}")
+                raise RunError(f"nothing was carried out for {self.about}: {self.error or 'no run was started here'}")
             return self._verify_undo() if self._chosen and self.plan is None else self._verify_dry()
         if self.record is None or self.record.state != self._goal:
-            state = "not begun" if self.record is None else f"{self.record.state}: {self.record.sentence}"
+            state = "not started" if self.record is None else f"{self.record.state}: {self.record.sentence}"
             raise RunError(f"the run for {self.about} is {state}")
         return f"Run {self.record.run_id} is {self.record.state}: {self.record.sentence}"
 
     # What other processes do
 
     def refresh(self) -> None:
-        """Look once at the cluster, and at what other processes did. What fails is in ``watch_error``."""
+        """Read the cluster once, and what other processes did. An error goes to ``watch_error``."""
         try:
             self._see()
             self._look_around()
             self.watch_error = ""
         except OfframpError as error:
             self.watch_error = str(error)
-        except Exception as error:  # noqa: BLE001 - a watch that dies unseen shows old numbers as new ones
+        except Exception as error:  # noqa: BLE001 - a watch that ends silently would show old numbers as new ones
             self.watch_error = f"{type(error).__name__}: {error}"
 
     def start_watching(self, every_s: float = EVERY_S) -> None:
-        """Refresh in the background, until told to stop."""
+        """Refresh in the background until ``stop_watching``."""
         if self._watch is None:
             self._watch = Watch(self.refresh, lambda: self._pace_s(every_s))
             self.is_watching = True
@@ -119,87 +122,91 @@ class Procedure(Planned):
 
     @showing
     def act(self) -> None:
-        """Carry the approved plan out.
+        """Carry out the approved plan.
 
         Raises:
-            IllegalMove: there is no plan, or something is being done.
-            ApprovalError: it was not approved.
+            IllegalMove: there is no plan, or another action is running.
+            ApprovalError: the plan is not approved.
         """
         self._refuse_busy()
-        plan = self._wanted_plan()
+        plan = self._required_plan()
         if self.approval is None:
-            raise ApprovalError(f"plan {plan.digest[:8]} for {plan.subject} was not approved: nothing was done")
+            raise ApprovalError(
+                f"plan {plan.digest[:8]} for {plan.subject} was not approved: nothing was done; approve the plan first"
+            )
         self._worker.start(f"carrying out plan {plan.digest[:8]}", lambda: self._act(plan))
 
     @showing
     def stop(self) -> None:
-        """Ask the run that this process carries out to stop after what is being written.
+        """Ask the run of this process to stop after the current write.
 
         Raises:
-            IllegalMove: there is none.
+            IllegalMove: this process carries out no run.
         """
         run = self._run
         if run is None:
-            raise IllegalMove("nothing is being carried out from here, so there is nothing to stop")
+            raise IllegalMove(
+                "no run is carried out from here: stop the run where it was started, or with `offramp stop`"
+            )
         run.request_stop(operator())
-        self.sentence = "It was asked to stop, and does after what is being written."
+        self.sentence = "The run was asked to stop. It stops after the current write."
 
     @showing
     def resume(self) -> None:
-        """Go on with the run shown, in the direction in which it went.
+        """Resume the shown run in its direction.
 
         Raises:
-            IllegalMove: there is none that can go on, or something is being done.
+            IllegalMove: no run can be resumed, or another action is running.
         """
         self._refuse_busy()
-        record = self._wanted_run(RESUMABLE, "go on with")
+        record = self._required_run(RESUMABLE, "resume")
         is_back = record.state in (RunState.UNDOING, RunState.UNDO_HALTED)
         self._worker.start(
-            f"going on with run {record.run_id}", lambda: self._carry_on(Run.resume, BACK if is_back else FORWARD)
+            f"resuming run {record.run_id}", lambda: self._carry_on(Run.resume, BACK if is_back else FORWARD)
         )
 
     @showing
     def undo(self, typed: str | None = None) -> None:
-        """Take back what the run shown did; one that is going on is stopped first.
+        """Undo what the shown run did; a run that is still going forward is stopped first.
 
-        ``typed`` (by default ``typed_undo``): what its plan is of, or eight characters of its digest.
+        ``typed`` (by default ``typed_undo``): the subject of the run's plan, or eight characters of its digest.
 
         Raises:
             ApprovalError: something else was typed.
-            IllegalMove: there is nothing to take back, or something else is being done.
+            IllegalMove: there is nothing to undo, or another action is running.
         """
-        record = self._wanted_run(UNDOABLE, "undo")
+        record = self._required_run(UNDOABLE, "undo")
         typed = (self.typed_undo if typed is None else typed).strip()
         is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
         if typed != record.plan.subject and not is_digest:
-            raise ApprovalError(f"to undo run {record.run_id}, type {record.plan.subject!r}: nothing was taken back")
+            raise ApprovalError(f"nothing was undone: to undo run {record.run_id}, type {record.plan.subject!r}")
         if self._run is not None and self.direction == FORWARD:
             self._undo_next = True
             self.stop()
             return
         self._refuse_busy()
-        self._worker.start(f"taking back run {record.run_id}", lambda: self._carry_on(Run.undo, BACK))
+        self._worker.start(f"undoing run {record.run_id}", lambda: self._carry_on(Run.undo, BACK))
 
     def close(self) -> None:
-        """End the watch, stop a run and wait for it, end the connections."""
+        """Stop watching, stop a run and wait for its end, close the connections."""
         self.stop_watching()
         if self._run is not None:
             self._run.request_stop(operator())
-        with suppress(Exception):  # It was shown, and is in the evidence.
+        with suppress(Exception):  # The view showed the error, and the evidence has it.
             self._worker.wait()
         self._close_all()
 
-    # What each model does in its own way
+    # Each model overrides these
 
     def _see(self) -> None:
-        """Look at the cluster once."""
+        """Read the cluster once."""
 
     def _pace_s(self, every_s: float) -> float:
-        """How long the watch pauses after a look."""
+        """How long the watch pauses after a reading."""
         return every_s
 
     def _reached(self) -> None:
-        """A run ended as it should."""
+        """Called when a run has reached its goal."""
 
     # Within the worker
 
@@ -232,18 +239,18 @@ class Procedure(Planned):
         ending.raise_unless(self._goal)
         self._reached()
 
-    # What others tell
+    # What the run and other processes report
 
     def _say(self, sentence: str) -> None:
         self.instruction = sentence
 
     def _tell(self, event: Event) -> None:
-        self._told(event)
+        self._add_event(event)
         if event.event in _ENDS_INSTRUCTION:
             self.instruction = ""
 
     def _look_around(self) -> None:
-        """What other processes did meanwhile: an approval of this plan, another run or events of the one shown."""
+        """Find what other processes did: an approval of this plan, a new run, events of the shown run."""
         plan = self.plan
         if plan is not None and self.approval is None:
             approval = self.desk.approval(plan)
@@ -252,10 +259,10 @@ class Procedure(Planned):
         self._look_for_runs()
 
     def _verify_undo(self) -> str:
-        record = self._wanted_run(UNDOABLE, "undo")
+        record = self._required_run(UNDOABLE, "undo")
         if not self.to_undo:
-            raise RunError(f"run {record.run_id} has nothing to take back")
-        return f"Dry run: nothing was changed; run {record.run_id} would be taken back: {'; '.join(self.to_undo)}"
+            raise RunError(f"run {record.run_id} has nothing to undo")
+        return f"Dry run: nothing was changed; an undo of run {record.run_id} would undo: {'; '.join(self.to_undo)}"
 
     @t.observe("busy", "direction", "plan", "approval", "record")
     def _update(self, change: Any = None) -> None:

@@ -1,6 +1,7 @@
-"""The run that a model shows: the newest one about its subject in the folder of runs, or one that was chosen.
+"""The run that a model shows: the newest run of its subject in the folder of runs, or one that a person chose.
 
-Other processes begin runs there and go on with them; what they did is read again when a file grew or a folder came.
+Other processes start and resume runs in the same folder. A run is read again when its file has grown, and the folder
+when it has a new run.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from kit.migrate.operations import Operations
 OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.STALE})
 _OF_ITEMS = frozenset({"attempted", "acted", "undone"})
 ITEMS_S = 0.2
-"""Between two pictures of a run that is at its items."""
+"""Between two updates of the view while a run works through its items."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def showing(method: Callable[P, R]) -> Callable[P, R]:
-    """What a method refuses is in ``error`` too: who presses a button catches nothing."""
+    """Puts the error that a method raises into ``error`` too: a button can't catch it."""
 
     @wraps(method)
     def shown(*arguments: P.args, **named: P.kwargs) -> R:
@@ -50,13 +51,13 @@ def showing(method: Callable[P, R]) -> Callable[P, R]:
     return shown
 
 
-class ShownRun(t.HasTraits):
-    """``concerns`` says which plans and runs are this model's, ``about`` what they are about."""
+class RunModel(t.HasTraits):
+    """``concerns`` says which plans and runs are this model's; ``about`` names their subject."""
 
-    busy = t.Unicode(help="What is being done now; empty: nothing.")
-    error = t.Unicode(help="What went wrong with the last thing that was done.")
+    busy = t.Unicode(help="The action that is running; empty: none.")
+    error = t.Unicode(help="Why the last action failed.")
     record = t.Any(None, help="The run that is shown: a kit.migrate.engine.record.RunRecord.")
-    untrusted = t.Unicode(help="Runs in the folder whose evidence can't be read or was edited.")
+    untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str
 
     def __init__(self, desk: Operations, **values: Any) -> None:
@@ -66,12 +67,12 @@ class ShownRun(t.HasTraits):
         self._at_record = threading.RLock()
         self._seen: tuple[frozenset[str], int] = (frozenset(), 0)
         self._here = ""
-        self._untold: tuple[Event, ...] = ()
-        self._told_at = 0.0
+        self._pending: tuple[Event, ...] = ()
+        self._shown_at = 0.0
 
     @abstractmethod
     def concerns(self, kind: str, subject: str) -> bool:
-        """Whether a plan of this kind and subject is one of this model's."""
+        """Whether a plan of this kind and subject is this model's."""
 
     @property
     def runs(self) -> Path:
@@ -84,82 +85,82 @@ class ShownRun(t.HasTraits):
 
     @property
     def to_undo(self) -> tuple[str, ...]:
-        """Titles of the steps of the run shown that can be taken back, newest first."""
+        """Titles of the steps that an undo of the shown run would undo, newest first."""
         if self.record is None:
             return ()
         return tuple(step.title for step in steps_to_undo(self.record) if step.changes)
 
     def own_runs(self) -> list[RunRow]:
-        """Of this cluster and subject, the oldest first."""
+        """The runs of this cluster and subject, the oldest first."""
         rows = [row for row in list_runs(self.runs) if self.concerns(row.kind or "", row.subject or "")]
         return in_order(row for row in rows if row.cluster_id == self.cluster_id)
 
     def ways_back(self) -> str:
-        """How what was done can be taken back."""
+        """How to undo the shown run."""
         if not self.to_undo or self.record is None:
-            return "No run of it has anything to take back."
+            return "There is nothing to undo."
         steps = "; ".join(self.to_undo)
-        return f"To take back run {self.record.run_id} ({steps}): undo it here, or: offramp undo {self.record.run_id}"
+        return f"To undo run {self.record.run_id} ({steps}): undo the run here, or: offramp undo {self.record.run_id}"
 
     def where_evidence_is(self) -> str:
         if self.record is None:
-            return f"No run yet; plans are in {self.runs}."
+            return f"There is no run yet. Plans are in {self.runs}."
         return f"{self.record.folder / REPORT} ({self.record.state}: {self.record.sentence})"
 
     @showing
     def show_run(self, run_id: str) -> None:
-        """Show another run than the newest one.
+        """Show this run instead of the newest one.
 
         Raises:
-            NotFound, EvidenceError: there is none, or its evidence was edited.
-            InputError: it is about something else.
+            NotFound, EvidenceError: there is no such run, or its evidence was edited.
+            InputError: the run has another subject.
         """
         self._refuse_busy()
         folder = self.runs / run_id
         if not folder.is_dir():
-            raise NotFound(f"there is no run {run_id!r} in {self.runs}")
+            raise NotFound(f"there is no run {run_id!r} in {self.runs}; `offramp runs` lists them")
         record = load_run(folder)
         if not self.concerns(record.plan.kind, record.plan.subject):
             raise InputError(f"run {run_id} is a {record.plan.kind} of {record.plan.subject}, not of {self.about}")
         with self._at_record:
             self.record, self._seen, self._chosen = record, (self._seen[0], _size(record)), True
 
-    def _told(self, event: Event) -> None:
-        """An event of the run shown, by this process; of a thousand items not each is shown by itself."""
+    def _add_event(self, event: Event) -> None:
+        """Add an event that this process wrote; a run of a thousand items does not update the view for each of them."""
         record: RunRecord | None = self.record
         if record is None or event.run_id != record.run_id:
             return
-        if event.seq != len(record.events) + len(self._untold) + 1:
-            self._untold = ()
-        if event.seq == len(record.events) + len(self._untold) + 1:
-            self._untold = (*self._untold, event)
-            if event.event not in _OF_ITEMS or time.monotonic() - self._told_at >= ITEMS_S:
-                self._told_at, told, self._untold = time.monotonic(), self._untold, ()
-                self.record = replace(record, events=(*record.events, *told))
+        if event.seq != len(record.events) + len(self._pending) + 1:
+            self._pending = ()
+        if event.seq == len(record.events) + len(self._pending) + 1:
+            self._pending = (*self._pending, event)
+            if event.event not in _OF_ITEMS or time.monotonic() - self._shown_at >= ITEMS_S:
+                self._shown_at, events, self._pending = time.monotonic(), self._pending, ()
+                self.record = replace(record, events=(*record.events, *events))
 
     def _look_for_runs(self) -> None:
-        """Another process may have begun a run of this subject, or gone on with the one shown."""
+        """Another process may have started a run of this subject, or resumed the shown run."""
         with self._at_record:
             if self.busy:
-                return  # What this process does is told by its own events.
+                return  # The events of this process come through _add_event.
             names = frozenset(path.name for path in self.runs.iterdir()) if self.runs.is_dir() else frozenset()
             if self.record is not None and _size(self.record) != self._seen[1]:
                 self.record = load_run(self.record.folder)
             if names != self._seen[0]:
-                found = self._newest()
-                self.record = self.record if self._outlasts(found) else found
-            # What could not be read may have been in the making: it is looked at again.
+                newest = self._newest()
+                self.record = self.record if self._outlasts(newest) else newest
+            # A run that could not be read may have been half written, so it is read again.
             self._seen = (frozenset() if self.untrusted else names, 0 if self.record is None else _size(self.record))
 
-    def _outlasts(self, found: RunRecord | None) -> bool:
-        """The run that was carried out here gives way to newer ones only, not to an older one that was left stopped."""
+    def _outlasts(self, newest: RunRecord | None) -> bool:
+        """Whether the shown run stays: only a newer run replaces one that this process carried out."""
         shown: RunRecord | None = self.record
-        if shown is None or found is None or shown.run_id != self._here:
+        if shown is None or newest is None or shown.run_id != self._here:
             return False
-        return found.events[0].at < shown.events[0].at
+        return newest.events[0].at < shown.events[0].at
 
     def _newest(self) -> RunRecord | None:
-        """Of this subject: the newest run that isn't over, else the newest one."""
+        """The newest unfinished run of this subject, else the newest run."""
         self.untrusted = _untrusted([row.error for row in list_runs(self.runs) if row.error is not None])
         rows = self.own_runs()
         unfinished = [row for row in rows if row.state not in {str(state) for state in OVER}]
@@ -168,9 +169,9 @@ class ShownRun(t.HasTraits):
 
     def _refuse_busy(self) -> None:
         if self.busy:
-            raise IllegalMove(f"one thing at a time: {self.busy} is going on")
+            raise IllegalMove(f"one thing at a time: {self.busy} is still running; wait, or stop it")
 
-    def _wanted_run(self, states: frozenset[RunState], verb: str) -> RunRecord:
+    def _required_run(self, states: frozenset[RunState], verb: str) -> RunRecord:
         record: RunRecord | None = self.record
         if record is None:
             raise IllegalMove(f"there is no run of {self.about} to {verb}")
@@ -187,4 +188,4 @@ def _untrusted(errors: list[str]) -> str:
     if not errors:
         return ""
     count = "A run's evidence" if len(errors) == 1 else f"The evidence of {len(errors)} runs"
-    return f"{count} in this folder can't be read or was edited: {errors[-1]}"
+    return f"{count} in this folder was edited or can't be read: {errors[-1]}"

@@ -1,6 +1,6 @@
-"""What every wizard shows of a procedure: what is going on, the plan, its approval, the run, and the ways back.
+"""What every wizard shows of a procedure: the running action, the plan, its approval, the run, and undo.
 
-A view: it shows a model's traits and calls its methods, no more.
+A view only shows a model's traits and calls its methods.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kit.errors import OfframpError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.engine.record import RunRecord
 from kit.text.visible import html_text
-from widgets.run import html as fragments
+from widgets.run import html
 from widgets.run.procedure import Procedure
 from widgets.run.style import STYLE
 
@@ -27,7 +27,7 @@ class Wizard(ipw.VBox):
     """Shows the model and starts its watch; ``model.close()`` ends both."""
 
     title = ""
-    subject = "what it is of"
+    subject = "the subject"
 
     def __init__(self, model: Procedure) -> None:
         self.model: Any = model
@@ -38,20 +38,20 @@ class Wizard(ipw.VBox):
         model.start_watching()
 
     def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
-        """What comes before the plan: titles and what is below them."""
+        """The sections before the plan: their titles and widgets."""
         raise NotImplementedError
 
     def own_ways_back(self) -> list[ipw.Widget]:
-        """Beside the undo of the run shown, in the bar that is always in view."""
+        """More ways back, beside undo in the bar that is always in view."""
         return []
 
     def changes(self, plan: Plan) -> str:
-        """What a plan changes, as a fragment."""
-        return fragments.steps(plan)
+        """The changes of a plan, as a fragment of HTML."""
+        return html.steps(plan)
 
     def progress(self, record: RunRecord | None) -> str:
-        """How far a run has come, as a fragment."""
-        return fragments.progress(record)
+        """The progress of a run, as a fragment of HTML."""
+        return html.progress(record)
 
     def _sections(self) -> list[ipw.Widget]:
         titled = [
@@ -70,24 +70,24 @@ class Wizard(ipw.VBox):
         return f'<h2>{self.title} {html_text(self.model.about)}</h2><p class="soft">{html_text(about)}</p>'
 
     def _safety(self) -> ipw.Box:
-        """What is going on, Stop and the ways back: in view whatever is shown below."""
+        """The running action, Stop and the ways back, always in view."""
         name = self.text("typed_undo", f"To undo, type {self.subject}", {"description_width": "initial"})
         undo = self.button("undo", "Undo this run", self.model.undo, "danger")
-        told = [
+        messages = [
             self.html(_status, "sentence", "busy"),
-            self.html(lambda m: fragments.alert(m.error), "error"),
-            self.html(lambda m: fragments.todo(m.instruction), "instruction"),
+            self.html(lambda m: html.alert(m.error), "error"),
+            self.html(lambda m: html.todo(m.instruction), "instruction"),
         ]
         stop = self.button("stop", "Stop", self.model.stop, "danger")
-        to_undo = self.html(lambda m: fragments.to_undo(m.record, m.to_undo), "record")
-        bar = ipw.Box([*told, stop, name, undo, to_undo, *self.own_ways_back()])
+        to_undo = self.html(lambda m: html.to_undo(m.record, m.to_undo), "record")
+        bar = ipw.Box([*messages, stop, name, undo, to_undo, *self.own_ways_back()])
         bar.add_class("offramp-safety")
         return bar
 
     def _plan(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: fragments.plan(m.plan, self.changes), "plan"),
-            self.html(lambda m: fragments.rehearsal(m.dry), "dry"),
+            self.html(lambda m: html.plan(m.plan, self.changes), "plan"),
+            self.html(lambda m: html.rehearsal(m.dry), "dry"),
         ]
 
     def _approval(self) -> list[ipw.Widget]:
@@ -104,32 +104,32 @@ class Wizard(ipw.VBox):
     def _run(self) -> list[ipw.Widget]:
         buttons = [
             self.button("act", "Carry out the plan", self.model.act, "primary"),
-            self.button("resume", "Go on with this run", self.model.resume, ""),
+            self.button("resume", "Resume this run", self.model.resume, ""),
         ]
-        log = ipw.Accordion([self._of_run(fragments.log)], titles=("Log",), selected_index=None)
-        verdict = self.html(lambda m: fragments.verdict(m.record, bool(m.direction)), "record", "direction")
-        untrusted = self.html(lambda m: fragments.alert(m.untrusted), "untrusted")
+        log = ipw.Accordion([self._of_run(html.log)], titles=("Log",), selected_index=None)
+        verdict = self.html(lambda m: html.verdict(m.record, bool(m.direction)), "record", "direction")
+        untrusted = self.html(lambda m: html.alert(m.untrusted), "untrusted")
         return [
             ipw.HBox(buttons),
             untrusted,
             verdict,
             self._of_run(self.progress),
-            self._of_run(fragments.proof),
+            self._of_run(html.proof),
             log,
         ]
 
-    # How a widget is tied to the model
+    # How widgets are connected to the model
 
     def failing(self) -> ipw.Widget:
-        """The choice of what a step that fails leads to."""
-        options = [("stop there", STOP), ("undo what was done", UNDO)]
+        """The choice of what happens when a step fails."""
+        options = [("stop at that step", STOP), ("undo the steps that were done", UNDO)]
         return self.linked(ipw.Dropdown(options=options, description="If a step fails", style=LABELS), "on_failure")
 
     def _of_run(self, render: Callable[[Any], str]) -> ipw.HTML:
         return self.html(lambda model: render(model.record), "record")
 
     def html(self, render: Callable[[Any], str], *names: str) -> ipw.HTML:
-        """Rendered again when one of the traits changes; sent only when the text does."""
+        """Rendered again when one of the traits ``names`` changes; sent to the browser only when the text changes."""
         widget = ipw.HTML()
 
         def show(change: Any = None) -> None:
@@ -145,7 +145,7 @@ class Wizard(ipw.VBox):
         return widget
 
     def text(self, name: str, label: str, style: dict[str, str] = LABELS) -> ipw.Text:
-        # One message when the field is left: of one per key the last may come after the click on a button.
+        # One message when the field is left: with one per key, the last could come after the click on a button.
         text: ipw.Text = self.linked(ipw.Text(description=label, style=style, continuous_update=False), name, "30rem")
         return text
 
@@ -155,7 +155,7 @@ class Wizard(ipw.VBox):
         )
 
         def press(_: ipw.Button) -> None:
-            with suppress(OfframpError):  # The model shows what it refuses.
+            with suppress(OfframpError):  # The model shows the error.
                 method()
 
         button.on_click(press)
@@ -172,17 +172,17 @@ class Wizard(ipw.VBox):
 
 
 def _status(model: Procedure) -> str:
-    told = f"… {model.busy}" if model.busy else model.sentence or "Nothing is going on."
-    return f'<p role="status"><strong>{html_text(told)}</strong></p>'
+    sentence = f"… {model.busy}" if model.busy else model.sentence or "Nothing is running."
+    return f'<p role="status"><strong>{html_text(sentence)}</strong></p>'
 
 
 def _approved(model: Procedure) -> str:
     if model.plan is None:
-        return '<p class="soft">An approval is of one plan: make one first.</p>'
+        return '<p class="soft">There is no plan to approve: make a plan first.</p>'
     if model.approval is None:
         command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
         return (
-            '<p class="open">… Not approved yet. Somebody else can do it in a terminal: '
+            '<p class="open">… Not approved yet. Approve the plan here, or another person does in a terminal: '
             f"<code>{html_text(command)}</code></p>"
         )
     approval = model.approval

@@ -1,4 +1,4 @@
-"""A thread that looks again and again until it is told to stop."""
+"""A thread that calls a function repeatedly until it is stopped."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Watch:
-    """Calls ``look`` at once and then ``pause_s`` seconds after each look. An error of ``look`` is its own to tell."""
+    """Calls ``look`` at once and then ``pause_s`` seconds after each look. ``look`` must not raise."""
 
     def __init__(self, look: Callable[[], None], pause_s: Callable[[], float]) -> None:
         self._look, self._pause_s = look, pause_s
@@ -20,7 +20,7 @@ class Watch:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Returns once the last look is over; from the watching thread itself at once."""
+        """Returns when the last look has ended; when the watching thread itself calls it, at once."""
         self._over.set()
         if self._thread is not threading.current_thread():
             self._thread.join()

@@ -1,4 +1,4 @@
-"""One thing at a time, beside the notebook: what it is, and what it failed with, are never lost."""
+"""One piece of work at a time on a thread; its name and its error are always reported."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from kit.errors import IllegalMove
 
 
 class Worker:
-    """``told`` is called with what is being done, and with an empty text when that has ended; ``failed`` with an error.
+    """``on_busy`` gets the name of the work, and an empty text when the work has ended; ``on_failure`` gets its error.
 
-    The thread is a daemon: a kernel that ends does not wait for it, and the run's journal says how far it came.
+    The thread is a daemon: a kernel that ends does not wait for it. The run's journal says how far the run came.
     """
 
-    def __init__(self, told: Callable[[str], None], failed: Callable[[BaseException], None]) -> None:
-        self._told, self._failed = told, failed
+    def __init__(self, on_busy: Callable[[str], None], on_failure: Callable[[BaseException], None]) -> None:
+        self._on_busy, self._on_failure = on_busy, on_failure
         self._change = threading.RLock()
         self._what = ""
         self._error: BaseException | None = None
@@ -25,18 +25,18 @@ class Worker:
         """Returns at once.
 
         Raises:
-            IllegalMove: something else is being done.
+            IllegalMove: other work is running.
         """
         with self._change:
             if self._what:
-                raise IllegalMove(f"one thing at a time: {self._what} is going on")
+                raise IllegalMove(f"one thing at a time: {self._what} is still running; wait, or stop it")
             self._what, self._error = what, None
             self._thread = threading.Thread(target=self._do, args=(work,), name=f"offramp: {what}", daemon=True)
-            self._told(what)
+            self._on_busy(what)
             self._thread.start()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Until it has ended, or so many seconds; whether it has. Raises what the work raised."""
+        """Wait for the work, at most ``timeout_s``; returns whether it has ended. Raises the error of the work."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout_s)
@@ -49,10 +49,10 @@ class Worker:
     def _do(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - shown, and raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001 - reported here, and raised again by wait
             self._error = error
-            self._failed(error)
+            self._on_failure(error)
         finally:
             with self._change:
                 self._what = ""
-                self._told("")
+                self._on_busy("")

@@ -40,12 +40,12 @@ def blockers(
     unowned: FrameT = nw.from_native(unowned_partitions(groups, members, ownership, subscriptions, topic_partitions))
     rows = stages.join(parity.rename({"n_unknown": "n_unread"}), on="group_id", how="left")
     rows = rows.join(_counted(unowned), on="group_id", how="left")
-    found = [
+    blockers = [
         applying(rows, _group_rules(), ["group_id"], "blocker"),
         applying(groups, _source_rules(), ["group_id"], "blocker"),
         applying(members, {"unreadable_registration": _unreadable_registration()}, ["group_id"], "blocker"),
     ]
-    return nw.concat([frame.select(*_COLUMNS) for frame in found])
+    return nw.concat([frame.select(*_COLUMNS) for frame in blockers])
 
 
 def _group_rules() -> dict[str, nw.Expr]:

@@ -8,9 +8,17 @@ from narwhals.typing import FrameT
 
 @nw.narwhalify
 def lag_change(before: FrameT, after: FrameT) -> FrameT:
-    """Two ``group_lag`` frames → group_id, store, lag_before, lag, change (records; null where either is unknown).
+    """Two ``group_lag`` frames → how each lag changed; a group that only one snapshot knows has null for the other.
 
-    A group that only one snapshot knows has a row with the other's lag null.
+    Columns:
+        group_id, store: the key.
+        lag_before, lag, change: in records; null where unknown.
+
+    >>> import polars as pl
+    >>> before = pl.DataFrame({"group_id": ["g"], "store": ["kafka"], "lag": [10]})
+    >>> after = pl.DataFrame({"group_id": ["g", "new"], "store": ["kafka", "kafka"], "lag": [4, 7]})
+    >>> lag_change(before, after).sort("group_id").rows()
+    [('g', 'kafka', 10, 4, -6), ('new', 'kafka', None, 7, None)]
     """
     keys = nw.concat([frame.select("group_id", "store") for frame in (before, after)]).unique()
     rows = keys.join(before.select("group_id", "store", lag_before="lag"), on=["group_id", "store"], how="left")
@@ -20,12 +28,16 @@ def lag_change(before: FrameT, after: FrameT) -> FrameT:
 
 @nw.narwhalify
 def partition_progress(before: FrameT, after: FrameT) -> FrameT:
-    """Two ``partition_lag`` frames → who read on between them, per group, store and partition of both.
+    """Two ``partition_lag`` frames → who read on between them, for the partitions of both.
 
-    Columns: group_id, store, topic, partition, member_id (now); committed_before, committed_offset, consumed
-    (records, negative after a rewind), produced (records), lag; verdict: ``moving``; ``idle`` (nothing to read);
-    ``stalled`` (records to read, no commit in between: too little time for a commit, or a consumer that hangs);
-    ``rewound``; ``unknown``.
+    Columns:
+        group_id, store, topic, partition: the key.
+        member_id: the owner now.
+        committed_before, committed_offset: then and now.
+        consumed: in records; negative after a rewind.
+        produced, lag: in records.
+        verdict: ``moving``; ``idle`` (nothing to read); ``stalled`` (records to read, no commit in between: too little
+            time for a commit, or a consumer that hangs); ``rewound``; ``unknown``.
     """
     key = ["group_id", "store", "topic", "partition"]
     earlier = before.select(*key, committed_before="committed_offset", end_before="log_end_offset")

@@ -21,12 +21,16 @@ _UNIT = 2.0**40
 def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
     """Partitions per member, registered or only seen as an owner.
 
-    A fair share is, per topic, its partitions × the member's threads / all threads subscribed to it in that source
-    (a Kafka member is one thread: KIP-125 gives each MEZKCC one share in Kafka's assignment), summed over topics.
+    A fair share is, per topic, its partitions × the member's threads / all threads subscribed to it in that source,
+    summed over topics. A Kafka member is one thread: KIP-125 gives each MEZKCC one share in Kafka's assignment.
 
-    Columns: group_id, source, member_id, n_partitions, n_threads (most streams for one topic: thread ids are reused
-    across topics), fair_share (partitions; it and n_threads are null without a known subscription),
-    share_ratio = n_partitions / fair_share (null if the fair share is 0 or unknown), is_idle.
+    Columns:
+        group_id, source, member_id: the key.
+        n_partitions: how many it owns.
+        n_threads: most streams for one topic, since thread ids are reused across topics; null without a subscription.
+        fair_share: in partitions; null without a subscription.
+        share_ratio: n_partitions / fair_share; null if the fair share is 0 or unknown.
+        is_idle: it owns nothing.
     """
     known = members.select(*_MEMBER, n_partitions=nw.lit(0, nw.Int64))
     owned = _owned(ownership, _MEMBER)
@@ -44,10 +48,12 @@ def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, top
 
 @nw.narwhalify
 def thread_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
-    """Partitions per thread: those the subscriptions ask for (``<consumer id>-<0 … n−1>``) and those that own.
+    """Partitions per thread: the threads that subscriptions ask for (``<consumer id>-<0 … n−1>``) and those that own.
 
-    A Kafka member is one thread without thread id. Columns: group_id, source, member_id, thread_id, n_partitions,
-    is_idle.
+    Columns:
+        group_id, source, member_id: the key.
+        thread_id: null for a Kafka member, which is one thread.
+        n_partitions, is_idle: how many it owns; whether it owns nothing.
     """
     streams = subscriptions.filter(nw.col("source") == ZOOKEEPER).group_by(*_MEMBER).agg(nw.col("n_threads").max())
     numbered = _numbered(streams).with_columns(
@@ -63,10 +69,17 @@ def thread_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT) -> 
 
 @nw.narwhalify
 def group_balance(member_shares: FrameT) -> FrameT:
-    """Per group and source, from ``member_shares``.
+    """How evenly the partitions of a group are spread, from ``member_shares``, per group and source.
 
-    Columns: group_id, source, n_members, n_idle, n_partitions, max_over_mean (1.0 is even), coefficient_of_variation
-    (population standard deviation / mean); both null if no partition is owned.
+    Columns:
+        group_id, source, n_members, n_idle, n_partitions: the key and the counts.
+        max_over_mean: 1.0 is even; null if no partition is owned.
+        coefficient_of_variation: population standard deviation / mean; null if no partition is owned.
+
+    >>> import polars as pl
+    >>> shares = {"group_id": "g", "source": "kafka", "n_partitions": [6, 2], "is_idle": [False, False]}
+    >>> group_balance(pl.DataFrame(shares)).select("n_members", "max_over_mean", "coefficient_of_variation").rows()
+    [(2, 1.5, 0.5)]
     """
     squared = member_shares.with_columns(
         square=nw.col("n_partitions") * nw.col("n_partitions"), n_idle=nw.col("is_idle").cast(nw.Int64)
@@ -93,11 +106,16 @@ def group_balance(member_shares: FrameT) -> FrameT:
 
 @nw.narwhalify
 def canary_share(member_shares: FrameT, canary: Collection[str]) -> FrameT:
-    """What the canary (members by id) owns against its fair share: KIP-125's promise, so the gate of a canary.
+    """What the canary owns against its fair share, per group and source: KIP-125's promise, so the gate of a canary.
 
-    Columns: group_id, source, n_members, n_canaries, n_partitions, canary_partitions, rest_partitions,
-    canary_fair_share (partitions; null without a canary or if one member's is unknown), share_ratio =
-    canary_partitions / canary_fair_share. Every group and source has its row.
+    Args:
+        canary: the canary's members, by id.
+
+    Columns:
+        group_id, source, n_members, n_canaries, n_partitions: the key and the counts.
+        canary_partitions, rest_partitions: what the canary owns, and the others.
+        canary_fair_share: in partitions; null without a canary, or if one member's is unknown.
+        share_ratio: canary_partitions / canary_fair_share.
     """
     is_canary = nw.col("member_id").is_in(list(canary))
     fair_units = (nw.col("fair_share") * _UNIT).floor().cast(nw.Int64)

@@ -24,14 +24,17 @@ def ownership_findings(
     topic_partitions: FrameT,
     committed_offsets: FrameT,
 ) -> FrameT:
-    """Findings about who owns what.
+    """What is wrong with who owns what. Where a read error could hide the missing piece, nothing is claimed.
 
-    Columns: group_id, topic, partition (null: about a whole topic), member_id (null: about no single member),
-    finding, sentence. ``unowned``: subscribed, and no one owns it though the group has members;
-    ``owner_not_registered``: the owner znode's consumer isn't in ``ids``; ``owned_twice``: by ZooKeeper and by a Kafka
-    member that isn't embedded in a MEZKCC, or by two Kafka members; ``assigned_never_committed``: owned, and no store
-    holds an offset; ``more_threads_than_partitions``: some stay idle, no error. Where a read error could hide the
-    missing piece nothing is claimed.
+    Columns:
+        group_id: the key.
+        topic, partition: partition is null where a finding is about a whole topic.
+        member_id: null where a finding is about no single member.
+        finding: ``unowned``: subscribed, and nobody owns it though the group has members. ``owner_not_registered``: the
+            owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
+            embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store holds an
+            offset. ``more_threads_than_partitions``: some stay idle, which is no error.
+        sentence: what was found and what to do.
     """
     rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, committed_offsets)
     rules = {
@@ -41,9 +44,9 @@ def ownership_findings(
         "assigned_never_committed": _never_committed(),
     }
     keep = [*GROUP_PARTITION, "reader", "zookeeper_owner", "kafka_owner"]
-    found = applying(rows, rules, keep, "finding").with_columns(member_id=_member_id())
+    findings = applying(rows, rules, keep, "finding").with_columns(member_id=_member_id())
     idle = _idle_threads(members, subscriptions, topic_partitions)
-    return nw.concat([found.select(*_COLUMNS), idle.select(*_COLUMNS)])
+    return nw.concat([findings.select(*_COLUMNS), idle.select(*_COLUMNS)])
 
 
 @nw.narwhalify
@@ -68,11 +71,16 @@ def _owned_rows(
     """Owners per partition with what the rules need to know about the group and its offsets."""
     owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
     states = groups.filter(nw.col("source") == KAFKA).select("group_id", "state").unique(subset=["group_id"])
-    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-    told = committed_offsets.filter(is_told).select(*GROUP_PARTITION).unique().with_columns(is_told=nw.lit(True))
+    has_commit_row = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    known = (
+        committed_offsets.filter(has_commit_row)
+        .select(*GROUP_PARTITION)
+        .unique()
+        .with_columns(has_commit_row=nw.lit(True))
+    )
     rows = owners.join(unreadable_groups(groups), on="group_id", how="left")
     rows = rows.join(_member_counts(members), on="group_id", how="left").join(states, on="group_id", how="left")
-    rows = rows.join(told, on=GROUP_PARTITION, how="left")
+    rows = rows.join(known, on=GROUP_PARTITION, how="left")
     held = nw.when(~nw.col("is_fence")).then(nw.col("zookeeper_owner"))
     return rows.with_columns(reader=nw.coalesce(held, nw.col("kafka_owner")))
 
@@ -130,7 +138,7 @@ def _owned_twice() -> nw.Expr:
 
 def _never_committed() -> nw.Expr:
     return sentence(
-        (nw.col("n_owners") > 0) & nw.col("is_told").is_null() & nw.col("group_error").is_null(),
+        (nw.col("n_owners") > 0) & nw.col("has_commit_row").is_null() & nw.col("group_error").is_null(),
         _topic_partition(),
         " belongs to ",
         nw.col("reader"),
@@ -158,9 +166,9 @@ def _idle_threads(members: FrameT, subscriptions: FrameT, topic_partitions: Fram
     n_partitions = existing.group_by("topic").agg(nw.len().cast(nw.Int64).alias("n_partitions"))
     rows = n_threads.join(n_partitions, on="topic", how="inner")
     rows = rows.join(_coordinated(members), on=["group_id", "source"], how="inner")
-    told = rows.with_columns(finding=nw.lit("more_threads_than_partitions"), sentence=_spare_threads())
-    told = told.with_columns(partition=nw.lit(None, nw.Int32), member_id=nw.lit(None, nw.String))
-    return told.filter(~nw.col("sentence").is_null())
+    findings = rows.with_columns(finding=nw.lit("more_threads_than_partitions"), sentence=_spare_threads())
+    findings = findings.with_columns(partition=nw.lit(None, nw.Int32), member_id=nw.lit(None, nw.String))
+    return findings.filter(~nw.col("sentence").is_null())
 
 
 def _spare_threads() -> nw.Expr:

@@ -58,9 +58,22 @@ def partition_lag(
         expired_unread: start − committed, at least 0: records deleted before the group read them.
         has_no_commit: the store was read and holds no offset.
         error: why a value is missing.
+
+    The log begins at 70, so the records from 40 to 69 are gone:
+
+    >>> import polars as pl
+    >>> from kit.tables import schema as tables
+    >>> from kit.tables.groups import CommittedOffset, LogOffset
+    >>> commit = CommittedOffset("g", "kafka", "t", 0, 40, *[None] * 5)
+    >>> commits = pl.DataFrame(tables.COMMITTED_OFFSETS.from_rows([commit]))
+    >>> logs = pl.DataFrame(tables.LOG_OFFSETS.from_rows([LogOffset("t", 0, 70, 100)]))
+    >>> others = (tables.OWNERSHIP, tables.SUBSCRIPTIONS, tables.TOPIC_PARTITIONS)
+    >>> rows = partition_lag(commits, logs, *(pl.DataFrame(table.from_rows([])) for table in others))
+    >>> rows.select("lag", "lag_retained", "expired_unread", "has_no_commit").rows()
+    [(60, 30, 30, False)]
     """
-    told = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
-    sides = nw.concat(told).group_by(*GROUP_PARTITION).agg(*_first_by_name())
+    parts = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
+    sides = nw.concat(parts).group_by(*GROUP_PARTITION).agg(*_first_by_name())
     stores = _stores(committed_offsets, ownership, subscriptions)
     rows = _per_store(sides.join(stores, on="group_id", how="inner"))
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
@@ -87,7 +100,7 @@ def _measured(rows: FrameT) -> FrameT:
 
 
 def _first_by_name() -> list[nw.Expr]:
-    """Each part is told once, save the owner where two Kafka members are assigned."""
+    """Each part has one value, except the owner where two Kafka members are assigned."""
     return [nw.col(f"{store}_{part}").min() for store in _STORES for part in _PARTS]
 
 
@@ -104,11 +117,11 @@ def _subscribed(subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
     return _sides(rows.with_columns(source=nw.lit(None, nw.String)), "source", {})
 
 
-def _sides(rows: FrameT, source: str, told: Mapping[str, str]) -> FrameT:
+def _sides(rows: FrameT, source: str, columns: Mapping[str, str]) -> FrameT:
     """One column per store and part: a single aggregation then puts offsets, owners and both stores together."""
     values = {
-        f"{store}_{part}": nw.when(nw.col(source) == store).then(nw.col(told[part]))
-        if part in told
+        f"{store}_{part}": nw.when(nw.col(source) == store).then(nw.col(columns[part]))
+        if part in columns
         else nw.lit(None, dtype)
         for store in _STORES
         for part, dtype in _PARTS.items()
@@ -118,9 +131,9 @@ def _sides(rows: FrameT, source: str, told: Mapping[str, str]) -> FrameT:
 
 def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT) -> FrameT:
     """A store that holds an offset of the group counts 2, one whose source knows members 1: the highest are its own."""
-    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    is_known = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
     seen = [
-        committed_offsets.filter(is_told).select("group_id", *_weights("store", 2)),
+        committed_offsets.filter(is_known).select("group_id", *_weights("store", 2)),
         ownership.select("group_id", *_weights("source", 1)),
         subscriptions.select("group_id", *_weights("source", 1)),
     ]
@@ -178,16 +191,16 @@ def _at_least_zero(records: nw.Expr) -> nw.Expr:
 
 def _error() -> nw.Expr:
     reasons = [
-        _told("group", nw.col("group_error")),
-        _told("committed offset", nw.col("committed_error")),
-        _told("log offsets", _log_reason()),
-        _told("owner", nw.col("owner_error")),
+        _reason("group", nw.col("group_error")),
+        _reason("committed offset", nw.col("committed_error")),
+        _reason("log offsets", _log_reason()),
+        _reason("owner", nw.col("owner_error")),
     ]
     joined = nw.concat_str(reasons, separator="; ", ignore_nulls=True)
     return nw.when(joined != "").then(joined)
 
 
-def _told(what: str, reason: nw.Expr) -> nw.Expr:
+def _reason(what: str, reason: nw.Expr) -> nw.Expr:
     return nw.concat_str([nw.lit(f"{what}: "), reason])
 
 

@@ -33,6 +33,12 @@ def group_lag(partition_lag: FrameT) -> FrameT:
         n_partitions: how many partitions the row sums up.
         n_unowned: partitions without a known owner.
         n_unknown, n_without_commit, lag, max_lag, lag_retained, expired_unread: as in ``member_lag``.
+
+    >>> import polars as pl
+    >>> rows = {"group_id": "g", "store": "kafka", "topic": "t", "member_id": ["a", None], "lag": [6, None]}
+    >>> rows |= {"lag_retained": [6, None], "expired_unread": [0, None], "has_no_commit": [False, True]}
+    >>> group_lag(pl.DataFrame(rows)).select("n_unowned", "n_unknown", "n_without_commit", "lag").rows()
+    [(1, 0, 1, 6)]
     """
     return _totals(partition_lag, ["group_id", "store"], ("n_unowned",))
 

@@ -16,14 +16,21 @@ _FENCE_SUFFIX = "-kc"
 def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, topic_partitions: FrameT) -> FrameT:
     """Per group and partition that is subscribed or owned: its owners in both worlds.
 
-    A MEZKCC owns by its owner znode: the assignment of the consumer embedded in it (client id = consumer id, KIP-125)
-    is no second owner, and no owner without the znode. Nor is a fence: an owner znode ``<consumer id>-kc-<n>`` that a
-    MEZKCC holds so that no old consumer takes what a plain Kafka consumer reads.
+    A MEZKCC owns by its owner znode. The assignment of the consumer embedded in it (client id = consumer id, KIP-125)
+    is neither a second owner nor an owner without the znode. Nor is a fence: an owner znode ``<consumer id>-kc-<n>``
+    that a MEZKCC holds so that no old consumer takes what a plain Kafka consumer reads.
 
-    Columns: group_id, topic, partition, is_subscribed; zookeeper_owner, zookeeper_thread, is_registered (the owner is
-    in ``ids``; null without owner), is_fence; kafka_owner (member id, of several the first by name),
-    kafka_other_owner (the last, null if there is one only), kafka_client_id, is_embedded, n_kafka_owners (members
-    assigned, embedded ones included); n_owners (consumers that read it; null if an owner could not be read), error.
+    Columns:
+        group_id, topic, partition, is_subscribed: the key, and whether a member subscribes to the topic.
+        zookeeper_owner, zookeeper_thread: by the owner znode.
+        is_registered: the owner is in ``ids``; null without an owner.
+        is_fence: the znode is a fence.
+        kafka_owner: member id; of several the first by name.
+        kafka_other_owner: the last by name; null if there is one only.
+        kafka_client_id, is_embedded: of ``kafka_owner``.
+        n_kafka_owners: members assigned, embedded ones included.
+        n_owners: consumers that read the partition; null if an owner could not be read.
+        error: why an owner is unknown.
     """
     owned = ownership.select(*GROUP_PARTITION)
     subscribed = subscribed_partitions(subscriptions, existing_partitions(topic_partitions))

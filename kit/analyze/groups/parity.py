@@ -13,17 +13,29 @@ VERDICTS = ("equal", "kafka_ahead", "zookeeper_ahead", "missing_in_kafka", "miss
 
 @nw.narwhalify
 def store_parity(committed_offsets: FrameT, groups: FrameT | None = None) -> FrameT:
-    """Per group and partition that at least one store holds (or failed to tell).
+    """The committed offsets of both stores side by side: each partition that a store holds, or that could not be read.
 
-    Columns: group_id, topic, partition, zookeeper_offset, kafka_offset, difference (kafka − zookeeper in records,
-    null if either is unknown), verdict: ``equal``, ``kafka_ahead``, ``zookeeper_ahead``, ``missing_in_kafka``,
-    ``missing_in_zookeeper``, or ``unknown`` when a read error hides one of the two. With ``groups``, what is missing
-    in a store whose side of the group could not be read is unknown, too.
+    Args:
+        groups: ``tables.GROUPS``. With it, a missing offset is unknown where that side of the group could not be read.
+
+    Columns:
+        group_id, topic, partition: the key.
+        zookeeper_offset, kafka_offset: the committed offsets.
+        difference: kafka − zookeeper in records; null if either is unknown.
+        verdict: ``equal``, ``kafka_ahead``, ``zookeeper_ahead``, ``missing_in_kafka``, ``missing_in_zookeeper``, or
+            ``unknown`` where a read error hides one of the two.
+
+    >>> import polars as pl
+    >>> rows = {"group_id": "g", "store": ["zookeeper", "kafka", "kafka"], "topic": "t", "partition": [0, 0, 1]}
+    >>> rows |= {"committed_offset": [40, 45, 7], "error": [None] * 3}
+    >>> committed = pl.DataFrame(rows, schema_overrides={"error": pl.String})
+    >>> store_parity(committed).sort("partition").select("partition", "difference", "verdict").rows()
+    [(0, 5, 'kafka_ahead'), (1, None, 'missing_in_zookeeper')]
     """
-    is_told = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-    told = committed_offsets.filter(is_told).select(*GROUP_PARTITION, *_columns_of(ZOOKEEPER), *_columns_of(KAFKA))
+    is_known = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    known = committed_offsets.filter(is_known).select(*GROUP_PARTITION, *_columns_of(ZOOKEEPER), *_columns_of(KAFKA))
     names = ["zookeeper_offset", "zookeeper_unread", "kafka_offset", "kafka_unread"]
-    sides = told.group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in names])
+    sides = known.group_by(*GROUP_PARTITION).agg(*[nw.col(name).max() for name in names])
     return _with_unread_groups(sides, groups).select(
         *GROUP_PARTITION,
         "zookeeper_offset",
@@ -35,11 +47,19 @@ def store_parity(committed_offsets: FrameT, groups: FrameT | None = None) -> Fra
 
 @nw.narwhalify
 def group_parity(store_parity: FrameT) -> FrameT:
-    """Per group, from ``store_parity``.
+    """``store_parity`` per group.
 
-    Columns: group_id, n_partitions, n_equal, n_kafka_ahead, n_zookeeper_ahead, n_missing_in_kafka,
-    n_missing_in_zookeeper, n_unknown, max_kafka_ahead, max_zookeeper_ahead (records, the largest difference in that
-    direction; 0 if none is ahead, null if no partition has both offsets).
+    Columns:
+        group_id, n_partitions: the key, and how many partitions the row counts.
+        n_equal, n_kafka_ahead, n_zookeeper_ahead, n_missing_in_kafka, n_missing_in_zookeeper, n_unknown: by verdict.
+        max_kafka_ahead, max_zookeeper_ahead: the largest difference in that direction, in records; 0 if none is ahead,
+            null if no partition has both offsets.
+
+    >>> import polars as pl
+    >>> verdicts = ["kafka_ahead", "zookeeper_ahead", "equal"]
+    >>> rows = pl.DataFrame({"group_id": "g", "difference": [5, -2, 0], "verdict": verdicts})
+    >>> group_parity(rows).select("n_equal", "max_kafka_ahead", "max_zookeeper_ahead").rows()
+    [(1, 5, 2)]
     """
     flags = {f"n_{verdict}": (nw.col("verdict") == verdict).cast(nw.Int64) for verdict in VERDICTS}
     difference = nw.col("difference")

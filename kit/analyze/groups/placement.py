@@ -12,10 +12,13 @@ _COUNTS = ("n_leaders", "n_preferred", "n_replicas", "n_in_sync")
 
 @nw.narwhalify
 def broker_load(topic_partitions: FrameT, brokers: FrameT) -> FrameT:
-    """Per broker that answers or holds a replica.
+    """Leaders and replicas per broker that answers or holds a replica.
 
-    Columns: broker_id, host, rack, is_live (in the brokers' list; host and rack are null if not), n_leaders,
-    n_preferred (partitions whose first replica it is), n_replicas, n_in_sync.
+    Columns:
+        broker_id, host, rack: host and rack are null for a broker that is not in the brokers' list.
+        is_live: it is in that list.
+        n_leaders, n_replicas, n_in_sync: how many it has.
+        n_preferred: partitions of which it is the first replica.
     """
     live = brokers.select("broker_id", "host", "rack", is_live=nw.lit(True))
     tallies = _tallies(topic_partitions, [])

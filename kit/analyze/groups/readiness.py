@@ -27,11 +27,16 @@ def readiness(
 
 @nw.narwhalify
 def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, blockers: FrameT) -> FrameT:
-    """Per group, given the rows of :func:`kit.analyze.blockers`.
+    """How far each group is on KIP-125's path, from the rows of :func:`kit.analyze.blockers`.
 
-    Columns: group_id; n_ozkcc, n_mezkcc, n_kc (members; consumers embedded in a MEZKCC are not counted); mode (what
-    migration/mode holds, null: no such znode); effective_mode (``kafka`` or ``zookeeper``, null without members or
-    where it can't be told); stage (one of ``kit.analyze.STAGES``); n_blockers; next_step (one sentence).
+    Columns:
+        group_id: the key.
+        n_ozkcc, n_mezkcc, n_kc: members; consumers embedded in a MEZKCC are not counted.
+        mode: what ``migration/mode`` holds; null: no such znode.
+        effective_mode: ``kafka`` or ``zookeeper``; null without members, or where the tables do not decide it.
+        stage: one of ``kit.analyze.STAGES``.
+        n_blockers: rows of ``blockers``.
+        next_step: one sentence.
     """
     counts = blockers.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
     rows = group_stages(groups, members, migration_states).join(counts, on="group_id", how="left")

@@ -10,15 +10,27 @@ _KEY = ["group_id", "source", "topic", "partition"]
 
 @nw.narwhalify
 def stickiness(before: FrameT, after: FrameT) -> FrameT:
-    """Two snapshots' ownership tables → what each group and source kept.
+    """Two snapshots' ownership tables → how many partitions each group and source kept.
 
-    A partition is kept if the same member owns it in both, moved if another does, gained if it was owned by no one
-    before, lost if it is owned by no one after; one whose owner could not be read in either is only counted as
-    unknown. Of several owners the first by name stands for the partition. A Kafka member without
-    ``group.instance.id`` has a new member id after a restart: its partitions count as moved.
+    Of several owners the first by name stands for the partition. A Kafka member without ``group.instance.id`` has a new
+    member id after a restart: its partitions count as moved.
 
-    Columns: group_id, source, n_partitions (owned before: kept + moved + lost), n_kept, n_moved, n_gained, n_lost,
-    n_unknown, stickiness = n_kept / n_partitions (null if nothing was owned before).
+    Columns:
+        group_id, source: the key.
+        n_partitions: owned before: kept + moved + lost.
+        n_kept: owned by the same member in both.
+        n_moved: owned by another member now.
+        n_gained: owned by nobody before.
+        n_lost: owned by nobody now.
+        n_unknown: the owner could not be read in either snapshot.
+        stickiness: n_kept / n_partitions; null if nothing was owned before.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "source": "kafka", "topic": "t", "partition": [0, 1, 2], "error": [None] * 3}
+    >>> before = pl.DataFrame(key | {"member_id": ["a", "a", "b"]}, schema_overrides={"error": pl.String})
+    >>> after = pl.DataFrame(key | {"member_id": ["a", "b", "b"]}, schema_overrides={"error": pl.String})
+    >>> stickiness(before, after).select("n_kept", "n_moved", "stickiness").rows()
+    [(2, 1, 0.6666666666666666)]
     """
     sides = nw.concat([_side(before, "before"), _side(after, "after")])
     pairs = sides.group_by(*_KEY).agg(nw.col("before").min(), nw.col("after").min(), nw.col("n_unknown").max())

@@ -17,12 +17,17 @@ def group_summary(
     ownership_findings: FrameT,
     partition_owners: FrameT,
 ) -> FrameT:
-    """Every group once. The stores' lags stand side by side: which one a member resumes from is its own setting.
+    """Every group once. The stores' lags stand side by side: each member's own setting says which one it resumes from.
 
-    Columns: group_id; stage, effective_mode (see ``readiness``); kafka_state (the coordinator's); n_members, n_idle;
-    n_partitions considered, n_unowned (subscribed, and no owner in either source);
-    zookeeper_lag, kafka_lag in records (null: no offset of the group there);
-    n_unknown (partitions whose lag could not be read, both stores); n_findings, n_blockers; error.
+    Columns:
+        group_id: the key.
+        stage, effective_mode: see ``readiness``.
+        kafka_state: the coordinator's.
+        n_members, n_idle: how many, and how many own nothing.
+        n_partitions, n_unowned: considered; subscribed and without an owner in either source.
+        zookeeper_lag, kafka_lag: in records; null: the store holds no offset of the group.
+        n_unknown: partitions whose lag could not be read, both stores.
+        n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
     """
     rows = groups.select("group_id").unique()
     rows = rows.join(_kafka_state(groups), on="group_id", how="left")

@@ -91,6 +91,13 @@ def consumption_intervals(
         first_at_ms, last_at_ms: epoch ms, both inclusive.
         first_offset, last_offset: lowest and highest.
         records: consumed records, repeated ones too.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabba")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1200, 3000, 3100, 5000], "offset": [0, 1, 2, 3, 4]})
+    >>> rows = consumption_intervals(consumed).sort("first_at_ms")
+    >>> rows.select("consumer", "interval_number", "first_at_ms", "last_at_ms", "records").rows()
+    [('a', 0, 1000, 1200, 2), ('b', 0, 3000, 3100, 2), ('a', 1, 5000, 5000, 1)]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     return intervals_of(rows).drop("late_records")
@@ -99,9 +106,9 @@ def consumption_intervals(
 def intervals_of(rows: FrameT) -> FrameT:
     """``with_intervals`` rows → one row per interval, with the number of hand-outs after another member had begun."""
     late = nw.col("is_late").cast(nw.Int64).sum().alias("late_records")
-    found = rows.group_by(*SERIES, "interval_number").agg(*extent(), late)
+    intervals = rows.group_by(*SERIES, "interval_number").agg(*extent(), late)
     numbers = ["first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "late_records"]
-    return found.select(*SERIES, "interval_number", *numbers)
+    return intervals.select(*SERIES, "interval_number", *numbers)
 
 
 def _beside_neighbours(rows: FrameT, seen: list[str]) -> FrameT:
@@ -116,8 +123,8 @@ def _beside_neighbours(rows: FrameT, seen: list[str]) -> FrameT:
         other_rank=_before("rank", GROUP_PARTITION, _IN_TIME),
         next_at_ms=nw.col("at_ms").shift(-1).over(*GROUP_PARTITION, order_by=_IN_TIME),
     )
-    told = ["at_ms", "rank", "next_at_ms", *seen]
-    return rows.with_columns(**{f"previous_{name}": _before(name, SERIES, _OWN_ORDER) for name in told})
+    compared = ["at_ms", "rank", "next_at_ms", *seen]
+    return rows.with_columns(**{f"previous_{name}": _before(name, SERIES, _OWN_ORDER) for name in compared})
 
 
 def _before(name: str, within: list[str], order: list[str]) -> nw.Expr:
@@ -134,8 +141,8 @@ def _by_offsets(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
 def _by_history(eviction_ms: int) -> tuple[nw.Expr, nw.Expr]:
     """The same by the owner history where it saw everything, by the offsets elsewhere.
 
-    A plain Kafka consumer needs no owner znode, so a migration-enabled member that takes over from it after it kept its
-    own (KIP-125) makes none anew: there too the offsets tell.
+    A plain Kafka consumer needs no owner znode. A migration-enabled member that kept its own znode meanwhile (KIP-125)
+    creates no new one when it takes over again: there too the offsets decide.
     """
     has_acquired = acquired_since("previous_")
     was_watched = nw.all_horizontal(watched_since("previous_"), nw.col("other_is_registered"), ignore_nulls=False)
@@ -163,10 +170,10 @@ def _at_ms_where(applies: nw.Expr) -> nw.Expr:
 
 
 def _someone_was_evicted(eviction_ms: int) -> nw.Expr:
-    """Only so can a store send a member back to exactly where it stopped itself, though others read meanwhile.
+    """Whether somebody fell silent: only then can a store send a member back to where it stopped while others read.
 
-    They re-read what it had handed out and not one record more: then it was it that had fallen silent without a
-    commit. Or they read on and nothing of it was committed: then the last of them had fallen silent.
+    Either the others re-read exactly what the returning member had handed out: then the returning member went silent
+    without committing. Or they read on and committed nothing of it: then the last of them went silent.
     """
     reached, own = nw.col("other_rank"), nw.col("previous_rank")
     own_silence = nw.col("previous_next_at_ms") - nw.col("previous_at_ms")

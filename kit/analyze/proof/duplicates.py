@@ -51,6 +51,14 @@ def duplicates(
         first_at_ms, last_at_ms: when ``consumer`` handed it out.
         again_first_at_ms, again_last_at_ms: when ``again`` did. The cause lies between ``last_at_ms`` and
             ``again_first_at_ms``.
+
+    a handed out offset 1 and did not commit it, so its successor b reads it again:
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabb")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1200, 3000, 3100], "offset": [0, 1, 1, 2]})
+    >>> duplicates(consumed).select("first_offset", "last_offset", "consumer", "again", "cause").rows()
+    [(1, 1, 'a', 'b', 'tail')]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     return _ranges(_caused(_repeated(rows), clock_skew_ms))
@@ -59,8 +67,8 @@ def duplicates(
 def _repeated(rows: FrameT) -> FrameT:
     """Hand-outs beside the one of the same offset before them."""
     order = ["rank", "at_ms", "consumer"]
-    told = ["rank", "consumer", "at_ms", "interval_number", "interval_from_ms"]
-    beside = {f"first_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in told}
+    compared = ["rank", "consumer", "at_ms", "interval_number", "interval_from_ms"]
+    beside = {f"first_{name}": nw.col(name).shift(1).over(*GROUP_PARTITION, order_by=order) for name in compared}
     return rows.with_columns(**beside).filter(nw.col("first_rank") == nw.col("rank"))
 
 
@@ -91,7 +99,7 @@ def _ranges(rows: FrameT) -> FrameT:
     step = nw.col("rank") - nw.col("rank").shift(1).over(*key, order_by=["rank", "at_ms"])
     rows = rows.with_columns(is_apart=(step > 1).cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_apart").cum_sum().over(*key, order_by=["rank", "at_ms"]))
-    found = rows.group_by(*key, "stretch").agg(
+    ranges = rows.group_by(*key, "stretch").agg(
         first_offset=nw.col("offset").min(),
         last_offset=nw.col("offset").max(),
         records=nw.len().cast(nw.Int64),
@@ -100,4 +108,4 @@ def _ranges(rows: FrameT) -> FrameT:
         again_first_at_ms=nw.col("at_ms").min(),
         again_last_at_ms=nw.col("at_ms").max(),
     )
-    return found.with_columns(consumer="first_consumer", first_at_ms="from_ms").select(*_CONTRACT)
+    return ranges.with_columns(consumer="first_consumer", first_at_ms="from_ms").select(*_CONTRACT)

@@ -12,17 +12,21 @@ owner goes on with its own sequence:
 - it returns with another record than the next of its own → it took over;
 - it returns with its own next record, others read something meanwhile → it never let go, unless somebody had been
   silent for at least ``eviction_ms``: a member that lets go in order commits first, one that doesn't is given up by
-  ZooKeeper or the coordinator no sooner than that. With such a silence both stories fit the records: the return counts
-  as a take-over and is listed as doubtful (``is_certain`` false).
+  ZooKeeper or the coordinator no sooner than that. With such a silence the records fit both explanations: the return
+  counts as a take-over and is listed as doubtful (``is_certain`` false).
 
-So a quick A→B→A in order is no overlap (A begins where B stopped), neither is a killed member's tail that its successor
-reads again; a stale owner is one from its first record in the next millisecond after its successor's first.
+So a quick A→B→A in order is no overlap: A begins where B stopped. Nor is a killed member's tail that its successor
+reads again. A stale owner is found from its first record in the next millisecond after its successor's first.
 
-Limits. Times are the members' own, in ms: within one millisecond there is no order, and members on several hosts need
-clocks closer together than a hand-over takes (``clock_skew_ms`` forgives so much, and hides what is shorter than that).
-Without a history a member that lets go without committing looks like a stale one, a stale owner that never returns to
-its own sequence like one that took over, and a second system that reads only while the first one idles like a successor
-that reads a tail again (many ``duplicates``). Nothing that left no line in a consumption file is seen.
+Limits. Times are the members' own, in ms: within one millisecond there is no order. Members on several hosts need
+clocks that differ by less than a hand-over takes; ``clock_skew_ms`` allows for more, and hides overlaps shorter than
+that. Without a history:
+
+- a member that lets go without committing looks like a stale owner;
+- a stale owner that never returns to its own sequence looks like one that took over;
+- a second system that reads only while the first one idles looks like a successor that reads a tail again.
+
+A record without a line in a consumption file is not seen.
 """
 
 from __future__ import annotations
@@ -75,6 +79,14 @@ def overlaps(
         last_at_ms: the consumer's last one in that interval.
         records: of that interval, since the first other member had begun.
         is_certain: false where the consumer may have taken over again after its successor was given up.
+
+    b begins at 1500 and reads the first record of a again; a continues with its own next records:
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aabaa")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 1400, 1500, 1600, 1700], "offset": [0, 1, 0, 2, 3]})
+    >>> overlaps(consumed).select("consumer", "successor", "began_at_ms", "records", "is_certain").rows()
+    [('a', 'b', 1500, 2, True)]
     """
     rows: FrameT = nw.from_native(with_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     intervals = intervals_of(rows)

@@ -25,15 +25,19 @@ _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 
 @nw.narwhalify
 def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
-    """Records handed out by a member that did not hold the partition's owner znode at that time, as ranges in time.
+    """Records that a member handed out without holding the partition's owner znode at that time, as ranges in time.
 
-    Columns: group_id, topic, partition, consumer; first_at_ms, last_at_ms (epoch ms); first_offset, last_offset (lowest
-    and highest); records; is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never
-    is, and may read without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
-
-    A hand-out counts as owned from ``tolerance_ms`` before the znode's creation to ``tolerance_ms`` after the watcher
-    was told of its end (an upper bound: what is read between the true end and the telling is not seen). Nothing is
+    A record counts as owned from ``tolerance_ms`` before the znode's creation until ``tolerance_ms`` after the watcher
+    learned of its end. That is an upper bound: a record between the true end and this notice is not seen. Nothing is
     claimed of times that were not watched, nor of times when a znode stood there whose owner could not be read.
+
+    Columns:
+        group_id, topic, partition, consumer: the key.
+        first_at_ms, last_at_ms: epoch ms.
+        first_offset, last_offset: lowest and highest.
+        records: how many.
+        is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never is, and may read
+            without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
     """
     rows: FrameT = with_ownership(consumption, owner_history, tolerance_ms)
     rows = rows.with_columns(is_unowned=(_is_watched("n_watched") & (nw.col("n_held") <= 0)).cast(nw.Int64))
@@ -41,9 +45,9 @@ def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: 
     changed = nw.col("is_unowned") != nw.col("is_unowned").shift(1).over(*SERIES, order_by=order)
     rows = rows.with_columns(is_change=changed.cast(nw.Int64).fill_null(0))
     rows = rows.with_columns(stretch=nw.col("is_change").cum_sum().over(*SERIES, order_by=order))
-    found = rows.filter(nw.col("is_unowned") == 1)
+    unowned = rows.filter(nw.col("is_unowned") == 1)
     return (
-        found.group_by(*SERIES, "stretch", "is_registered")
+        unowned.group_by(*SERIES, "stretch", "is_registered")
         .agg(*extent())
         .drop("stretch")
         .select(*SERIES, "first_at_ms", "last_at_ms", "first_offset", "last_offset", "records", "is_registered")
@@ -112,7 +116,7 @@ def _moments_of(rows: FrameT, owner_history: FrameT, tolerance_ms: int) -> Frame
     begin, end = nw.col("from_ms") - tolerance_ms, nw.col("until_ms") + tolerance_ms
     moments = [
         _moments(rows, nw.col("at_ms"), _HAND_OUT, nw.col("offset")),
-        # In the very millisecond of a hand-out: it was made after it, by whoever came back in no time.
+        # A znode of the same millisecond as a hand-out was created after the hand-out, by a member that came back.
         _moments(known, nw.col("from_ms"), _AFTER, n_acquired=1),
         _moments(known, begin, _BEFORE, n_due=1, n_held=1),
         _moments(_ended(known), end, _AFTER, n_held=-1),

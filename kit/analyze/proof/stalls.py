@@ -13,19 +13,30 @@ from kit.analyze.proof.records import records_of
 
 @nw.narwhalify
 def stalls(consumption: FrameT, production: FrameT) -> FrameT:
-    """The longest stall of each partition, in ms: time without a new record handed out while there was one to read.
+    """The longest stall of each partition: time without a new record handed out while there was one to read.
 
-    A stall ends with the first hand-out of a record and begins with the first hand-out of the record before, or with
-    its own acknowledgement, whichever is later: to read a tail again is no progress. Records whose production isn't
-    known end none, and what is before the first hand-out of a partition is start-up, not a stall.
+    A stall ends with the first hand-out of a record. It begins with the first hand-out of the record before, or with
+    the record's own acknowledgement, whichever is later: to read a tail again is no progress. A record whose
+    production is unknown ends no stall. Time before the first hand-out of a partition is start-up, not a stall.
 
-    Columns: group_id, topic, partition; longest_ms, longest_from_ms, longest_until_ms (null: no two records handed
-    out); open_ms: how long the records that nobody has handed out were waiting when the history ended, since the last
-    new record or, if later, the oldest one's acknowledgement (null: none waits); waiting (records).
+    Columns:
+        group_id, topic, partition: the key.
+        longest_ms, longest_from_ms, longest_until_ms: null if fewer than two records were handed out.
+        open_ms: how long unread records had waited when the history ended: since the last new record or, if later,
+            since the oldest one's acknowledgement; null if none waits.
+        waiting: how many records wait.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("abb")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 4000, 4010], "offset": [0, 1, 2]})
+    >>> written = {"at_ms": [900, 1500, 1600, 4500, 5500], "offset": [0, 1, 2, 3, 4]}
+    >>> produced = pl.DataFrame({"topic": "t", "partition": 0} | written)
+    >>> stalls(consumed, produced).drop("group_id", "topic", "partition").to_dicts()
+    [{'longest_ms': 2500, 'longest_from_ms': 1500, 'longest_until_ms': 4000, 'open_ms': 1000, 'waiting': 2}]
     """
     records: FrameT = nw.from_native(records_of(consumption, production))
     rows = _waits(records)
-    found = rows.group_by(*GROUP_PARTITION).agg(
+    partitions = rows.group_by(*GROUP_PARTITION).agg(
         longest_ms=nw.col("longest_ms").max(),
         longest_until_ms=nw.col("longest_until_ms").min(),
         waiting=nw.col("is_waiting").sum(),
@@ -35,8 +46,8 @@ def stalls(consumption: FrameT, production: FrameT) -> FrameT:
     )
     end = nw.max_horizontal("last_ms", "newest_ms").max().over("group_id")
     since = nw.max_horizontal("oldest_ms", "last_ms")
-    found = found.with_columns(end_ms=end, since_ms=since)
-    return found.select(
+    partitions = partitions.with_columns(end_ms=end, since_ms=since)
+    return partitions.select(
         *GROUP_PARTITION,
         "longest_ms",
         longest_from_ms=nw.col("longest_until_ms") - nw.col("longest_ms"),
@@ -54,12 +65,24 @@ def handovers(
     eviction_ms: int = EVICTION_MS,
     tolerance_ms: int = TOLERANCE_MS,
 ) -> FrameT:
-    """Each change of the member that hands out a partition.
+    """Each change of the member that hands out a partition. For the arguments see ``overlaps``.
 
-    Columns: group_id, topic, partition; consumer (the old one), successor; last_at_ms (last hand-out by the old),
-    first_at_ms (first by the new); gap_ms = first − last (negative: they crossed, see ``overlaps``); waited_ms: that
-    part of it in which the successor's first record had been acknowledged (null: not known when). For the arguments
-    see ``overlaps``.
+    Columns:
+        group_id, topic, partition: the key.
+        consumer, successor: the old and the new member.
+        last_at_ms: the last hand-out by the old one.
+        first_at_ms: the first by the new one.
+        gap_ms: first − last; negative: they crossed, see ``overlaps``.
+        waited_ms: the part of the gap in which the successor's first record had been acknowledged; null if that time is
+            unknown.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("ab")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 4000], "offset": [0, 1]})
+    >>> written = {"at_ms": [900, 1500], "offset": [0, 1]}
+    >>> produced = pl.DataFrame({"topic": "t", "partition": 0} | written)
+    >>> handovers(consumed, produced).select("consumer", "successor", "gap_ms", "waited_ms").rows()
+    [('a', 'b', 3000, 2500)]
     """
     intervals: FrameT = nw.from_native(consumption_intervals(consumption, owner_history, eviction_ms, tolerance_ms))
     order = ["first_at_ms", "last_at_ms", "consumer"]
@@ -89,8 +112,8 @@ def _with_production(changes: FrameT, production: FrameT | None) -> FrameT:
     produced = production if is_theirs else production.with_columns(produced_at_ms="at_ms")
     key = [*GROUP_PARTITION, "offset"] if is_theirs else ["topic", "partition", "offset"]
     # Inner first: then Spark may hold the few changes, not the many records, for the join.
-    found = produced.select(*key, "produced_at_ms").join(distinct(wanted, *key), on=key, how="inner")
-    return wanted.join(found, on=key, how="left")
+    wanted_only = produced.select(*key, "produced_at_ms").join(distinct(wanted, *key), on=key, how="inner")
+    return wanted.join(wanted_only, on=key, how="left")
 
 
 def _waits(records: FrameT) -> FrameT:
@@ -125,5 +148,5 @@ def _is_unknown(name: str) -> nw.Expr:
 
 
 def _at_least_zero(milliseconds: nw.Expr) -> nw.Expr:
-    """A producer may be told of a record after a member has handed it out."""
+    """A producer may learn of its record's acknowledgement after a member has handed the record out."""
     return nw.when(milliseconds < 0).then(nw.lit(0, nw.Int64)).otherwise(milliseconds)

@@ -34,18 +34,24 @@ def verdict(
     handovers: FrameT,
     unowned_hand_outs: FrameT | None = None,
 ) -> FrameT:
-    """The results of the analyses of these names as one row per group and topic-partition (``kit.proof`` does both).
+    """One row per group and topic-partition from the results of the analyses of these names (``kit.proof`` runs them
+    all).
 
-    Every topic of which the group handed out anything is there with all its partitions; a group that handed out nothing
-    has no row, which is no praise.
+    Every topic of which the group handed out anything has all its partitions here. A group that handed out nothing has
+    no row: absence does not mean success.
 
-    Columns: group_id, topic, partition; records (handed out, repeated ones too), lost, unread (records, see ``lost``);
-    overlaps, doubtful_overlaps (pairs of intervals), overlapping_records (handed out after another had
-    begun); duplicates_tail,
-    duplicates_stale, duplicates_rewind (records, see ``duplicates``); unowned (records that registered members handed
-    out without the owner znode; null without that analysis); handovers, longest_handover_ms; longest_stall_ms,
-    open_stall_ms (see ``stalls``); is_complete: nothing lost; is_exclusive: no overlap, nothing unowned
-    (null: overlaps are doubtful, only an owner history can tell).
+    Columns:
+        group_id, topic, partition: the key.
+        records: consumed records, repeated ones too.
+        lost, unread: records, see ``lost``.
+        overlaps, doubtful_overlaps: pairs of intervals, see ``overlaps``.
+        overlapping_records: handed out after another member had begun.
+        duplicates_tail, duplicates_stale, duplicates_rewind: records, see ``duplicates``.
+        unowned: records that registered members handed out without the owner znode; null without that analysis.
+        handovers, longest_handover_ms: see ``handovers``.
+        longest_stall_ms, open_stall_ms: see ``stalls``.
+        is_complete: nothing lost.
+        is_exclusive: no overlap, nothing unowned; null: overlaps are doubtful, only an owner history can tell.
     """
     parts = [
         _counted(consumption_intervals, records=nw.col("records").sum()),
@@ -64,10 +70,13 @@ def verdict(
 
 @nw.narwhalify
 def verdict_summary(verdict: FrameT) -> FrameT:
-    """``verdict`` per group: the counts' sums, the stalls' longest, is_complete and is_exclusive of all partitions.
+    """``verdict`` per group: sums of the counts, maxima of the times.
 
-    Columns: group_id, n_partitions, then those of ``verdict``. is_exclusive: false if it is of any partition, else null
-    if it is unknown of any.
+    Columns:
+        group_id, n_partitions: the key, and how many partitions the row sums up.
+        is_complete: nothing lost in any partition.
+        is_exclusive: false if it is false of any partition; else null if it is unknown of any.
+        all others: as in ``verdict``.
     """
     broken = (nw.col("is_exclusive") == nw.lit(False)).cast(nw.Int64).fill_null(0)
     rows = verdict.with_columns(broken=broken, unclear=nw.col("is_exclusive").is_null().cast(nw.Int64))
@@ -91,8 +100,8 @@ def verdict_sentences(verdict: FrameT) -> FrameT:
     Columns: group_id, topic, partition, finding (``lost``, ``overlap``, ``doubtful_overlap``, ``unowned``, ``tail``,
     ``stale``, ``rewind``, ``waiting``), sentence.
     """
-    told = applying(verdict, _rules(), GROUP_PARTITION, "finding")
-    return told.select(*GROUP_PARTITION, "finding", "sentence")
+    findings = applying(verdict, _rules(), GROUP_PARTITION, "finding")
+    return findings.select(*GROUP_PARTITION, "finding", "sentence")
 
 
 def _rules() -> dict[str, nw.Expr]:

@@ -1,7 +1,7 @@
 """Event table of logs → each consumer's way through its rebalances, and the generations of each group.
 
-Frames in, polars frames out: who a line is of is found by a fold (``consumer_instances``), so a Spark event table is
-collected before; it is small beside its logs. Nothing here opens a file.
+Frames in, polars frames out. A fold finds the consumer of each line (``consumer_instances``), so a Spark event table is
+collected before; it is small compared with its logs. Nothing here opens a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from kit.tables.rebalances import MemberRebalance
 
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
-    """The rows that tell something, in the order of their times; lines without one stay behind the line before."""
+    """The events in the order of their times, without quiet ones; a line without a time stays behind the line
+    before."""
     frame = nw.from_native(events, eager_only=True)
     tells_epoch = nw.col("text").str.contains("ConsumerGroupHeartbeat", literal=True) & (nw.col("generation") > 0)
     frame = frame.filter(~nw.col("kind").is_in(QUIET) | tells_epoch).sort("file", "line", "record")
@@ -53,9 +54,9 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.REBALANCES``: one row per group and generation, of all consumers and brokers in the logs."""
     ordered = ordered_events(events)
-    found = consumer_instances(ordered)
-    parts = [row for instance in found for row in _of_instance(instance)]
-    return pl.DataFrame(tables.REBALANCES.from_rows(generations(found, parts, ordered)))
+    instances = consumer_instances(ordered)
+    rows = [row for instance in instances for row in _of_instance(instance)]
+    return pl.DataFrame(tables.REBALANCES.from_rows(generations(instances, rows, ordered)))
 
 
 def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
@@ -83,7 +84,7 @@ def _row(
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
     member, leader = attempt.said("member_id") or instance.member_id, attempt.said("leader_id")
-    failures = attempt.all_of("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
+    failures = attempt.failures
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
     revoked, added, owned = _partitions(attempt, owned_before)

@@ -1,8 +1,8 @@
 """Which consumer a log line is of, and each consumer's way through its rebalances.
 
-Old clients print neither client nor member in most lines, and several consumers may write into one file: who a line is
-of follows from what was said before it. That is a fold over rows in order, so it runs on the collected event table
-(small: heartbeats and commits that went well are left out first), not on Spark.
+Old clients print neither client nor member in most lines, and several consumers may write into one file. Then the lines
+before decide which consumer a line is of. That is a fold over rows in order, so it runs on the collected event table,
+not on Spark. The table is small: heartbeats and commits that succeeded are left out first.
 """
 
 from __future__ import annotations
@@ -11,43 +11,96 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 Event = Mapping[str, Any]
 
-QUIET = ("heartbeat_ok", "heartbeat_sent", "commit_ok")
-"""Kinds of events that say that nothing happened."""
-_LEFT = ("leaving", "left", "lost", "lost_all", "member_reset", "poll_timeout", "session_timeout", "member_fenced")
-_STARTS = ("joining", "join_requested", "rebalance_begun", "reconciling")
-_BEFORE = (
-    "coordinator_query",
-    "coordinator_found",
-    "revoked",
-    "released",
-    "rebalancing",
-    "join_reason",
-    "subscribed",
-)
-_FIRST = ("metadata", "subscribed", "coordinator_query", "coordinator_failed")
-"""What a client that starts may say before its first request for metadata is sent."""
-_ENDS = ("assigned", "group_assignment", "rebalance_ended")
+
+class Phase(Enum):
+    """Where an event stands in a consumer's way through a rebalance."""
+
+    QUIET = "nothing happened"
+    ASIDE = "says nothing about where the rebalance is"
+    OPENING = "may come before a rebalance"
+    LEFT = "the consumer is no member any more; what follows is another rebalance"
+    STARTED = "the rebalance has begun"
+    FAILED = "the rebalance has failed; the next start is another one"
+    ENDED = "the consumer has its assignment"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one kind of event tells. ``reason_rank``: how well it says why, 1 best; None: it gives no reason.
+    ``is_greeting``: a client that starts may say it before its first request for metadata."""
+
+    phase: Phase
+    reason_rank: int | None = None
+    is_greeting: bool = False
+
+
+KINDS = {
+    "heartbeat_ok": Kind(Phase.QUIET),
+    "heartbeat_sent": Kind(Phase.QUIET),
+    "commit_ok": Kind(Phase.QUIET),
+    "metadata": Kind(Phase.ASIDE, is_greeting=True),
+    "coordinator_failed": Kind(Phase.ASIDE, is_greeting=True),
+    "coordinator_query": Kind(Phase.OPENING, is_greeting=True),
+    "subscribed": Kind(Phase.OPENING, is_greeting=True),
+    "coordinator_found": Kind(Phase.OPENING),
+    "revoked": Kind(Phase.OPENING),
+    "released": Kind(Phase.OPENING),
+    "join_reason": Kind(Phase.OPENING, reason_rank=1),
+    "rebalancing": Kind(Phase.OPENING, reason_rank=2),
+    "heartbeat_failed": Kind(Phase.OPENING, reason_rank=3),
+    "poll_timeout": Kind(Phase.LEFT, reason_rank=4),
+    "session_timeout": Kind(Phase.LEFT, reason_rank=5),
+    "lost_all": Kind(Phase.LEFT, reason_rank=6),
+    "leaving": Kind(Phase.LEFT, reason_rank=7),
+    "left": Kind(Phase.LEFT),
+    "lost": Kind(Phase.LEFT),
+    "member_reset": Kind(Phase.LEFT),
+    "member_fenced": Kind(Phase.LEFT),
+    "joining": Kind(Phase.STARTED),
+    "join_requested": Kind(Phase.STARTED),
+    "rebalance_begun": Kind(Phase.STARTED),
+    "reconciling": Kind(Phase.STARTED),
+    "join_failed": Kind(Phase.FAILED),
+    "sync_failed": Kind(Phase.FAILED),
+    "rebalance_failed": Kind(Phase.FAILED),
+    "reconcile_failed": Kind(Phase.FAILED),
+    "assigned": Kind(Phase.ENDED),
+    "group_assignment": Kind(Phase.ENDED),
+    "rebalance_ended": Kind(Phase.ENDED),
+}
+"""What each kind of event means for a rebalance; of those that are not here, nothing."""
+QUIET = [kind for kind, each in KINDS.items() if each.phase is Phase.QUIET]
+_GREETINGS = {kind for kind, each in KINDS.items() if each.is_greeting}
+_REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if each.reason_rank is not None)
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _REACHED = ("ACKNOWLEDGING", "STABLE")
-"""A Java member of the new protocol names its states; one without a listener tells nothing else of an assignment."""
-_THROWN_OUT = ("heartbeat_failed", *_LEFT)
-_FAILURES = ("join_failed", "sync_failed", "rebalance_failed", "reconcile_failed")
-_POSITIONS = ("offset_found", "offset_reset")
-_REASONS = ("join_reason", "rebalancing", "heartbeat_failed", "poll_timeout", "session_timeout", "lost_all", "leaving")
+
+
+def phase_of(event: Event) -> Phase:
+    """A Java member of the new protocol names its states; without a listener it says nothing else of an assignment."""
+    if event["kind"] == "state_change" and (target := _TARGET.search(event["text"])):
+        return Phase.ENDED if target.group(1) in _REACHED else Phase.OPENING
+    known = KINDS.get(event["kind"])
+    return known.phase if known else Phase.ASIDE
 
 
 @dataclass
 class RebalanceAttempt:
-    """One way from the first sign of a rebalance to its end; ``at``: the first time of each kind of event, in µs."""
+    """One consumer's way from the first sign of a rebalance to its end.
+
+    ``at``: the first time of each kind of event, in µs. ``failures``: the events that say that it failed.
+    """
 
     generation: int | None = None
     events: list[Event] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
+    failures: list[Event] = field(default_factory=list)
     is_done: bool = False
     done_at: int | None = None
 
@@ -58,8 +111,18 @@ class RebalanceAttempt:
             self.at.setdefault(event["kind"], at)
         if event["generation"] is not None and event["kind"] not in ("heartbeat_failed", "commit_failed"):
             self.generation = event["generation"]
-        if not self.is_done and (event["kind"] in _ENDS or state_of(event) in _REACHED):
+        phase = phase_of(event)
+        if phase is Phase.FAILED:
+            self.failures.append(event)
+        elif phase is Phase.ENDED and not self.is_done:
             self.is_done, self.done_at = True, at
+
+    def is_before(self, event: Event) -> bool:
+        """Whether the event belongs to another rebalance, after this one."""
+        phase = phase_of(event)
+        if self.is_done:
+            return phase in (Phase.OPENING, Phase.LEFT, Phase.STARTED)
+        return bool(self.failures) and phase is Phase.STARTED
 
     def first(self, *kinds: str) -> int | None:
         """When the first of the events of these kinds was."""
@@ -88,7 +151,7 @@ class ConsumerInstance:
 
     @property
     def name(self) -> str:
-        """Its instance, client or member id, or its file; with a number where that would name two."""
+        """Its instance, client or member id, or its file; numbered where several would have that name."""
         ids = [self.said("group_instance_id"), self.said("client_id"), self.said("member_id"), self.said("origin")]
         known = next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
         return known if self.number == 1 else f"{known} (#{self.number})"
@@ -102,35 +165,23 @@ class ConsumerInstance:
         return next((event[name] for event in self.events if event[name] is not None), None)
 
     def take(self, event: Event) -> None:
-        kind = event["kind"]
-        if kind in QUIET:
+        phase = phase_of(event)
+        if phase is Phase.QUIET:
             self._take_beat(event)
             return
         self.events.append(event)
-        if event["member_id"] and kind != "assignment_computed":
+        if event["member_id"] and event["kind"] != "assignment_computed":
             self.member_id, self.has_left = event["member_id"], False
-        self.has_left |= kind in _LEFT
-        if not self.attempts or self._begins_another(event):
+        self.has_left |= phase is Phase.LEFT
+        if not self.attempts or self.attempts[-1].is_before(event):
             self.attempts.append(RebalanceAttempt(self.epoch))
         self.attempts[-1].take(event)
 
     def _take_beat(self, event: Event) -> None:
-        """librdkafka tells the new protocol's epoch in heartbeats alone; one with an assignment acknowledges it."""
+        """librdkafka prints the new protocol's epoch only in heartbeats; one with an assignment acknowledges it."""
         self.epoch = event["generation"]
         if self.attempts and _ACKNOWLEDGES.search(event["text"]):
             self.attempts[-1].generation = self.epoch
-
-    def _begins_another(self, event: Event) -> bool:
-        attempt, state = self.attempts[-1], state_of(event)
-        starts = event["kind"] in (*_STARTS, *_BEFORE, *_THROWN_OUT) or (state is not None and state not in _REACHED)
-        is_stale = attempt.is_done or bool(attempt.all_of(*_FAILURES) and event["kind"] in _STARTS)
-        return is_stale and starts
-
-
-def state_of(event: Event) -> str | None:
-    """The state that a Java member of the new protocol goes to."""
-    found = _TARGET.search(event["text"]) if event["kind"] == "state_change" else None
-    return found and found.group(1)
 
 
 def time_of(event: Event) -> int | None:
@@ -149,16 +200,16 @@ def are_utc(events: Iterable[Event]) -> bool:
 
 
 def consumer_instances(events: Iterable[Event]) -> list[ConsumerInstance]:
-    """The consumers, in the order of their first lines; brokers' lines are of none."""
+    """The consumers, in the order of their first lines; a broker's line belongs to none."""
     mine = [event for event in events if event["source"] != "broker"]
     alone = _alone(mine)
-    found: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
+    by_stream: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
     order: list[ConsumerInstance] = []
     for event in mine:
         stream = stream_of(event)
         if stream[2] is None:
             stream = (*stream[:2], alone.get(stream[:2]))
-        known = found.setdefault(stream, [])
+        known = by_stream.setdefault(stream, [])
         if not known or _is_another(known[-1], event):
             known.append(ConsumerInstance(stream, len(known) + 1))
             order.append(known[-1])
@@ -192,7 +243,7 @@ def _is_another(instance: ConsumerInstance, event: Event) -> bool:
         return False
     text, kind = event["text"], event["kind"]
     if kind == "metadata" and "correlation_id=1," in text:
-        return any(each["kind"] not in _FIRST for each in instance.events)
+        return any(each["kind"] not in _GREETINGS for each in instance.events)
     if instance.member_id is None or instance.has_left:
         return False
     if kind == "join_requested" and "member_id=," in text:
@@ -206,14 +257,14 @@ def _is_before_joining(instance: ConsumerInstance) -> bool:
 
 def reasons(attempt: RebalanceAttempt) -> list[str]:
     """Why, in the log's own words, best first."""
-    found = [event for kind in _REASONS for event in attempt.all_of(kind)]
-    return list(dict.fromkeys(event["reason"] or event["kind"].replace("_", " ") for event in found))
+    events = [event for _, kind in _REASONS for event in attempt.all_of(kind)]
+    return list(dict.fromkeys(event["reason"] or event["kind"].replace("_", " ") for event in events))
 
 
 def positions(attempt: RebalanceAttempt) -> list[str]:
     return [
         f"{partition}@{event['offset']}"
-        for event in attempt.all_of(*_POSITIONS)
+        for event in attempt.all_of("offset_found", "offset_reset")
         for partition in event["partitions"] or ()
         if event["offset"] is not None
     ]

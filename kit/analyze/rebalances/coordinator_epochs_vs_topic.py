@@ -30,44 +30,44 @@ def coordinator_differences(events: IntoDataFrame, epochs: IntoDataFrame) -> lis
     ``not_stored``: a log tells of an epoch that the topic lacks. ``not_logged``: the other way round, between the first
     and the last epoch in the logs. ``unknown_member``: one that joined by the log is in no record of the topic.
     """
-    told = _told(events)
-    found: list[LogFinding] = []
+    logged = _logged(events)
+    findings: list[LogFinding] = []
     for rows in by_group(epochs):
         group_id = rows[0]["group_id"]
-        if group_id in told and all(row["error"] is None for row in rows):
-            found += _of_group(told[group_id], rows)
-    return found
+        if group_id in logged and all(row["error"] is None for row in rows):
+            findings += _of_group(logged[group_id], rows)
+    return findings
 
 
-def _told(events: IntoDataFrame) -> dict[str, dict[int, _Epoch]]:
+def _logged(events: IntoDataFrame) -> dict[str, dict[int, _Epoch]]:
     """Group → epoch → what coordinators logged of it."""
-    found: dict[str, dict[int, _Epoch]] = {}
+    epochs: dict[str, dict[int, _Epoch]] = {}
     coming: dict[str, list[str]] = {}
     for event in ordered_events(events):
         group_id, member_id, epoch = event["group_id"], event["member_id"], event["generation"]
         if event["source"] == "broker" and event["kind"] == "member_joining" and member_id is not None:
             coming.setdefault(group_id, []).append(member_id)
         elif event["kind"] == "epoch_bumped" and epoch is not None:
-            found.setdefault(group_id, {})[epoch] = _Epoch(event, coming.pop(group_id, []))
-    return found
+            epochs.setdefault(group_id, {})[epoch] = _Epoch(event, coming.pop(group_id, []))
+    return epochs
 
 
-def _of_group(told: dict[int, _Epoch], rows: list[dict[str, Any]]) -> Iterator[LogFinding]:
+def _of_group(logged: dict[int, _Epoch], rows: list[dict[str, Any]]) -> Iterator[LogFinding]:
     stored = {row["epoch"]: row for row in rows if row["kind"] == "group_epoch"}
     if None in stored or not stored:  # deleted: a group of that name begins with its first epoch again
         return
     members = {row["member_id"] for row in rows}
-    for epoch, each in sorted(told.items()):
+    for epoch, each in sorted(logged.items()):
         if epoch > min(stored) and epoch not in stored:
-            text = "is told by its coordinator's log and not in the topic: never stored, or read too early."
+            text = "is in its coordinator's log and not in the topic: never stored, or read too early."
             yield _finding("not_stored", each.event, epoch, text)
         elif epoch > min(stored):
             for member_id in sorted(set(each.joined) - members):
                 text = f"was joined by {member_id}, by its coordinator's log; no record in the topic is of that member."
                 yield _finding("unknown_member", each.event, epoch, text, member_id)
     for epoch, row in sorted(stored.items()):
-        if min(told) < epoch < max(told) and epoch not in told:
-            text = f"Group {row['group_id']}: epoch {epoch} is in the topic and no coordinator's log given tells of it."
+        if min(logged) < epoch < max(logged) and epoch not in logged:
+            text = f"Group {row['group_id']}: epoch {epoch} is in the topic and in no coordinator's log given."
             yield LogFinding(row["group_id"], "not_logged", None, True, row["written_at"], text)
 
 

@@ -1,7 +1,7 @@
 """Epochs of KIP-848 groups in ``__consumer_offsets`` → the rebalances that led to them.
 
-As ``topic_rebalances``, but a record tells of one member or one change: who was there, and what was to be whose, is
-what all records until then add up to. Frames in, a polars frame out: a Spark table is collected before.
+As ``topic_rebalances``, but a record is about one member or one change: the members and their targets are the sum of
+all records until then. Frames in, a polars frame out: a Spark table is collected before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Group:
 
     @property
     def assignor(self) -> str | None:
-        """The one that members ask for, where they ask for no more than one."""
+        """The assignor that members ask for; None where they ask for several."""
         asked = {each for each in self.assignors.values() if each}
         return asked.pop() if len(asked) == 1 else None
 
@@ -81,8 +81,10 @@ def _of_group(rows: list[dict[str, Any]]) -> Iterator[Rebalance]:
 
 
 def _earlier_members(rows: Iterable[Row]) -> Iterator[str]:
-    """Members of before the first record, whose own ones are older: of such a one is first told that it has had an
-    epoch before, or that it goes. The topic may be compacted, or read since a later time."""
+    """Members that joined before the first record: the topic may be compacted, or read since a later time.
+
+    The first record of such a member says that it had an epoch before, or that it leaves.
+    """
     introduced: set[str] = set()
     known: set[str] = set()
     for row in rows:

@@ -24,13 +24,13 @@ from kit.tables.rebalances import LogFinding
 
 STORM_COUNT = 5
 STORM_MS = 600_000
-"""So many rebalances of one group within so long are a storm."""
+"""This many rebalances of one group within this time are a storm."""
 LONG_MS = 60_000
 """A join or a sync that takes longer is shown."""
 UNREACHED_MS = 10_000
-"""To look for the coordinator for so long is usual: a starting client has no connection yet."""
+"""A shorter search for the coordinator is usual: a starting client has no connection yet."""
 KEEPS_POSITIONS = "kafka-python"
-"""This client goes on where it was with what it had before a rebalance; others ask again."""
+"""This client keeps its positions through a rebalance; the others fetch the committed offsets again."""
 
 
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
@@ -39,7 +39,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
     says when and who, as far as the log does."""
     ordered = ordered_events(events)
-    members, groups, found = member_rebalances(events), rebalances(events), consumer_instances(ordered)
+    members, groups, instances = member_rebalances(events), rebalances(events), consumer_instances(ordered)
     findings = [
         *_storms(groups),
         *_rejoining(members),
@@ -48,13 +48,13 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
         *_skipped(members),
         *_not_fetched(members),
     ]
-    findings += [*_unfinished(members), *_several(found), *_from_events(found)]
+    findings += [*_unfinished(members), *_several(instances), *_from_events(instances)]
     findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
     return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
 
 
 def _storms(groups: pl.DataFrame) -> list[LogFinding]:
-    found = []
+    findings = []
     for (group,), rows in groups.filter(pl.col("started_at").is_not_null()).group_by("group_id", maintain_order=True):
         starts, is_utc = rows.sort("started_at")["started_at"].to_list(), rows["is_utc"].all()
         worst = max(
@@ -63,8 +63,8 @@ def _storms(groups: pl.DataFrame) -> list[LogFinding]:
         )
         if worst[0] >= STORM_COUNT:
             text = f"{worst[0]} rebalances within {STORM_MS // 60_000} minutes from then on: a storm."
-            found.append(_finding(group, "storm", None, worst[1], is_utc, text))
-    return found
+            findings.append(_finding(group, "storm", None, worst[1], is_utc, text))
+    return findings
 
 
 def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
@@ -82,14 +82,14 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
 
 
 def _slow(members: pl.DataFrame) -> list[LogFinding]:
-    found = []
+    findings = []
     for row in members.iter_rows(named=True):
         for name, what in (("join_ms", "long_join"), ("sync_ms", "long_sync")):
             if row[name] is not None and row[name] >= LONG_MS:
                 waits = "the others, or the rebalance timeout" if what == "long_join" else "the leader's assignment"
                 text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
-                found.append(_of(row, what, row["started_at"], text))
-    return found
+                findings.append(_of(row, what, row["started_at"], text))
+    return findings
 
 
 def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
@@ -109,23 +109,23 @@ def _owned_twice(members: pl.DataFrame) -> list[LogFinding]:
 
 def _skipped(members: pl.DataFrame) -> list[LogFinding]:
     """In the new protocol nobody joins a generation that changes nothing for it."""
-    found = []
+    findings = []
     joined = members.filter(pl.col("generation").is_not_null() & pl.col("joined_at").is_not_null())
     for (_, who), rows in joined.group_by("group_id", "consumer", maintain_order=True):
         for before, row in pairwise(rows.iter_rows(named=True)):
             old, new = before["generation"], row["generation"]
             if new > old + 1 and row["source"] != "zookeeper":
                 text = f"{who} went from generation {old} to {new}: what was between is not in its log, or it was out."
-                found.append(_of(row, "skipped_generation", row["started_at"], text))
-    return found
+                findings.append(_of(row, "skipped_generation", row["started_at"], text))
+    return findings
 
 
 def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
-    """Only a log that tells of some partitions' offsets can be silent about the others'; its end may be too early."""
+    """A log that prints no offsets at all proves nothing; nor does one that ends right after the assignment."""
     if members.is_empty():
         return []
     last: Any = members.select(pl.max_horizontal(pl.col("started_at").max(), pl.col("ended_at").max())).item()
-    found = []
+    findings = []
     for row in members.filter(pl.col("fetched").is_not_null() & pl.col("ended_at").is_not_null()).rows(named=True):
         located = {position.rpartition("@")[0] for position in row["positions"]} | set(row["without_offset"])
         kept = set(row["revoked"] or ()) if row["source"] == KEEPS_POSITIONS else set()
@@ -134,8 +134,8 @@ def _not_fetched(members: pl.DataFrame) -> list[LogFinding]:
             when = f"{term(row['is_epoch'])} {row['generation']}"
             text = f"{row['consumer']} was assigned {listed(missing)} in {when} and did not ask "
             text += "where to begin: nobody fetches them, as far as its log tells."
-            found.append(_of(row, "not_fetched", row["ended_at"], text))
-    return found
+            findings.append(_of(row, "not_fetched", row["ended_at"], text))
+    return findings
 
 
 def _unfinished(members: pl.DataFrame) -> list[LogFinding]:
@@ -153,13 +153,13 @@ def _unfinished_text(row: dict[str, Any]) -> str:
     return f"{row['consumer']} has no assignment where the log ends (line {row['last_line']} of {row['file']})."
 
 
-def _several(found: list[ConsumerInstance]) -> list[LogFinding]:
+def _several(instances: list[ConsumerInstance]) -> list[LogFinding]:
     streams: dict[tuple[Any, ...], list[ConsumerInstance]] = {}
-    for instance in found:
+    for instance in instances:
         streams.setdefault(instance.stream, []).append(instance)
     texts = [
         (same[0].said("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
-         f" ({', '.join(instance.member_id or '?' for instance in same)}): lines were told apart by what they say.")
+         f" ({', '.join(instance.member_id or '?' for instance in same)}): their content decided which line is whose.")
         for stream, same in streams.items()
         if len(same) > 1
     ]  # fmt: skip
@@ -180,9 +180,9 @@ _KINDS = {
 }
 
 
-def _from_events(found: list[ConsumerInstance]) -> list[LogFinding]:
+def _from_events(instances: list[ConsumerInstance]) -> list[LogFinding]:
     rows = []
-    for instance in found:
+    for instance in instances:
         for kind, (finding, text) in _KINDS.items():
             same = [event for event in instance.events if event["kind"] == kind and _matters(instance, event)]
             if same:
@@ -191,15 +191,15 @@ def _from_events(found: list[ConsumerInstance]) -> list[LogFinding]:
 
 
 def _matters(instance: ConsumerInstance, event: Event) -> bool:
-    """A coordinator that is found soon after, or that is let go when the consumer closes, was no trouble."""
+    """A coordinator that is found again soon, or that is let go when the consumer closes, is no finding."""
     if event["kind"] not in ("coordinator_failed", "coordinator_lost"):
         return True
     at = time_of(event)
     closed = next((time_of(other) for other in instance.events if other["kind"] == "closing"), None)
     if at is not None and closed is not None and at >= closed:
         return False
-    found = [time_of(other) for other in instance.events if other["kind"] == "coordinator_found"]
-    return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found if each is not None)
+    found_at = [time_of(other) for other in instance.events if other["kind"] == "coordinator_found"]
+    return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found_at if each is not None)
 
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:

@@ -49,18 +49,18 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
     with_epochs = set(of_epochs["group_id"].to_list())
     # A group that was converted has some numbers twice: where they are epochs, its members are compared as such.
     are_epochs = set(map(Generation._make, of_epochs.select("group_id", "epoch").rows()))
-    found: list[tuple[LogFinding, Generation]] = []
+    differences: list[tuple[LogFinding, Generation]] = []
     for key in sorted({*by_logs, *by_topic}):
         is_elsewhere = key in are_epochs or (key not in by_topic and key.group_id in with_epochs)
         if key.group_id not in stored_groups or is_elsewhere:
             continue
         of_key = (owned.get(key, {}), assigned.get(key, {}), replaced.get(key, set()))
-        found += _differences(key, by_logs.get(key), by_topic.get(key), *of_key)
+        differences += _differences(key, by_logs.get(key), by_topic.get(key), *of_key)
     spans = _spans(by_logs)
-    kept = [each for each in found if each[0].finding != "not_logged" or _is_within(each[1], spans)]
+    kept = [each for each in differences if each[0].finding != "not_logged" or _is_within(each[1], spans)]
     by_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
-    differences = [*(finding for finding, _ in kept), *by_epochs]
-    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(differences))
+    findings = [*(finding for finding, _ in kept), *by_epochs]
+    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
 
 
 def _differences(
@@ -77,11 +77,11 @@ def _differences(
 
     if topic is None:
         assert logs is not None
-        text = "is told by the logs and not in the topic: compacted away since, or never stored."
+        text = "is in the logs and not in the topic: compacted away since, or never stored."
         yield finding("not_stored", text, logs["started_at"], is_utc=logs["is_utc"])
         return
     if logs is None:
-        text = f"is in the topic ({len(topic['members'])} members) and no log given tells of it."
+        text = f"is in the topic ({len(topic['members'])} members) and in no log given."
         yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]
@@ -104,30 +104,30 @@ def _key(row: dict[str, Any]) -> Generation:
 
 def _owned(events: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
     """What each member had after each rebalance that it got through, by its own log."""
-    found: dict[Generation, dict[str, tuple[str, ...]]] = {}
+    assignments: dict[Generation, dict[str, tuple[str, ...]]] = {}
     for row in member_rebalances(events).iter_rows(named=True):
         is_known = None not in (row["group_id"], row["generation"], row["member_id"], row["owned"])
         if is_known and row["outcome"] == "assigned" and row["source"] != "zookeeper":
-            found.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["owned"]))
-    return found
+            assignments.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["owned"]))
+    return assignments
 
 
 def _assigned(generations: IntoDataFrame) -> dict[Generation, dict[str, tuple[str, ...]]]:
     """What the leader gave each member; a generation stored twice: as it was stored last."""
-    found: dict[Generation, dict[str, tuple[str, ...]]] = {}
+    assignments: dict[Generation, dict[str, tuple[str, ...]]] = {}
     frame = nw.from_native(generations, eager_only=True).sort("partition", "offset")
     for row in frame.iter_rows(named=True):
         if row["member_id"] is not None and row["assigned"] is not None:
-            found.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["assigned"]))
-    return found
+            assignments.setdefault(_key(row), {})[row["member_id"]] = tuple(sorted(row["assigned"]))
+    return assignments
 
 
 def _replaced(
     events: IntoDataFrame, generations: IntoDataFrame, owned: Mapping[Generation, Owned]
 ) -> dict[Generation, set[str]]:
     """Member ids that static members had in a generation before a restart: the coordinator stores it again without."""
-    told, stored = (nw.from_native(each, eager_only=True) for each in (events, generations))
-    named = told.filter(nw.col("source") != "broker", ~nw.col("group_instance_id").is_null())
+    logged, stored = (nw.from_native(each, eager_only=True) for each in (events, generations))
+    named = logged.filter(nw.col("source") != "broker", ~nw.col("group_instance_id").is_null())
     instances = dict(named.select("member_id", "group_instance_id").rows())
     static: dict[Generation, set[str]] = {}
     for *key, instance in stored.select(*Generation._fields, "group_instance_id").rows():

@@ -74,25 +74,25 @@ def epoch_differences(events: IntoDataFrame, epochs: IntoDataFrame) -> list[LogF
     are compared in the epochs that the topic has: other generations are of a time before or after. A group of which a
     record can't be decoded is not compared.
     """
-    told = _told(events)
+    logged = _logged(events)
     members_of: dict[str, dict[int, list[str]]] = {}
     for row in epoch_rebalances(epochs).iter_rows(named=True):
         members_of.setdefault(row["group_id"], {})[row["generation"]] = row["members"]
-    found: list[LogFinding] = []
+    findings: list[LogFinding] = []
     for rows in by_group(epochs):
         group_id = rows[0]["group_id"]
-        if group_id in told and all(row["error"] is None for row in rows):
-            found += _of_group(told[group_id], _stored(rows, members_of.get(group_id, {})))
-    return found
+        if group_id in logged and all(row["error"] is None for row in rows):
+            findings += _of_group(logged[group_id], _stored(rows, members_of.get(group_id, {})))
+    return findings
 
 
-def _told(events: IntoDataFrame) -> dict[str, dict[str, list[Row]]]:
+def _logged(events: IntoDataFrame) -> dict[str, dict[str, list[Row]]]:
     """Group → member → its rebalances, in order."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    members: dict[str, dict[str, list[Row]]] = {}
     for row in member_rebalances(events).iter_rows(named=True):
         if row["group_id"] is not None and row["member_id"] is not None and row["source"] != "zookeeper":
-            found.setdefault(row["group_id"], {}).setdefault(row["member_id"], []).append(row)
-    return found
+            members.setdefault(row["group_id"], {}).setdefault(row["member_id"], []).append(row)
+    return members
 
 
 def _stored(rows: list[Row], members_of: dict[int, list[str]]) -> _Stored:
@@ -105,17 +105,17 @@ def _stored(rows: list[Row], members_of: dict[int, list[str]]) -> _Stored:
     return _Stored({row["epoch"] for row in rows} - {None}, members, members_of)
 
 
-def _of_group(told: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFinding]:
+def _of_group(logged: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFinding]:
     unstored: dict[int, LogFinding] = {}
-    for member_id, rows in sorted(told.items()):
+    for member_id, rows in sorted(logged.items()):
         member = stored.members.get(member_id, _Member())
-        last_of_epoch = {row["generation"]: row for row in rows if _is_told(row)}
+        last_of_epoch = {row["generation"]: row for row in rows if _is_logged(row)}
         for epoch, row in last_of_epoch.items():
             is_stored, is_classic = epoch in stored.epochs, row["joined_at"] is not None
             if not row["owned"] or (is_classic and not is_stored):
                 continue
             if not is_stored:
-                text = "is told by the logs and not in the topic: compacted away since, or never stored."
+                text = "is in the logs and not in the topic: compacted away since, or never stored."
                 unstored.setdefault(epoch, _finding(row, "not_stored", epoch, text, None))
             elif stored.was_without(member_id, epoch):
                 text = f"has no member {member_id}, which by its log is in it."
@@ -127,20 +127,20 @@ def _of_group(told: dict[str, list[Row]], stored: _Stored) -> Iterator[LogFindin
     yield from unstored.values()
 
 
-def _other(told: Row, assigned: list[list[str]]) -> Iterator[LogFinding]:
-    member_id, epoch, owned = told["member_id"], told["generation"], listed(sorted(told["owned"]))
+def _other(row: Row, assigned: list[list[str]]) -> Iterator[LogFinding]:
+    member_id, epoch, owned = row["member_id"], row["generation"], listed(sorted(row["owned"]))
     if not assigned:
-        text = f"of {member_id} is told by its log, with {owned}, and not in the topic."
-        yield _finding(told, "not_stored", epoch, text, member_id)
-    elif _are_named(assigned) and sorted(told["owned"]) not in assigned:
+        text = f"of {member_id} is in its log, with {owned}, and not in the topic."
+        yield _finding(row, "not_stored", epoch, text, member_id)
+    elif _are_named(assigned) and sorted(row["owned"]) not in assigned:
         text = f"gives {member_id} {listed(assigned[-1])}, and by its log it has {owned}."
-        yield _finding(told, "other_assignment", epoch, text, member_id)
+        yield _finding(row, "other_assignment", epoch, text, member_id)
 
 
 def _unheard(rows: list[Row], member: _Member) -> Iterator[LogFinding]:
-    """What it has before and after must have been taken by its own hand, if it hadn't it meanwhile."""
+    """A member that has a partition before and after, and not meanwhile, must have given it up and taken it again."""
     for before, after in pairwise(rows):
-        if not (_is_told(before) and _is_told(after)):
+        if not (_is_logged(before) and _is_logged(after)):
             continue
         kept = set(before["owned"]) & set(after["owned"])
         between = [row for row in member.records if before["generation"] < row["epoch"] < after["generation"]]
@@ -153,7 +153,7 @@ def _unheard(rows: list[Row], member: _Member) -> Iterator[LogFinding]:
                 yield LogFinding(row["group_id"], "not_logged", row["member_id"], True, at, _sentence(row, epoch, text))
 
 
-def _is_told(row: Row) -> bool:
+def _is_logged(row: Row) -> bool:
     return row["outcome"] == "assigned" and row["generation"] is not None and row["owned"] is not None
 
 
@@ -161,9 +161,9 @@ def _are_named(assignments: list[list[str]]) -> bool:
     return not any(_BY_ID.fullmatch(partition) for each in assignments for partition in each)
 
 
-def _finding(told: Row, kind: str, epoch: int, text: str, member_id: str | None) -> LogFinding:
-    at = told["ended_at"] or told["started_at"]
-    return LogFinding(told["group_id"], kind, member_id, told["is_utc"], at, _sentence(told, epoch, text))
+def _finding(row: Row, kind: str, epoch: int, text: str, member_id: str | None) -> LogFinding:
+    at = row["ended_at"] or row["started_at"]
+    return LogFinding(row["group_id"], kind, member_id, row["is_utc"], at, _sentence(row, epoch, text))
 
 
 def _sentence(row: Row, epoch: int, text: str) -> str:

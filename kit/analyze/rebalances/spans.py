@@ -95,10 +95,10 @@ def epoch_spans(epochs: IntoDataFrame, until: datetime | None = None) -> pl.Data
 def _left_at(rebalances: pl.DataFrame) -> dict[tuple[str, str], list[datetime]]:
     """When which member was known to be gone."""
     gone = rebalances.select("group_id", "left", at=pl.coalesce("started_at", "ended_at")).explode("left").drop_nulls()
-    found: dict[tuple[str, str], list[datetime]] = {}
+    times: dict[tuple[str, str], list[datetime]] = {}
     for group, member, at in gone.iter_rows():
-        found.setdefault((group, member), []).append(at)
-    return found
+        times.setdefault((group, member), []).append(at)
+    return times
 
 
 def _phases(row: Row) -> Iterator[Span]:

@@ -1,6 +1,6 @@
 """Group generations of ``__consumer_offsets`` → the rebalances that led to them.
 
-What the coordinator stored, not what somebody logged: all members of a generation are known, when it began isn't.
+The coordinator stored them, nobody logged them: all members of a generation are known, its beginning isn't.
 Frames in, a polars frame out, as ``rebalances``: a Spark table is collected before.
 """
 
@@ -15,7 +15,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.rebalances.generations import moved_and_kept
+from kit.analyze.rebalances.generation_row import moved_and_kept
 from kit.tables import schema as tables
 from kit.tables.rebalances import Rebalance
 
@@ -82,7 +82,7 @@ def _rebalance(
 def stored_rebalance(
     record: Mapping[str, Any], members: set[str], before: Rebalance | None, owned_before: Owners, owned: Owners
 ) -> Rebalance:
-    """What a record that ends a rebalance tells beside the one ``before``; owners are by partition."""
+    """The row of a record that ends a rebalance, compared with the rebalance ``before``; owners are by partition."""
     known = set() if before is None else set(before.members)
     moved, kept = moved_and_kept(owned_before, owned)
     return Rebalance(

@@ -1,4 +1,4 @@
-"""What the logs tell about each group, in sentences to paste into a ticket."""
+"""What the logs say about each group, in sentences to paste into a ticket."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def story(events: IntoDataFrame) -> list[str]:
 
 
 def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
-    """The same of ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
-    told = [_member_sentence(row) for row in members.iter_rows(named=True)]
+    """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
+    lines = [_member_sentence(row) for row in members.iter_rows(named=True)]
     said = set(members["reason"].drop_nulls())
-    told += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
-    return told + findings["sentence"].to_list()
+    lines += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
+    return lines + findings["sentence"].to_list()
 
 
 def _member_sentence(row: dict[str, Any]) -> str:
@@ -47,7 +47,7 @@ def _member_sentence(row: dict[str, Any]) -> str:
 
 
 def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
-    """``said``: the reasons that members gave, which their sentences have."""
+    """``said``: the reasons that members gave; their own sentences have them."""
     parts = [
         f"{len(row['members'])} member(s) seen",
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",

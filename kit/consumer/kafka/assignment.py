@@ -110,8 +110,8 @@ class Assignment:
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """The next offset of each partition of which something was handed out, or that was sought by number."""
-        found = {TopicPartition(*key): _next_offset(position) for key, position in sorted(self._positions.items())}
-        return {partition: value for partition, value in found.items() if value.offset >= 0}
+        offsets = {TopicPartition(*key): _next_offset(position) for key, position in sorted(self._positions.items())}
+        return {partition: value for partition, value in offsets.items() if value.offset >= 0}
 
     # --- for the application ---
 
@@ -148,11 +148,11 @@ class Assignment:
         """The next offset; before the first record it is derived: sought, else committed, else by the reset policy."""
         (chosen,) = self._assigned([partition])
         known = self._positions.get(_key(chosen))
-        found = _next_offset(known).offset if known is not None else self._committed(chosen, timeout)
-        if found >= 0:
-            return found
+        offset = _next_offset(known).offset if known is not None else self._committed(chosen, timeout)
+        if offset >= 0:
+            return offset
         # From here on it starts where it was said to, whatever is written or committed meanwhile.
-        settled = self._resolve(chosen, found, timeout)
+        settled = self._resolve(chosen, offset, timeout)
         if known is not None or _key(chosen) in self._adding:
             self._go_to(TopicPartition(chosen.topic, chosen.partition, settled))
         return settled
@@ -205,9 +205,9 @@ class Assignment:
             time.sleep(SEEK_AGAIN_S)
 
     def _committed(self, partition: TopicPartition, timeout: float) -> int:
-        (found,) = self._commits.committed(self._raw, [partition], timeout)
-        if found.offset >= 0:
-            return int(found.offset)
+        (committed,) = self._commits.committed(self._raw, [partition], timeout)
+        if committed.offset >= 0:
+            return int(committed.offset)
         logical = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}.get(self._settings.reset)
         if logical is None:
             raise KafkaException(

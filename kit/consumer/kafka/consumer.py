@@ -163,8 +163,8 @@ class KafkaConsumer:
         Raises:
             IllegalStateException: in a rebalance callback.
         """
-        found = self._gather("poll", 1, timeout)
-        return found[0] if found else None
+        records = self._gather("poll", 1, timeout)
+        return records[0] if records else None
 
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Message]:
         """Up to ``num_messages`` records, fewer after ``timeout`` seconds; otherwise as ``poll``.
@@ -192,9 +192,9 @@ class KafkaConsumer:
                 break
         self._settle_with_empty_hands()
         with self._turns:
-            found, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
-            self._assignment.hand_out(found)
-        return found
+            records, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
+            self._assignment.hand_out(records)
+        return records
 
     @in_turn
     def _take(self, until: float) -> None:
@@ -383,8 +383,8 @@ class KafkaConsumer:
         self._open()
         if not self._settings.reports_metrics:
             raise InputError("metrics: statistics.interval.ms is 0, so librdkafka reports none")
-        found: dict[str, Any] = json.loads(self._statistics or "{}")
-        return found
+        statistics: dict[str, Any] = json.loads(self._statistics or "{}")
+        return statistics
 
     def _take_statistics(self, text: str) -> None:
         self._statistics = text

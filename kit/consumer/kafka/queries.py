@@ -41,12 +41,12 @@ class Queries:
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: float) -> dict[TopicPartition, int]:
         asked = self._list_offsets(dict.fromkeys(map(bare, partitions), _EARLIEST), timeout)
-        return {partition: found.offset for partition, found in asked.items()}
+        return {partition: listed.offset for partition, listed in asked.items()}
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout: float) -> dict[TopicPartition, int]:
         """The last stable offset with ``isolation.level=read_committed`` (librdkafka's default), else the end."""
         asked = self._list_offsets(dict.fromkeys(map(bare, partitions), _LATEST), timeout)
-        return {partition: found.offset for partition, found in asked.items()}
+        return {partition: listed.offset for partition, listed in asked.items()}
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], timeout: float
@@ -55,7 +55,7 @@ class Queries:
         if negative:
             raise InputError(f"offsets_for_times: the time of {', '.join(negative)} is negative")
         specs = {bare(each): OffsetSpec.for_timestamp(at_ms) for each, at_ms in timestamps_ms.items()}
-        return {partition: _timed(found) for partition, found in self._list_offsets(specs, timeout).items()}
+        return {partition: _timed(listed) for partition, listed in self._list_offsets(specs, timeout).items()}
 
     def partitions_for(self, topic: str, timeout: float) -> list[PartitionInfo]:
         """Empty when there is no such topic; never creates one, as asking for its metadata could."""
@@ -69,10 +69,10 @@ class Queries:
         return [_described(topic, each) for each in described.partitions]
 
     def list_topics(self, timeout: float) -> dict[str, list[PartitionInfo]]:
-        found = self._admin.list_topics(timeout=timeout).topics
+        topics = self._admin.list_topics(timeout=timeout).topics
         return {
             name: [_listed(name, each) for _, each in sorted(topic.partitions.items())]
-            for name, topic in sorted(found.items())
+            for name, topic in sorted(topics.items())
         }
 
     def _list_offsets(self, specs: dict[TopicPartition, OffsetSpec], timeout: float) -> dict[TopicPartition, Any]:
@@ -82,8 +82,8 @@ class Queries:
         return {bare(partition): future.result() for partition, future in futures.items()}
 
 
-def _timed(found: Any) -> OffsetAndTimestamp | None:
-    return OffsetAndTimestamp(found.offset, found.timestamp, found.leader_epoch) if found.offset >= 0 else None
+def _timed(listed: Any) -> OffsetAndTimestamp | None:
+    return OffsetAndTimestamp(listed.offset, listed.timestamp, listed.leader_epoch) if listed.offset >= 0 else None
 
 
 def _described(topic: str, partition: Any) -> PartitionInfo:

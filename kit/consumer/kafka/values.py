@@ -105,11 +105,11 @@ def checked(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     Raises:
         KafkaException: one of them carries an error.
     """
-    found = list(partitions)
-    for each in found:
+    answered = list(partitions)
+    for each in answered:
         if each.error is not None:
             raise KafkaException(each.error)
-    return found
+    return answered
 
 
 def bare(partition: TopicPartition) -> TopicPartition:

@@ -21,7 +21,7 @@ from kit.errors import ConnectError, InputError
 from kit.read.multiread import Znode, fetch_children, fetch_data
 from kit.read.values import json_in
 
-# Dead connections would otherwise be told on standard error, some 20 lines a second.
+# librdkafka would log dead connections on standard error, some 20 lines a second.
 QUIET = {"log_level": 0}
 DESCRIBE_SECONDS = 0.5
 """Small: a member that must let go of a partition for an old consumer asks before it does."""
@@ -39,8 +39,8 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
     (ids,) = fetch_children(zookeeper, ["/brokers/ids"])
     names = ids if isinstance(ids, list) else []
     znodes = fetch_data(zookeeper, [f"/brokers/ids/{name}" for name in sorted(names)])
-    found = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
-    brokers = [each for each in found if isinstance(each, dict)]
+    registrations = [json_in(znode.data) for znode in znodes if isinstance(znode, Znode)]
+    brokers = [each for each in registrations if isinstance(each, dict)]
     plain = [
         f"{each['host']}:{each['port']}"
         for each in brokers
@@ -57,9 +57,9 @@ def plaintext_brokers(zookeeper: KazooClient) -> str:
 
 
 def fetch_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[str, Any]:
-    """librdkafka's settings for a handle that fetches what it is told to, and commits nothing by itself.
+    """librdkafka's settings for a handle that fetches assigned partitions and commits nothing.
 
-    Aborted transactions' records are handed out, as an old consumer does.
+    Records of aborted transactions are handed out, as by an old consumer.
     """
     same = ("fetch.message.max.bytes", "fetch.min.bytes", "fetch.wait.max.ms", "fetch.max.bytes", "socket.timeout.ms")
     settings = {name: config[name] for name in (*same, "socket.receive.buffer.bytes")}
@@ -87,7 +87,7 @@ def connection_settings(config: ConsumerConfig, bootstrap_servers: str) -> dict[
 
 
 def check_migration_settings(kafka: Mapping[str, Any]) -> None:
-    """By a handle that is let go at once, and connects to nobody.
+    """Let librdkafka check the settings, by a handle that is closed at once and connects to no broker.
 
     Raises:
         InputError: librdkafka doesn't know one of the keys behind ``coordination.migration.``, or refuses a value.
@@ -99,13 +99,13 @@ def check_migration_settings(kafka: Mapping[str, Any]) -> None:
         said = cause.str() if isinstance(cause, KafkaError) else str(cause)
         known = ", ".join(MIGRATION_PREFIX + name for name in COMMON_MIGRATION_KEYS)
         raise InputError(
-            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Known are enabled, poll.interval.ms and those of "
+            f"one of the keys {MIGRATION_PREFIX}… is refused: {said}. Use enabled, poll.interval.ms and those of "
             f"librdkafka's consumer: {known} and others (its CONFIGURATION.md)"
         ) from None
 
 
 class GroupBrokers:
-    """Questions about one group; each handle is made when first needed."""
+    """Requests about one group; each handle is created when it is first needed."""
 
     def __init__(self, config: ConsumerConfig, bootstrap_servers: str) -> None:
         self._config = config
@@ -120,19 +120,19 @@ class GroupBrokers:
     def log_offsets(
         self, partitions: Sequence[TopicAndPartition], at: str, seconds: float
     ) -> dict[TopicAndPartition, int]:
-        """First (``smallest``) or next (``largest``) offset of each log; those that can't be had are left out."""
+        """First (``smallest``) or next (``largest``) offset of each log; partitions without an answer are left out."""
         spec = OffsetSpec.earliest() if at == "smallest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
         try:
             asked = list_offsets(self._admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
         except KafkaException:
             return {}
-        found = {}
+        offsets = {}
         for partition, future in asked.items():
             try:
-                found[partition.topic, partition.partition] = int(future.result().offset)
+                offsets[partition.topic, partition.partition] = int(future.result().offset)
             except KafkaException:
                 continue
-        return found
+        return offsets
 
     def committed(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
         """The group's offsets in Kafka; ``OFFSET_INVALID`` where there is none."""
@@ -140,47 +140,47 @@ class GroupBrokers:
         return _answers(answers)
 
     def commit(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
-        """Commit as nobody: accepted only while the group has no member."""
+        """Commit without a member: Kafka accepts that only while the group is empty."""
         partitions = [TopicPartition(*pair, offset) for pair, offset in wanted.items()]
         return _answers(self._as_nobody().commit(offsets=partitions, asynchronous=False) or [])
 
     def describe(self, consumer_ids: Collection[str]) -> KafkaGroup | None:
         """The Kafka group; None when its coordinator doesn't answer in time.
 
-        An embedded consumer's client id is its member's consumer id (KIP-125). One that is registered no more, since
-        its session ended first, is known by the ids given before, or by the form of a generated one.
+        An embedded consumer's client id is its member's consumer id (KIP-125). One that is no longer registered, since
+        its session ended first, is known by an id given before, or by the form of a generated id.
         """
-        found = self._listed()
-        if found is None:
+        groups = self._listed()
+        if groups is None:
             return None
-        if not found and self._answers():
-            # Without an answer of the coordinator's broker the list is short and says nothing of it.
-            found = self._listed() or []
-        elif not found:
+        if not groups and self._answers():
+            # The list lacks the group also when the coordinator's broker did not answer.
+            groups = self._listed() or []
+        elif not groups:
             return None
         plain, embedded = {}, {}
-        for member in (member for group in found for member in group.members):
+        for member in (member for group in groups for member in group.members):
             pairs = _assigned(member.assignment)
             if member.client_id in consumer_ids or self._is_generated(member.client_id):
                 embedded[member.client_id] = pairs
             else:
                 plain[member.id] = pairs
-        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in found))
+        return KafkaGroup(plain, embedded, any(group.state == STABLE for group in groups))
 
     def _listed(self) -> list[Any] | None:
-        """The group, in a list; none if no broker that answered has it, None if it could not be asked.
+        """The group, in a list; empty if no broker that answered has it, None if no broker could be asked.
 
         Not by DescribeConsumerGroups of the admin client: when its coordinator goes away in the middle of that,
         librdkafka ends the whole process (its issue 4605).
         """
         try:
-            found = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
+            groups = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
         except KafkaException:
             return None
-        return None if any(group.error is not None for group in found) else list(found)
+        return None if any(group.error is not None for group in groups) else list(groups)
 
     def _answers(self) -> bool:
-        """Whether the group's coordinator does; asked for an offset, which it alone knows."""
+        """Whether the group's coordinator answers: it alone knows offsets."""
         try:
             self._as_nobody().committed([TopicPartition(ANY_TOPIC, 0)], timeout=DESCRIBE_SECONDS)
         except KafkaException:

@@ -35,13 +35,13 @@ class Commits:
         self._logger = logger
 
     def run(self, stopping: threading.Event, interval_seconds: float) -> None:
-        """Until ``stopping``; what goes wrong is told, and the next commit has it."""
+        """Commit every ``interval_seconds`` until ``stopping``. A failure is logged; the next commit includes it."""
         while not stopping.wait(interval_seconds):
             try:
                 self.commit()
             except Exception as error:  # noqa: BLE001
-                # A member that reads on and commits no more would be read again from here.
-                self._logger.warn(f"a commit failed and is tried again: {error!r}", error)
+                # Without this thread the member would read on and commit nothing: all of it would be read again.
+                self._logger.warn(f"the commit failed and is tried again: {error!r}", error)
 
     def commit(self) -> dict[TopicAndPartition, str]:
         """The partitions that could not be committed and are still this member's, with the reason."""

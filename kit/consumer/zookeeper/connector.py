@@ -47,17 +47,17 @@ log = logging.getLogger("offramp.consumer")
 
 FIRST_ROUND_SECONDS = 60.0
 JOIN_SECONDS = 10.0
-"""What a shutdown gives a round that waits for ZooKeeper; the session's end undoes whatever it holds."""
+"""How long a shutdown waits for a round that waits for ZooKeeper. The session's end removes all znodes anyway."""
 
 
 class ZookeeperConsumer:
-    """One member. Streams are made once; each is to be iterated by a thread of its own.
+    """One member. Its streams are created once; each needs a thread of its own that iterates it.
 
     ``config`` has the old consumer's keys (see :data:`kit.consumer.zookeeper.config.KEYS`). With
     ``coordination.migration.enabled`` it takes part in Kafka's coordination too and follows ``migration/mode``.
     ``zookeeper_settings`` go to kazoo (digest, TLS). What is guaranteed, and what isn't: ``docs/consumers.md``.
 
-    A record counts as consumed when the next one is asked for, or the stream is told that it is taken: until then
+    A record counts as consumed when the next one is asked for, or after ``stream.taken()``: until then
     neither a commit nor a rebalance nor :meth:`shutdown` counts it, and its partition's next owner gets it again.
 
     Raises:
@@ -109,13 +109,13 @@ class ZookeeperConsumer:
         self._threads: list[threading.Thread] = []
 
     def set_consumer_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
-        """Raises InputError once streams were made."""
+        """Call ``listener`` at every rebalance. Raises InputError when streams exist already."""
         if self._loop is not None:
-            raise InputError("the rebalance listener must be set before streams are made")
+            raise InputError("the rebalance listener must be set before streams are created")
         self._listener = listener
 
     def create_message_streams(self, topics: Mapping[str, int]) -> dict[str, list[Stream]]:
-        """Register for ``{topic: number of streams}`` and consume; returns when the first rebalance was tried.
+        """Register for ``{topic: number of streams}`` and consume. Returns when the first rebalance was tried.
 
         Raises:
             InputError: a topic or a number can't be used, or streams were made before.
@@ -143,9 +143,9 @@ class ZookeeperConsumer:
         return [self._streams["", thread] for thread in threads]
 
     def commit_offsets(self) -> dict[TopicAndPartition, str]:
-        """Commit what is dealt with; the partitions that could not be committed, with the reason.
+        """Commit every record that counts as consumed; → the partitions that could not be committed, with the reason.
 
-        A record that the calling thread has in hand is dealt with by this; another thread's is not.
+        This counts the record that the calling thread has in hand as consumed; another thread's does not count.
 
         Raises:
             InputError: the consumer is shut down, or has no streams yet.
@@ -190,7 +190,7 @@ class ZookeeperConsumer:
 
     def _start(self, subscription: Subscription, places: set[tuple[str, str]]) -> None:
         if self._loop is not None:
-            raise InputError(f"{self.consumer_id} has streams already; they can be made once")
+            raise InputError(f"{self.consumer_id} has streams already; create another consumer for other topics")
         self._session.start(self.config.seconds("zookeeper.connection.timeout.ms"))
         try:
             self._znodes.check_brokers()
@@ -277,12 +277,16 @@ class ZookeeperConsumer:
         try:
             driver.drive(self._coordination.leave())
         except (OfframpError, KazooException) as error:
-            log.warning("%s: it leaves without a last commit: %s", self.consumer_id, error)
+            log.warning(
+                "%s: the member leaves without a last commit; its uncommitted records are read again: %s",
+                self.consumer_id,
+                error,
+            )
         if driver.embedded is not None:
             driver.embedded.close()
 
     def _give_up(self, error: InputError) -> None:
-        """What the operator must mend: leave the group, and tell it on every stream."""
+        """Only the operator can repair this: leave the group, and raise ``error`` on every stream."""
         log.error("%s: %s", self.consumer_id, error)
         self._failure = error
         self._stopping.set()
@@ -295,10 +299,10 @@ class ZookeeperConsumer:
         for stream in self._streams.values():
             stream.close(error)
 
-    # What the other threads say
+    # Called by other threads
 
     def _viewed(self, view: GroupView) -> None:
-        """The embedded consumer is a member for the topics this one is registered for, as long as it is registered."""
+        """Keep the embedded consumer subscribed to this member's topics while this member is registered."""
         if (embedded := self._embedded_consumer) is not None:
             topics = view.members.get(self.consumer_id, {}) if view.is_registered else {}
             embedded.subscribe([topic for topic in topics if topic in view.partitions])
@@ -311,27 +315,40 @@ class ZookeeperConsumer:
             embedded.subscribe([])
 
     def _owner_gone(self, pair: TopicAndPartition) -> None:
-        """Somebody deleted an owner znode that this member held (R15): stop at once, then see what is true."""
+        """Another client deleted an owner znode of this member (R15): stop at once, and read again what is held."""
         self._coordination.doubt()
         self._gate.drop([pair])
-        log.warning("%s: somebody deleted the owner znode of %s-%d", self.consumer_id, *pair)
+        log.warning(
+            "%s: another client deleted the owner znode of %s-%d; the partition stops until it is claimed again",
+            self.consumer_id,
+            *pair,
+        )
 
     def _commit_as_member(self, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
         assert self._embedded_consumer is not None
         return self._embedded_consumer.commit(wanted, seconds)
 
     def _out_of_range(self, pair: TopicAndPartition, reason: str) -> int:
-        """The log doesn't reach to the offset any more: ``auto.offset.reset`` says where to go on."""
+        """The offset is outside of the log: go on where ``auto.offset.reset`` says."""
         assert self._brokers is not None
         reset = self.config["auto.offset.reset"]
-        found = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
-        if pair not in found:
-            raise OfframpError(f"{pair[0]}-{pair[1]}: offset out of range ({reason}), and its log can't be asked")
-        log.warning("%s: %s-%d goes on at %d (%s): %s", self.consumer_id, *pair, found[pair], reset, reason)
+        offsets = self._brokers.log_offsets([pair], reset, COMMIT_SECONDS)
+        if pair not in offsets:
+            raise OfframpError(
+                f"{pair[0]}-{pair[1]}: the offset is out of range ({reason}), and the partition's leader did not answer"
+            )
+        log.warning(
+            "%s: the offset of %s-%d is out of range: it goes on at %d (auto.offset.reset=%s): %s",
+            self.consumer_id,
+            *pair,
+            offsets[pair],
+            reset,
+            reason,
+        )
         self.metrics.add("OffsetResets")
         if self._zookeeper_offsets is not None:
             self._zookeeper_offsets.allow_lower(pair)
-        return found[pair]
+        return offsets[pair]
 
     @property
     def _embedded_consumer(self) -> EmbeddedConsumer | None:

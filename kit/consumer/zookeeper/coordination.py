@@ -1,10 +1,10 @@
-"""The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was found.
+"""The protocol of one member of a ZooKeeper group, without any I/O: what to do next, given what was read.
 
-A round (:meth:`Coordination.reconcile`) is a generator of effects. Whoever drives it does what an effect says and sends
-back what came of it: the connector on real servers, the simulation on a model of them, where other members' effects
-come in between any two of this member's.
+A round (:meth:`Coordination.reconcile`) is a generator of effects. Its driver carries each effect out and sends back
+the answer. ``driver`` does so on real servers. The simulation does so on a model of them, where other members' effects
+come between any two of this member's.
 
-Invariants (the races R1 … R25 they close are named where they matter):
+Invariants. ``docs/races.md`` explains them and the races R1 … R25 that this package names:
 
 - I1: a record of p is handed out only while this member holds O(p), its owner znode, made in the current session;
 - I2: with Kafka's assignment in force also only while p is in the embedded consumer's assignment of this generation;
@@ -71,13 +71,13 @@ class RoundStatus(Enum):
     BLOCKED = "others hold partitions that are this member's"
     WAITING = "the Kafka group rebalances"
     UNREGISTERED = "this member is not registered in this session"
-    UNREADABLE = "a member's registration can't be read"
+    UNREADABLE = "a member's registration can't be parsed"
     INCOMPLETE = "offsets could not be fetched"
 
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """``mine``: what should be this member's; ``blocked``: what of it others hold."""
+    """``mine``: the partitions assigned to this member; ``blocked``: those of them that others hold."""
 
     status: RoundStatus
     decision: Decision | None = None
@@ -160,12 +160,12 @@ class Coordination:
         yield from self._hand_over(frozenset(pair for pair in self.held if self._is_reservation(pair)))
 
     def session_lost(self) -> None:
-        """The session's znodes are gone, and other members may own the partitions (R12): nothing to delete."""
+        """The session's znodes are gone, and other members may own the partitions (R12): there is nothing to delete."""
         self.held = {}
         self.doubt()
 
     def _decide(self, view: GroupView) -> Generator[Effect, Any, tuple[Decision, KafkaGroup] | None]:
-        """None: nothing can be decided yet."""
+        """→ None when nothing can be decided yet."""
         if not self.is_migration_enabled:
             return Decision(Mode.ZOOKEEPER), KafkaGroup()
         is_kafka_due = view.toggle == Mode.KAFKA.value and not view.members.keys() - view.migration_enabled
@@ -174,7 +174,7 @@ class Coordination:
         if group is None:
             return self._decide_blindly(view)
         if group.plain and (yield ReadIds()) != view.members.keys():
-            # A member registered meanwhile, whose embedded consumer must not be taken for a plain one.
+            # A member registered meanwhile: its embedded consumer must not be taken for a plain one.
             return None
         has_reservations = bool(group.plain) and self.mode is not Mode.KAFKA and (yield ReadReservations())
         return decide(
@@ -182,14 +182,14 @@ class Coordination:
         ), group
 
     def _decide_blindly(self, view: GroupView) -> tuple[Decision, KafkaGroup] | None:
-        """Who is in the Kafka group can't be told: nothing that depends on it is changed."""
+        """The members of the Kafka group are unknown: the mode stays, and nothing that depends on them changes."""
         has_old = bool(view.members.keys() - view.migration_enabled)
         if self.mode is Mode.KAFKA or (view.toggle == Mode.KAFKA.value and not has_old):
             return Decision(Mode.KAFKA, is_deferred=has_old, is_reserving=True), KafkaGroup(is_stable=False)
         return (Decision(Mode.ZOOKEEPER), KafkaGroup()) if self.mode is Mode.ZOOKEEPER else None
 
     def _follow_zookeeper(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
-        """The old consumer's round, but what stays this member's goes on, and offsets are read after the claim."""
+        """As the old consumer, but partitions that stay go on, and offsets are read after the claim."""
         whole = assign(self.strategy, view.members, view.partitions, self.hash_form)
         mine = self._own(whole)
         yield from self._let_go(mine)
@@ -203,10 +203,10 @@ class Coordination:
         return (yield from self._consume(_only(mine, self.held), None, result, BeforeStarting(view, whole)))
 
     def _follow_kafka(self, view: GroupView, decision: Decision, group: KafkaGroup) -> Round:
-        """The embedded consumer's assignment, partition by partition as their owners let go (R1).
+        """Take the embedded consumer's assignment, each partition when its last owner releases it (R1).
 
-        One that is out of the Kafka group keeps nothing from the next owners, though it can't see who they are, unless
-        an old consumer would be among them (R13).
+        A member that is out of the Kafka group can't see who owns its partitions next. It releases them all the same,
+        unless an old consumer could take them (R13).
         """
         kafka: KafkaAssignment = yield ReadKafkaAssignment()
         if kafka.membership is Membership.REBALANCING:
@@ -240,9 +240,9 @@ class Coordination:
         )
 
     def _let_go(self, mine: Assignment) -> Effects:
-        """Stop, commit, delete – in this order (I3) – what is not this member's any more.
+        """Stop, commit, delete, in this order (I3), what is not this member's any more.
 
-        What ZooKeeper may not have the offset of stays until it has.
+        A partition whose offset ZooKeeper may lack is kept until ZooKeeper has it.
         """
         leaving = frozenset(pair for pair in self.held if pair not in mine)
         if not leaving:
@@ -254,7 +254,7 @@ class Coordination:
         self.held = _without(self.held, leaving)
 
     def _hand_over(self, reservations: Pairs) -> Generator[Effect, Any, Pairs]:
-        """→ those that failed. Who is next may read ZooKeeper alone; plain consumers wrote to Kafka alone (R18)."""
+        """→ those that failed. KCs committed to Kafka alone, and the next owner may read ZooKeeper alone (R18)."""
         if not reservations:
             return frozenset()
         offsets: Offsets = yield FetchKafka(reservations)
@@ -265,7 +265,7 @@ class Coordination:
         return (yield from self._commit((yield Stop(partitions)))) if partitions else frozenset()
 
     def _commit(self, offsets: Offsets) -> Generator[Effect, Any, Pairs]:
-        """→ those that ZooKeeper may not have."""
+        """→ those whose offset ZooKeeper may lack."""
         if not offsets:
             return frozenset()
         failed: Pairs = yield CommitZookeeper(offsets)
@@ -282,10 +282,10 @@ class Coordination:
     def _consume(
         self, mine: Assignment, assignment_epoch: int | None, result: RoundResult, telling: BeforeStarting
     ) -> Round:
-        """Hand out what is held: go on where it is being consumed, else start from the committed offsets.
+        """Hand out what is held: go on with what is being consumed, start the rest from the committed offsets.
 
-        Offsets are read after the claim: before it the last owner may still commit. ``result`` is a blocked round's;
-        without anything blocked it becomes the right one.
+        Offsets are read after the claim, because the last owner may commit until then. ``result`` is a blocked round's:
+        it is returned when something is blocked, else with the status that this part ends with.
         """
         yield from self._rename(mine)
         kept: Pairs = (yield Keep(mine, assignment_epoch)) if mine else frozenset()
@@ -314,7 +314,7 @@ class Coordination:
         return self.held[pair].endswith(RESERVATION_SUFFIX)
 
     def _reservations(self, group: KafkaGroup, mine: Assignment) -> Assignment:
-        """Owner znodes for what plain Kafka consumers have, so that an old one can't claim it (R5)."""
+        """Owner znodes for the partitions of plain Kafka consumers, so that an old consumer can't claim them (R5)."""
         theirs = frozenset(pair for pairs in group.plain.values() for pair in pairs)
         return {pair: self.consumer_id + RESERVATION_SUFFIX for pair in theirs if pair not in mine}
 

@@ -1,4 +1,4 @@
-"""Does what the protocol's effects say, on real servers."""
+"""Carries out the protocol's effects on real servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kit.errors import OfframpError
 log = logging.getLogger("offramp.consumer")
 
 RELEASE_COMMIT_SECONDS = 0.3
-"""What a release gives Kafka for its commit before it deletes the owner znodes all the same (R3)."""
+"""How long a release waits for the commit to Kafka; then it deletes the owner znodes without it (R3)."""
 STABLE_SECONDS = 5.0
 """How long the listener waits for the whole group's assignment while the Kafka group rebalances."""
 
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class ConsumerRebalanceListener(Protocol):
-    """The old consumer's listener, told on the member's own thread; the rebalance waits for it.
+    """The old consumer's listener, called on the member's own thread; the rebalance waits for it.
 
     An exception of ``before_starting_fetchers`` keeps the partitions from being started; the rebalance is tried again.
     """
@@ -95,7 +95,7 @@ class Driver:
         self._described: tuple[tuple[int, frozenset[str]], KafkaGroup] | None = None
 
     def drive(self, steps: Generator[Effect, Any, Result]) -> Result:
-        """Carry out a round, or a few steps; what an effect raises ends it."""
+        """Carry out the effects one by one; → what the protocol returns. An effect that raises ends it."""
         answer: Any = None
         while True:
             try:
@@ -124,9 +124,9 @@ class Driver:
             case effects.IsStale():
                 return self.changed.is_set()
             case effects.BeforeReleasing(partitions):
-                return self._tell_releasing(partitions)
+                return self._before_releasing(partitions)
             case effects.BeforeStarting(view, assignment):
-                return self._tell_starting(view, assignment)
+                return self._before_starting(view, assignment)
             case effects.Stop(partitions):
                 return self._gate.stop(partitions)
             case effects.StopKafkaAssigned():
@@ -162,16 +162,23 @@ class Driver:
                 return self._gate.start(threads, offsets, assignment_epoch)
 
     def fetch_offsets(self, partitions: effects.Pairs) -> Offsets:
-        """Committed offsets; where there is none, by ``auto.offset.reset``. What failed is told and left out."""
+        """Committed offsets; without one, the log's start or end by ``auto.offset.reset``.
+
+        Partitions that failed are logged and left out.
+        """
         if self.embedded is not None:
             self.embedded.forget(partitions)
         fetched = self._store.fetch(sorted(partitions))
         for reason, pairs in by_reason(fetched.errors).items():
-            log.warning("%s: offsets can't be fetched: %s: %s", self._consumer_id, pairs, reason)
+            log.warning("%s: offsets can't be fetched and are tried again: %s: %s", self._consumer_id, pairs, reason)
         fresh = [pair for pair in partitions if pair not in fetched.offsets and pair not in fetched.errors]
         started = self._brokers.log_offsets(fresh, self._reset, STABLE_SECONDS) if fresh else {}
         for pair in set(fresh) - started.keys():
-            log.warning("%s: %s-%d has no offset, and its log can't be asked", self._consumer_id, *pair)
+            log.warning(
+                "%s: %s-%d has no committed offset, and its leader did not answer; tried again",
+                self._consumer_id,
+                *pair,
+            )
         return {**fetched.offsets, **started}
 
     def _kafka_group(self, consumer_ids: frozenset[str], is_fresh: bool) -> KafkaGroup | None:
@@ -183,17 +190,21 @@ class Driver:
         if is_fresh or not is_known or self._described is None or assignment.membership is not Membership.IN:
             group = self._brokers.describe(self._seen)
             if assignment.membership is Membership.IN and group is not None and not (group.plain or group.embedded):
-                return None  # It has this member at least: whoever said so knows nothing.
+                return None  # This member is in the group: an answer without any member is not the coordinator's.
             self._described = (asked, group) if group is not None and group.is_stable else None
             return group
         return self._described[1]
 
     def _read_toggle(self) -> str | None:
-        """As ``kafka`` when it can't be read: everything is stopped then."""
+        """``kafka`` when it can't be read, so that everything is stopped."""
         try:
             return self._znodes.read_toggle()
         except (OfframpError, KazooException) as error:
-            log.warning("%s: the toggle can't be read while the Kafka group rebalances: %s", self._consumer_id, error)
+            log.warning(
+                "%s: everything stops: the toggle can't be read while the Kafka group rebalances: %s",
+                self._consumer_id,
+                error,
+            )
             return Mode.KAFKA.value
 
     def _fetch_kafka(self, partitions: effects.Pairs) -> Offsets:
@@ -203,7 +214,7 @@ class Driver:
         return {pair: fetched.offsets.get(pair, 0) for pair in partitions if pair not in fetched.errors}
 
     def _read_group(self) -> GroupView:
-        """What comes from now on is not in the view: notes of changes before are settled with it."""
+        """A change before this read is in the view, so ``changed`` is cleared first; a later one sets it again."""
         self._gate.begin_round()
         self.changed.clear()
         view = self._znodes.read_group()
@@ -211,14 +222,14 @@ class Driver:
         return view
 
     def _commit_zookeeper(self, offsets: Offsets) -> effects.Pairs:
-        """Told and counted. What ZooKeeper refuses is no reason to keep a partition; that it can't be asked is one."""
+        """A refused commit does not delay the release; an unreachable ZooKeeper does. Both are logged and counted."""
         store = self._zookeeper_offsets
         if store is None or not self._commits:
             return frozenset()
         try:
-            self._tell_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
+            self._note_commit(store.name, offsets, store.commit(offsets, RELEASE_COMMIT_SECONDS))
         except (OfframpError, KazooException) as error:
-            self._tell_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
+            self._note_commit(store.name, offsets, dict.fromkeys(offsets, str(error) or type(error).__name__))
             self._gate.uncommitted.mark_uncertain(offsets)
             self._drop_what_kafka_has(offsets)
             return frozenset(offsets)
@@ -239,17 +250,24 @@ class Driver:
             there = store.fetch(sorted(offsets)).offsets
         except (OfframpError, KazooException) as error:
             errors = dict.fromkeys(offsets, str(error) or type(error).__name__)
-        missing = {pair: errors.get(pair, "it has less") for pair in offsets if there.get(pair, -1) < offsets[pair]}
+        missing = {
+            pair: errors.get(pair, "ZooKeeper has a lower offset")
+            for pair in offsets
+            if there.get(pair, -1) < offsets[pair]
+        }
         self._metrics.committed(store.name, len(offsets) - len(missing), len(missing))
         for reason, pairs in by_reason(missing).items():
             log.warning(
-                "%s: the reservation of %s stays, ZooKeeper has not its offset: %s", self._consumer_id, pairs, reason
+                "%s: the reservation of %s stays until ZooKeeper has its offset: %s", self._consumer_id, pairs, reason
             )
         return frozenset(missing)
 
     def _drop_what_kafka_has(self, offsets: Offsets) -> None:
-        """Who can't ask ZooKeeper may have lost a partition to a member that is further by now: Kafka's offset must not
-        go down (R12). What can't be compared is not committed."""
+        """Keep from Kafka what could lower its offset (R12).
+
+        Without ZooKeeper's answer this member may have lost a partition to one that is further by now. So an offset is
+        committed only when Kafka's own is known, and lower.
+        """
         unsaved = self._gate.uncommitted.of(offsets)
         if not unsaved:
             return
@@ -257,24 +275,24 @@ class Driver:
             known = self._brokers.committed(unsaved, RELEASE_COMMIT_SECONDS)
         except KafkaException:
             known = {}
-        lower = {pair for pair, found in known.items() if isinstance(found, int) and found < unsaved[pair]}
+        lower = {pair for pair, in_kafka in known.items() if isinstance(in_kafka, int) and in_kafka < unsaved[pair]}
         self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
     def _commit_kafka(self, offsets: Offsets) -> None:
-        """Best effort: told, counted, and never a reason to keep a partition."""
+        """Best effort: a failure is logged and counted, and does not delay the release."""
         store = self._kafka_offsets
         if store is None or not self._commits or not offsets:
             return
         errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
         self._gate.uncommitted.mark_committed({pair: offset for pair, offset in offsets.items() if pair not in errors})
-        self._tell_commit(store.name, offsets, errors)
+        self._note_commit(store.name, offsets, errors)
 
-    def _tell_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
+    def _note_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
         self._metrics.committed(name, len(offsets) - len(errors), len(errors))
         for reason, pairs in by_reason(errors).items():
             log.warning("%s: stopped without a commit to %s: %s: %s", self._consumer_id, name, pairs, reason)
 
-    def _tell_releasing(self, partitions: effects.Pairs) -> None:
+    def _before_releasing(self, partitions: effects.Pairs) -> None:
         if self._listener is None:
             return
         by_topic: dict[str, set[int]] = {}
@@ -286,7 +304,7 @@ class Driver:
             log.exception("%s: before_releasing_partitions failed; the partitions are released", self._consumer_id)
             self._metrics.listener_failed()
 
-    def _tell_starting(self, view: GroupView, assignment: Assignment | None) -> None:
+    def _before_starting(self, view: GroupView, assignment: Assignment | None) -> None:
         if self._listener is None:
             return
         whole = assignment if assignment is not None else self._stable_assignment(view)
@@ -299,12 +317,12 @@ class Driver:
         """Never an incomplete one: raises while the Kafka group rebalances, and the round is tried again."""
         group = self._kafka_group(frozenset(view.members), is_fresh=False)
         if group is None or not group.is_stable:
-            raise Rebalancing("the Kafka group rebalances: the whole assignment can't be told yet")
+            raise Rebalancing("the Kafka group rebalances: its whole assignment is not known yet")
         return whole_assignment(view, group)
 
 
 def by_reason(errors: Mapping[TopicAndPartition, str]) -> dict[str, str]:
-    """Reason → the partitions it holds for, as one would say them."""
+    """Reason → the partitions it holds for, as text."""
     reasons: dict[str, list[TopicAndPartition]] = {}
     for pair, reason in sorted(errors.items()):
         reasons.setdefault(reason, []).append(pair)

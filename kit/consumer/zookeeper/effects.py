@@ -1,6 +1,6 @@
-"""What a member's protocol asks to be done: each effect says what, and, after an arrow, what it is answered with.
+"""The effects of a member's protocol. Each says what to do and, after an arrow, which answer comes back.
 
-``coordination`` yields effects, ``driver`` carries them out on real servers.
+``coordination`` yields effects; ``driver`` carries them out on real servers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Pairs: TypeAlias = frozenset[TopicAndPartition]
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What ZooKeeper said about the group, ``ids`` read before ``migration/ids`` (R7).
+    """The group as ZooKeeper has it, ``ids`` read before ``migration/ids`` (R7).
 
     ``is_registered``: this member's registration is there and of the current session. ``members`` is consumer id →
     topic → number of streams; ``unreadable`` consumer id → what is wrong with its registration. ``has_brokers`` is
@@ -37,7 +37,7 @@ class GroupView:
 
 
 class Membership(Enum):
-    """The embedded consumer's, in the Kafka group."""
+    """The embedded consumer's membership of the Kafka group."""
 
     OUT = "out"
     REBALANCING = "rebalancing"
@@ -55,8 +55,11 @@ class KafkaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class KafkaGroup:
-    """The Kafka group as its coordinator describes it: what plain members (KC), by member id, and embedded ones, by
-    consumer id, have. Unless it ``is_stable`` that is nothing yet."""
+    """The Kafka group as its coordinator describes it.
+
+    ``plain`` is member id → partitions of a plain consumer (KC); ``embedded`` is consumer id → partitions. Both are
+    complete only when ``is_stable``.
+    """
 
     plain: Mapping[str, Pairs] = field(default_factory=dict)
     embedded: Mapping[str, Pairs] = field(default_factory=dict)
@@ -75,10 +78,11 @@ class ReadKafkaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ReadKafkaGroup:
-    """→ KafkaGroup, or None when nobody says; ``consumer_ids`` tell embedded members from plain ones.
+    """→ KafkaGroup, or None when the coordinator does not answer.
 
-    Unless ``is_fresh`` what was said in this generation will do; a plain consumer that joins is in the group before the
-    embedded one hears of the rebalance.
+    A member whose client id is in ``consumer_ids`` is an embedded consumer. Without ``is_fresh`` an answer of this
+    generation may be reused. ``is_fresh`` is needed because a plain consumer joins the group before the embedded one
+    hears of the rebalance.
     """
 
     consumer_ids: frozenset[str]
@@ -87,7 +91,7 @@ class ReadKafkaGroup:
 
 @dataclass(frozen=True, slots=True)
 class ReadIds:
-    """→ the children of ``ids``. Unlike ReadGroup it is no new beginning: what came since is still news."""
+    """→ the children of ``ids``. A change since ReadGroup still makes the round stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +101,29 @@ class ReadReservations:
 
 @dataclass(frozen=True, slots=True)
 class ReadHeld:
-    """→ Assignment: the owner znodes that are of the current session."""
+    """→ Assignment: the owner znodes that were created in the current session."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadToggle:
-    """→ the toggle's text, read anew; None: no such znode. Raises when ZooKeeper can't be asked."""
+    """→ the toggle's text, from ZooKeeper's leader; None: no such znode; ``kafka`` when ZooKeeper does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsStale:
-    """→ bool: whether a watch or a rebalance came since ReadGroup."""
+    """→ bool: whether a watch fired or the Kafka group rebalanced since ReadGroup."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeReleasing:
-    """Tell the listener."""
+    """Call the application's listener before these partitions are released."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeStarting:
-    """Tell the listener the whole group's assignment; None: it is the Kafka group's, see :func:`whole_assignment`."""
+    """Call the listener with the whole group's assignment. None: the Kafka group's, see :func:`whole_assignment`."""
 
     view: GroupView
     assignment: Assignment | None
@@ -139,46 +143,48 @@ class StopKafkaAssigned:
 
 @dataclass(frozen=True, slots=True)
 class StopAll:
-    """→ Offsets: as Stop, for everything; and the round that is under way starts nothing any more."""
+    """→ Offsets: as Stop, for every partition. The round that is under way starts nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopOthers:
-    """Nothing but ``partitions`` is handed out, and nothing of the rest committed: it is not this member's."""
+    """Hand out nothing but ``partitions``. The others belong to other members: their offsets are not committed."""
 
     partitions: Pairs
 
 
 @dataclass(frozen=True, slots=True)
 class DiscardUnsaved:
-    """The rebalance is about to be answered: what was stopped and is not in Kafka by now must not come there later."""
+    """The rebalance is about to be answered: an offset that Kafka lacks by now must not be committed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitZookeeper:
-    """→ partitions whose offset ZooKeeper may not have, since it could not be asked."""
+    """→ partitions whose offset ZooKeeper may lack, because it did not answer."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class CopyToZookeeper:
-    """What plain consumers committed to Kafka, also by a member that commits nothing of its own → partitions of which
-    ZooKeeper has less."""
+    """Write to ZooKeeper what plain consumers committed to Kafka, even with ``auto.commit.enable=false``.
+
+    → partitions whose offset in ZooKeeper is lower.
+    """
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class CommitKafka:
-    """Of these what is not in Kafka yet; within a short time, as it must not keep an owner znode (R3)."""
+    """Commit those that Kafka lacks, within a short time: the owner znode must not wait for Kafka (R3)."""
 
     offsets: Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class FetchKafka:
-    """→ (topic, partition) → next offset, as the group has it in Kafka; what could not be fetched is left out."""
+    """→ (topic, partition) → next offset in Kafka, 0 where there is none; partitions that failed are left out."""
 
     partitions: Pairs
 
@@ -192,14 +198,14 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAll:
-    """→ partitions others hold. Make all owner znodes or, when one can't be made, none."""
+    """→ partitions that others hold. Create all owner znodes or, when one can't be created, none."""
 
     threads: Assignment
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimEach:
-    """→ partitions others hold. Make every owner znode that can be made."""
+    """→ partitions that others hold. Create every owner znode that can be created."""
 
     threads: Assignment
 
@@ -213,7 +219,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class FetchOffsets:
-    """→ (topic, partition) → next offset; what could not be fetched is left out."""
+    """→ (topic, partition) → next offset; partitions that failed are left out."""
 
     partitions: Pairs
 

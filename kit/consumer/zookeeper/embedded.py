@@ -1,7 +1,7 @@
 """The Kafka consumer inside a migration-enabled member (KIP-125's EKC): in the Kafka group, but fetching nothing.
 
-It has a thread of its own that polls, whatever else goes on (R10), and everything it does happens there: rebalance
-callbacks, commits, joining and leaving.
+A thread of its own polls, however long a round takes (R10). Rebalance callbacks, commits, joining and leaving all
+happen on that thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_MEMBER = "the embedded consumer is joining the Kafka group"
 DEFAULTS = {
     # As ZooKeeper's session of an old consumer, so that a dead member is noticed by both at about the same time.
     "session.timeout.ms": 6000,
-    # How long the others wait, standing still, until this member hears of a rebalance.
+    # The other members stand still until this one hears of a rebalance.
     "heartbeat.interval.ms": 500,
     "topic.metadata.refresh.interval.ms": 10_000,
     "socket.timeout.ms": 10_000,
@@ -34,7 +34,7 @@ DEFAULTS = {
 
 
 class EmbeddedConsumer:
-    """All callbacks come on its thread and should return soon: ``assigned`` with the epoch of a new assignment,
+    """All callbacks run on its thread and should return soon: ``assigned`` with the epoch of a new assignment,
     ``revoked`` before a rebalance is answered, ``lost`` when the group went on without it, ``polled`` with the seconds
     since the poll before."""
 
@@ -64,11 +64,11 @@ class EmbeddedConsumer:
         self._thread.start()
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Be a member for ``topics``; leave the group when there are none."""
+        """Be a member of the Kafka group for ``topics``. Without topics it leaves the group."""
         self._work.put(lambda: self._subscribe(tuple(sorted(topics))))
 
     def commit(self, offsets: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
-        """Commit as a member. A lower offset than was sent since :meth:`forget` is left out: it came late.
+        """Commit as a member. An offset lower than one sent since :meth:`forget` is left out: it is out of date.
 
         Raises:
             KafkaException: the commit failed as a whole, or did not end in time; at once while it is no member.
@@ -87,7 +87,7 @@ class EmbeddedConsumer:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
     def forget(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """These begin anew, at whatever offset: commits of them that are still waiting are out of date."""
+        """These partitions start again, at any offset: their commits that still wait are out of date."""
         for pair in partitions:
             self._turns[pair] = self._turns.get(pair, 0) + 1
             self._sent.pop(pair, None)
@@ -105,7 +105,7 @@ class EmbeddedConsumer:
                 message = self._consumer.poll(self._timeout)
             except Exception:
                 # Without this thread the member would keep its partitions and hand out nothing.
-                log.exception("embedded consumer: it goes on")
+                log.exception("embedded consumer: a poll failed; it polls again")
                 time.sleep(self._timeout)
                 continue
             if message is not None and (error := message.error()) is not None:
@@ -117,7 +117,7 @@ class EmbeddedConsumer:
         self._set(Membership.OUT)
 
     def rejoin(self) -> None:
-        """On its thread: the group may have gone on without it. Nothing of its assignment holds; it joins anew."""
+        """Leave and join again, on its thread: the group may have gone on without it, so its assignment is void."""
         topics = self._topics
         self._set(Membership.OUT)
         self._subscribe(())
@@ -143,8 +143,7 @@ class EmbeddedConsumer:
         )
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Known before they are paused, paused before they are assigned, and at an offset nobody has to look up:
-        in any other order librdkafka fetches all the same."""
+        """Pause before ``assign``, and assign at a plain offset: in any other order librdkafka fetches (R24)."""
         consumer.position(partitions)
         consumer.pause(partitions)
         consumer.assign([TopicPartition(each.topic, each.partition, 0) for each in partitions])
@@ -171,7 +170,7 @@ class EmbeddedConsumer:
         stamp: tuple[int, dict[TopicAndPartition, int]],
         future: Future[Mapping[TopicAndPartition, int | KafkaError]],
     ) -> None:
-        """What was asked for in another generation, or before a partition began anew, may not be this member's now."""
+        """Leave out partitions that started again since, and everything of another generation: it is out of date."""
         epoch, turns = stamp
         current = {pair: offset for pair, offset in offsets.items() if self._turns.get(pair, 0) == turns[pair]}
         if epoch != self.assignment.epoch:

@@ -36,8 +36,10 @@ class EmbeddedRebalanceListener:
         self._driver.changed.set()
 
     def polled(self, seconds: float) -> None:
-        """A thread that stood still for long may have been put out of the Kafka group, and a plain Kafka consumer may
-        read its partitions (R13, R14). A commit as a member proves that it was not."""
+        """Prove the membership after a long pause between polls, by a commit as a member (R13, R14).
+
+        The coordinator may have removed this member meanwhile, and a plain Kafka consumer may read its partitions.
+        """
         embedded = self._driver.embedded
         if embedded is None:
             return
@@ -48,8 +50,8 @@ class EmbeddedRebalanceListener:
         self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
 
     def _is_member(self, embedded: EmbeddedConsumer) -> bool:
-        """False if it can't be told: the proof could lower what another member committed while ZooKeeper's session is
-        in doubt (R12)."""
+        """False also when the proof is not safe: while the ZooKeeper session is in doubt, the commit could lower an
+        offset that another member committed (R12)."""
         if self._gate.seconds_without_lease > 0:
             return False
         try:

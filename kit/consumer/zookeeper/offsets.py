@@ -1,7 +1,7 @@
 """Where a member's offsets are kept: in ZooKeeper, in Kafka, or in both.
 
-An offset is the next one to read. What could not be committed or fetched is told per partition, never dropped
-silently. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``OffsetFetch`` of Kafka's protocol.
+An offset is the next one to read. A partition that was not committed or fetched is in the answer, with a
+reason. Rules: the old consumer's ``commitOffsets``; ``OffsetCommit`` and ``OffsetFetch`` of Kafka's protocol.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ RETRIABLE = frozenset(
         KafkaError._TRANSPORT,
     }
 )
-"""Asked again after a pause, when librdkafka has looked for the coordinator anew. Not among them: a metadata text that
-is too large, an unknown member (a group with members takes commits from these alone), a missing right."""
+"""Errors after which a request is sent again, when librdkafka has looked up the coordinator. Final are, for example: a
+metadata text that is too large, an unknown member, a missing right."""
 
 BATCH = 100
 RECOMMIT_SECONDS = 600.0
-"""Offsets in Kafka expire (1 or 7 days); committed again now and then they don't."""
+"""Unchanged offsets are committed again after this time: Kafka lets offsets expire (after 1 or 7 days)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,19 @@ class OffsetStore(Protocol):
     name: str
 
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
-        """The committed offsets; what this store knew about these partitions before is forgotten."""
+        """The committed offsets, read now: the store forgets what it knew of these partitions."""
         ...
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
-        """Commit; the partitions that were not, with the reason. Unchanged offsets need no write."""
+        """Commit; → the partitions that were not, with the reason. Unchanged offsets need no write."""
         ...
 
 
 class ZookeeperOffsets:
     """``/consumers/<group>/offsets``, written in transactions that only this member's session can carry out.
 
-    An offset is never lowered, unless :meth:`allow_lower` says so. What is compared with is what ZooKeeper really
-    holds, so an offset taken from Kafka is written here even if the partition then stands still.
+    An offset is never lowered, unless :meth:`allow_lower` says so. It is compared with the offset that ZooKeeper holds.
+    So an offset that came from Kafka is written here even if the partition then stands still.
     """
 
     name = "zookeeper"
@@ -90,7 +90,7 @@ class ZookeeperOffsets:
         return Fetched({pair: offset for pair, offset in known.items() if offset is not None}, errors)
 
     def allow_lower(self, pair: TopicAndPartition) -> None:
-        """The next commit of ``pair`` may be lower: its log was, too (offset out of range)."""
+        """The next commit of ``pair`` may be lower: its offset was out of range."""
         self._may_lower.add(pair)
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
@@ -105,7 +105,7 @@ class ZookeeperOffsets:
             if not self._write(batch, errors):
                 errors |= self._look(list(batch))
                 if not self._write({pair: value for pair, value in batch.items() if pair not in errors}, errors):
-                    errors |= dict.fromkeys(batch, "ZooKeeper's offsets are being changed by somebody else")
+                    errors |= dict.fromkeys(batch, "another client changes its offset in ZooKeeper at the same time")
         return errors
 
     def _look(self, partitions: Sequence[TopicAndPartition]) -> dict[TopicAndPartition, str]:
@@ -123,7 +123,7 @@ class ZookeeperOffsets:
         for pair, offset in offsets.items():
             known = self._known[pair][0]
             if known is not None and offset < known and pair not in self._may_lower:
-                errors[pair] = f"ZooKeeper has {known} already; {offset} would be read again and was not written"
+                errors[pair] = f"ZooKeeper has {known} already, so {offset} was not written"
             elif known != offset:
                 changes[pair] = offset
         versions = {pair: self._known[pair][1] for pair in changes}
@@ -141,12 +141,11 @@ Ask = Callable[[Offsets, float], Mapping[TopicAndPartition, int | KafkaError]]
 
 
 class KafkaOffsets:
-    """Offsets in Kafka, committed by ``commit`` and fetched by ``fetch``: as a group's member, or as nobody.
+    """Offsets in Kafka, committed by ``commit`` and fetched by ``fetch``: as a member of the group, or without one.
 
-    A commit that fails for a passing reason is tried ``commit_retries`` times more (``offsets.commit.max.retries``).
-
-    A commit as nobody (no member, generation −1) is accepted only while the group has no member. What is refused is
-    told, not dropped.
+    A commit that fails with an error of ``RETRIABLE`` is tried ``commit_retries`` times more
+    (``offsets.commit.max.retries``). Without a member (generation −1) Kafka accepts a commit only
+    while the group is empty.
     """
 
     name = "kafka"
@@ -173,34 +172,34 @@ class KafkaOffsets:
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
         for pair in partitions:
             self._committed.pop(pair, None)
-        found, errors = self._until_final(self._fetch, dict.fromkeys(partitions, 0), self._fetch_seconds)
-        return Fetched({pair: offset for pair, offset in found.items() if offset != OFFSET_INVALID}, errors)
+        offsets, errors = self._until_final(self._fetch, dict.fromkeys(partitions, 0), self._fetch_seconds)
+        return Fetched({pair: offset for pair, offset in offsets.items() if offset != OFFSET_INVALID}, errors)
 
     def commit(self, offsets: Offsets, timeout_seconds: float) -> dict[TopicAndPartition, str]:
         now = self._clock()
         changed = {pair: offset for pair, offset in offsets.items() if self._is_due(pair, offset, now)}
-        found, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
-        self._committed |= {pair: (changed[pair], now) for pair in found}
+        committed, errors = self._until_final(self._commit, changed, timeout_seconds, self._commit_tries)
+        self._committed |= {pair: (changed[pair], now) for pair in committed}
         return errors
 
     def _is_due(self, pair: TopicAndPartition, offset: int, now: float) -> bool:
-        """A negative offset would fail the whole request: such a position isn't known yet."""
+        """A negative offset is a position that is not known yet; it would fail the whole request."""
         known, at = self._committed.get(pair, (None, 0.0))
         return offset >= 0 and (offset != known or now - at > RECOMMIT_SECONDS)
 
     def _until_final(
         self, ask: Ask, wanted: Offsets, seconds: float, tries: float = math.inf
     ) -> tuple[dict[TopicAndPartition, int], dict[TopicAndPartition, str]]:
-        """Ask, and ask again for what failed for a passing reason, until ``seconds`` or ``tries`` are over."""
+        """Ask, and ask again while errors are ``RETRIABLE``, until ``seconds`` or ``tries`` are over."""
         deadline = self._clock() + seconds
-        found: dict[TopicAndPartition, int] = {}
+        offsets: dict[TopicAndPartition, int] = {}
         errors: dict[TopicAndPartition, str] = {}
         while wanted:
             passing = {}
             tries -= 1
             for pair, answer in _asked(ask, wanted, max(0.0, deadline - self._clock())).items():
                 if not isinstance(answer, KafkaError):
-                    found[pair] = answer
+                    offsets[pair] = answer
                 elif answer.code() in RETRIABLE and tries > 0 and self._clock() + self._backoff < deadline:
                     passing[pair] = wanted[pair]
                 else:
@@ -208,7 +207,7 @@ class KafkaOffsets:
             wanted = passing
             if wanted:
                 self._sleep(self._backoff)
-        return found, errors
+        return offsets, errors
 
 
 class DualOffsets:
@@ -221,10 +220,10 @@ class DualOffsets:
         self.kafka = kafka
 
     def fetch(self, partitions: Sequence[TopicAndPartition]) -> Fetched:
-        found = [self.zookeeper.fetch(partitions), self.kafka.fetch(partitions)]
-        errors = {pair: reason for each in found for pair, reason in each.errors.items()}
+        answers = [self.zookeeper.fetch(partitions), self.kafka.fetch(partitions)]
+        errors = {pair: reason for each in answers for pair, reason in each.errors.items()}
         offsets: dict[TopicAndPartition, int] = {}
-        for each in found:
+        for each in answers:
             for pair, offset in each.offsets.items():
                 offsets[pair] = max(offset, offsets.get(pair, offset))
         return Fetched({pair: offset for pair, offset in offsets.items() if pair not in errors}, errors)
@@ -240,7 +239,7 @@ class DualOffsets:
 
 
 def _asked(ask: Ask, wanted: Offsets, seconds: float) -> Mapping[TopicAndPartition, int | KafkaError]:
-    """The answer; an error of the whole request as one of each partition."""
+    """The answer; an error of the whole request counts for each partition."""
     try:
         return ask(wanted, seconds)
     except KafkaException as error:

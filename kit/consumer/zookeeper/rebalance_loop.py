@@ -1,4 +1,4 @@
-"""The thread that keeps a member where it should be: one round of the protocol after the other."""
+"""The thread that keeps a member's partitions as they should be: one round of the protocol after the other."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kit.errors import InputError
 
 log = logging.getLogger("offramp.consumer")
 
-LOOK_EVERY_SECONDS = 5.0
+RECHECK_SECONDS = 5.0
 """A missed watch must not leave a member behind for longer than this (R8)."""
 KAFKA_RETRY_SECONDS = (0.05, 0.2)
 
 
 class RebalanceLoop:
-    """``result`` is the last round's; ``has_tried`` is set once one was carried out or failed."""
+    """``result`` is the last round's; ``has_tried`` is set once a round was carried out or failed."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class RebalanceLoop:
         self._idle: dict[str, int] = {}
 
     def run(self, stopping: threading.Event) -> None:
-        """Until ``stopping``. Raises InputError for what only the operator can mend."""
+        """Run rounds until ``stopping``. Raises InputError for what only the operator can repair."""
         while not stopping.is_set():
             pause = self._reconcile()
             if pause > 0:
@@ -73,7 +73,7 @@ class RebalanceLoop:
                 self._driver.changed.wait(pause)
 
     def _reconcile(self) -> float:
-        """One round; how long to wait for a change before the next one, in seconds."""
+        """One round; → how long to wait for a change before the next one, in seconds."""
         try:
             if not self._has_session():
                 self._driver.changed.clear()
@@ -89,13 +89,13 @@ class RebalanceLoop:
         except InputError:
             raise
         except Exception as error:  # noqa: BLE001
-            # Whatever went wrong, a member that stops trying is worse: registered, and reading nothing.
-            self._logger.warn(f"a rebalance failed and is tried again: {error!r}", error)
+            # A member that stops trying stays registered and reads nothing: that is worse than any failure here.
+            self._logger.warn(f"the rebalance failed and is tried again: {error!r}", error)
             self._metrics.add("RebalanceRetries")
             return self._backoff
 
     def _has_session(self) -> bool:
-        """A new one begins with nothing held; while it is over, the Kafka group goes on without this member (R12)."""
+        """A new session begins with nothing held. When it is over, this member leaves the Kafka group too (R12)."""
         session = self._session.current
         if session is None:
             if self._session.is_over and self._driver.embedded is not None:
@@ -123,15 +123,17 @@ class RebalanceLoop:
                 return self._register()
         self._metrics.add("RebalanceRetries")
         for name, problem in result.unreadable.items():
-            self._logger.warn(f"nothing can be claimed while member {name} is registered like this: {problem}")
+            self._logger.warn(
+                f"no partition can be claimed while member {name} is registered like this: {problem}. Stop that member"
+            )
         return self._after_blocked(result) if result.status is RoundStatus.BLOCKED else self._backoff
 
     def _after_settled(self, result: RoundResult) -> float:
         self._n_blocked = 0
         self._logger.reset()
-        self._tell_idle_threads(result)
+        self._log_idle_threads(result)
         if not self._guard.is_watching:
-            return LOOK_EVERY_SECONDS
+            return RECHECK_SECONDS
         self._guard.look()
         return SILENCED_SECONDS / 4
 
@@ -142,12 +144,13 @@ class RebalanceLoop:
         if self._znodes.register(self._subscription.payload(time.time_ns() // 1_000_000)):
             return 0.0
         self._logger.warn(
-            "its id is registered by another session, a member's or its own last one: it waits for the end"
+            "this id is registered in another session, and the member waits for its end. It may be this member's last "
+            "session. If another member has the same consumer.id, stop one of the two"
         )
         return self._backoff
 
     def _after_blocked(self, result: RoundResult) -> float:
-        """In ZooKeeper's mode as the old consumer, but it never gives up; in Kafka's soon again, at odd times."""
+        """ZooKeeper's mode: after the old consumer's backoff, without end. Kafka's mode: after a short random wait."""
         if self._coordination.mode is Mode.KAFKA:
             return random.uniform(*KAFKA_RETRY_SECONDS)
         self._n_blocked += 1
@@ -157,14 +160,13 @@ class RebalanceLoop:
             self._metrics.add("RebalanceFailures")
             topic, partition = min(result.blocked)
             self._logger.warn(
-                f"can't rebalance after {self._n_blocked} tries: {len(result.blocked)} partitions, "
-                f"{topic}-{partition} among them, are held by others. It goes on trying; look whether their owners are "
-                "alive"
+                f"the rebalance was blocked {self._n_blocked} times: others hold {len(result.blocked)} partitions, "
+                f"{topic}-{partition} among them. It is tried again; check that the members that own them run"
             )
         return self._backoff
 
-    def _tell_idle_threads(self, result: RoundResult) -> None:
-        """Spare threads are no error, but people ask."""
+    def _log_idle_threads(self, result: RoundResult) -> None:
+        """Spare threads are no error; the log says why they get nothing."""
         busy: dict[str, set[str]] = {}
         for (topic, _), thread in result.mine.items():
             busy.setdefault(topic, set()).add(thread)
@@ -182,5 +184,5 @@ class RebalanceLoop:
         self._idle = idle
 
     def _counts(self) -> Mapping[str, int]:
-        """Streams by topic; of a wildcard nothing, its streams are shared by all topics."""
+        """Streams by topic; none for a wildcard, whose streams are shared by all topics."""
         return {} if self._subscription.is_wildcard else self._subscription.streams

@@ -75,9 +75,9 @@ def wildcard_subscription(allow: str | None, deny: str | None, count: int) -> Su
 
 
 def _check_regex(regex: str) -> None:
-    if found := _JAVA_ONLY.search(regex):
+    if match := _JAVA_ONLY.search(regex):
         raise InputError(
-            f"the pattern {regex!r} has {found.group()!r}, which Java and Python read differently: every member must "
+            f"the pattern {regex!r} has {match.group()!r}, which Java and Python read differently: every member must "
             "find the same topics"
         )
     if not regex or not regex.isascii():

@@ -53,10 +53,10 @@ class RoundrobinGuard:
         if self._owned_before is None:
             self._owned_before = {thread.rpartition("-")[0] for thread in owners.values()}
             self._new_until = self._clock() + NEW_SECONDS
-        told = (self._form, self._consumer_id, view.members, view.partitions, owners)
-        if other_hash_form(*told) is not None:
+        facts = (self._form, self._consumer_id, view.members, view.partitions, owners)
+        if other_hash_form(*facts) is not None:
             self._refuse("as the other releases do")
-        if not silenced(*told, self._owned_before):
+        if not silenced(*facts, self._owned_before):
             self._silenced_since = None
             return
         self._silenced_since = self._silenced_since or self._clock()

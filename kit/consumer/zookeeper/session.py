@@ -18,12 +18,12 @@ from kit.errors import ConnectError
 log = logging.getLogger("offramp.consumer")
 
 SAFE_PART = 2 / 3
-"""Of the session's time-out, counted from when a request was sent that the leader answered, the session is certain."""
+"""The session is certain for this part of its time-out, from when a request was sent that the leader answered."""
 PROOFS_PER_TIMEOUT = 6
 
 
 class Session:
-    """Connects; calls ``lost`` when a session is over, ``changed`` with every turn of the connection.
+    """Connects. Calls ``lost`` when a session is over, ``changed`` when the connection is made or lost.
 
     Both are called on kazoo's connection thread and must not block.
     """
@@ -48,7 +48,7 @@ class Session:
         self.client.add_listener(self._listen)
 
     def start(self, timeout_seconds: float) -> None:
-        """Raises ConnectError when no server answers in time."""
+        """Connect, and begin to extend the lease. Raises ConnectError when no server answers in time."""
         try:
             self.client.start(timeout=timeout_seconds)
         except (KazooException, KazooTimeoutError) as error:
@@ -68,7 +68,7 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Nobody could say so, but without a connection for the whole time-out it is."""
+        """Without a connection for its whole time-out the session is over, though no server can say so."""
         return self.current is None and self._gate.seconds_without_lease >= self._negotiated * (1 - SAFE_PART)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Session:
         self.client.close()
 
     def _learn_timeout(self) -> None:
-        """kazoo keeps the negotiated time-out to itself; its connection waits two thirds of it for an answer."""
+        """Learn the negotiated time-out, which kazoo does not publish: its read time-out is two thirds of it."""
         connection = self.client._connection
         original = connection._connect
 
@@ -96,7 +96,7 @@ class Session:
         self._changed()
 
     def _prove(self) -> None:
-        """Extend the lease as long as the leader answers: ``sync`` goes to it, a read may be a cut-off follower's."""
+        """Extend the lease while the leader answers ``sync``: a follower that is cut off could answer a read."""
         while not self._ended.wait(self._negotiated / PROOFS_PER_TIMEOUT):
             session, sent = self.current, self._gate.clock()
             if session is None:

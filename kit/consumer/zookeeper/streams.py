@@ -32,12 +32,12 @@ LOOK_SECONDS = 1.0
 
 
 class ConsumerTimeout(Exception):
-    """No record came for ``consumer.timeout.ms``; the stream can be asked again."""
+    """No record came for ``consumer.timeout.ms``. The stream can be iterated again."""
 
 
 @dataclass(eq=False)
 class _Place:
-    """One partition on this stream, from its start to its stop; another start is another place.
+    """One partition on this stream, from its start to its stop. A later start is another place.
 
     ``offset`` is the one after the last record that was fetched and not taken back, ``first`` the one it began at.
     """
@@ -48,7 +48,7 @@ class _Place:
 
 
 class Stream:
-    """Records of one thread's partitions, in each partition's order. To be iterated by one thread at a time.
+    """Records of one thread's partitions, in each partition's order. One thread at a time may iterate.
 
     The record handed out last is *in hand*: it counts as consumed when the next one is asked for, or :meth:`taken` is
     called; a loop that is left by ``break`` or an exception leaves it in hand. :meth:`give_back` takes it back.
@@ -112,7 +112,7 @@ class Stream:
         return next(iter(self))
 
     def taken(self) -> None:
-        """The record handed out last is done with: it counts as consumed without the next one being asked for."""
+        """The application is done with the record handed out last: it counts as consumed from now on."""
         self._in_hand = None
 
     def taken_by_caller(self) -> None:
@@ -121,7 +121,7 @@ class Stream:
             self.taken()
 
     def give_back(self) -> None:
-        """The record handed out last was not taken: it is the next one here, or of the partition's next owner."""
+        """The record handed out last was not taken: this stream, or the partition's next owner, hands it out again."""
         with self._lock:
             message = self._in_hand
             if message is None:
@@ -138,7 +138,7 @@ class Stream:
         return self._n_fetched - len(self._pending)
 
     def add(self, pair: TopicAndPartition, offset: int, assignment_epoch: int | None) -> None:
-        """Consume ``pair`` from ``offset`` on; without the record there that this application has, or had, already."""
+        """Consume ``pair`` from ``offset`` on. A record that this application still has in hand is left out."""
         with self._lock:
             parted = self._parted.pop(pair, None)
             is_had = parted is not None and _offset(parted) == offset
@@ -146,7 +146,7 @@ class Stream:
             self._changed.notify_all()
 
     def remove(self, pairs: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, int]:
-        """Take partitions off; their next offsets. A record in hand is not counted: see :meth:`await_finished`."""
+        """Take partitions off; → their next offsets. A record in hand does not count: see :meth:`await_finished`."""
         with self._lock:
             places = {pair: self._places[pair] for pair in pairs if pair in self._places}
             waiting = self._emptied()
@@ -176,8 +176,10 @@ class Stream:
             self._parted[_pair(message)] = message
 
     def await_finished(self, pairs: Iterable[TopicAndPartition], deadline: float) -> dict[TopicAndPartition, int]:
-        """Wait, until ``deadline`` at most, for the application to be done with a record of ``pairs``, taken off, that
-        it has in hand; then the partition's next offset."""
+        """Give the application until ``deadline`` to finish a record of ``pairs``, which were taken off.
+
+        → the partition's next offset when it finished one, else nothing.
+        """
         pair, message = next(((pair, self._parted[pair]) for pair in pairs if pair in self._parted), (None, None))
         if pair is None or message is None or self._reader == threading.get_ident():
             return {}
@@ -196,14 +198,14 @@ class Stream:
     def position(self, pair: TopicAndPartition) -> int:
         """The next offset; a record still in hand does not count."""
         with self._lock:
-            # In this order: a record handed out in between is then counted too few, not too many.
+            # In this order: a record handed out in between is then counted one time too few, never too many.
             position = self._position(pair)
             in_hand = self._in_hand
             is_in_hand = in_hand is not None and self._is_held(pair, in_hand)
             return min(position, _offset(in_hand)) if is_in_hand and in_hand is not None else position
 
     def _is_held(self, pair: TopicAndPartition, message: Message) -> bool:
-        """``message`` is of the partition as it is consumed now, not as it was before it came anew."""
+        """Whether ``message`` came after the partition's last start: one of an earlier start says nothing about it."""
         place = self._places.get(pair)
         return place is not None and _pair(message) == pair and _offset(message) >= place.first
 
@@ -213,14 +215,14 @@ class Stream:
 
     @property
     def max_lag(self) -> int | None:
-        """The greatest lag of a partition, by the log's end as it was known a second ago; None: no end is known."""
+        """The greatest lag of a partition, by log ends that may be a second old; None: no log end is known."""
         ends = self._ends
         with self._lock:
             lags = [max(0, ends[pair] - self._position(pair)) for pair in self._places if pair in ends]
         return max(lags, default=None)
 
     def close(self, error: OfframpError | None = None) -> None:
-        """Iterating ends; ``error`` is raised there."""
+        """End the iteration; it raises ``error``."""
         with self._lock:
             self._is_closed, self._error = True, error
             self._n_fetched -= len(self._emptied())
@@ -231,7 +233,7 @@ class Stream:
                 self._consumer = None
 
     def _emptied(self) -> list[Message]:
-        """What waits, in order, taken from the back one by one: whatever is handed out meanwhile is not in it."""
+        """Empty the queue from the back; → its records in order, without those that are handed out meanwhile."""
         taken: list[Message] = []
         while True:
             try:
@@ -278,7 +280,7 @@ class Stream:
             self._complain(message)
 
     def _note_ends(self, consumer: Consumer) -> None:
-        """Where the logs end, as the last answers said: asked on this thread, another one would wait for a fetch."""
+        """Note the log ends of librdkafka's last fetches. Another thread would have to wait for a fetch to end."""
         now = self._gate.clock()
         if now < self._look_at:
             return

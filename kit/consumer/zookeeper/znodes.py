@@ -1,7 +1,7 @@
-"""A group's znodes as one member uses them: register, look, claim, release – each write conditional on its session.
+"""A group's znodes as one member uses them: register, read, claim, release. Each write is conditional on the session.
 
-A write that must not happen in another session than it was meant for carries a check of this member's registration:
-after an expiry that znode is gone, and the write fails with it.
+Such a write carries a check of this member's registration. When the session expires, ZooKeeper deletes the
+registration, and the write fails.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Note:
 
 @dataclass(frozen=True, slots=True)
 class _OwnerWatch:
-    """A watch on one owner znode of this member, as claimed once: ``serial`` tells it from an earlier claim's."""
+    """A watch on one owner znode of this member; ``serial`` is another one for each claim."""
 
     znodes: GroupZnodes
     pair: TopicAndPartition
@@ -56,9 +56,9 @@ class _OwnerWatch:
 class GroupZnodes:
     """The znodes of ``group_id`` for the member ``consumer_id``.
 
-    ``changed`` is called with a word for what changed, on kazoo's callback thread: it must only take a note.
-    ``owner_gone`` is called there too, with the (topic, partition) of an owner znode that somebody else deleted, and
-    ``watch_lost`` when the watch on one ended with the connection.
+    ``changed`` is called with a word for what changed, ``owner_gone`` with the (topic, partition) of an owner znode
+    that another client deleted, ``watch_lost`` when the connection ended and the watch of an owner znode with it. All
+    are called on kazoo's callback thread and must not block.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class GroupZnodes:
         self._parents: set[str] = set()
         self._access: dict[str, list[ACL]] = {}
 
-    # Where things are
+    # Paths
 
     def own_path(self) -> str:
         return f"{self._base}/ids/{self._consumer_id}"
@@ -100,7 +100,7 @@ class GroupZnodes:
 
     @property
     def session(self) -> int:
-        """The current session's id; raises ConnectError while there is no connection: nothing is anybody's then."""
+        """The current session's id. Raises ConnectError while there is no connection: what is held is unknown then."""
         client_id = self._client.client_id
         if not client_id or self._client.state != KazooState.CONNECTED:
             raise ConnectError(f"ZooKeeper {self._hosts}: no connection")
@@ -117,8 +117,10 @@ class GroupZnodes:
             )
 
     def register(self, payload: bytes) -> bool:
-        """Register in this session, in ``migration/ids`` too, at once (R7). False: a leftover of a dead session is
-        still there; its end comes as a change."""
+        """Register in this session, in ``ids`` and ``migration/ids`` in one transaction (R7).
+
+        False: this id is registered in another session. The end of that registration comes as a change.
+        """
         parents = ["ids", "owners", "offsets"] + (["migration/ids"] if self._is_migration_enabled else [])
         for parent in parents:
             self._make_path(f"{self._base}/{parent}")
@@ -135,17 +137,17 @@ class GroupZnodes:
             return all(stat is not None and stat.ephemeralOwner == session for stat in stats)
         raise errors[-1]
 
-    # Looking
+    # Reading
 
     def read_group(self) -> GroupView:
-        """Everything a round needs; watches are set as it reads (spec of the old consumer: §1.4; R8)."""
+        """Everything a round needs; watches are set before anything is read (R8, ``docs/races.md``)."""
         ids = self._children(f"{self._base}/ids", "ids")
         migration_ids = self._children(f"{self._base}/migration/ids", "migration/ids")
         toggle = self._data(f"{self._base}/migration/mode", "mode")
         registered = dict(zip(ids, fetch_data(self._client, [f"{self._base}/ids/{each}" for each in ids])))
-        found = {name: znode for name, znode in registered.items() if isinstance(znode, Znode)}
-        registrations = {name: parse_registration(znode.data) for name, znode in found.items()}
-        own = found.get(self._consumer_id)
+        znodes = {name: znode for name, znode in registered.items() if isinstance(znode, Znode)}
+        registrations = {name: parse_registration(znode.data) for name, znode in znodes.items()}
+        own = znodes.get(self._consumer_id)
         members = self._expand(registrations)
         partitions = self._partitions({topic for streams in members.values() for topic in streams})
         return GroupView(
@@ -177,15 +179,15 @@ class GroupZnodes:
         children = fetch_children(self._client, [f"{base}/{topic}" for topic in names])
         pairs = [
             (topic, partition)
-            for topic, found in zip(names, children)
-            for partition in map(partition_in, found if isinstance(found, list) else ())
+            for topic, names_below in zip(names, children)
+            for partition in map(partition_in, names_below if isinstance(names_below, list) else ())
             if partition is not None
         ]
         znodes = fetch_data(self._client, [self.owner_path(pair) for pair in pairs])
         return {pair: znode for pair, znode in zip(pairs, znodes) if isinstance(znode, Znode)}
 
     def read_held(self) -> Assignment:
-        """The owner znodes that are of this session, watched."""
+        """The owner znodes that were created in this session; each is watched from now on."""
         session = self.session
         held = {
             pair: znode.data.decode(errors="replace")
@@ -201,11 +203,11 @@ class GroupZnodes:
     # Claiming and releasing
 
     def claim_all(self, threads: Assignment) -> Pairs:
-        """All or none, in one transaction; what others hold. Owner znodes of this session count as made."""
+        """Claim all or none, in one transaction; → what others hold. Owner znodes of this session count as claimed."""
         mine, blocked = self._sorted_owners(threads)
         missing = {pair: thread for pair, thread in threads.items() if pair not in mine}
         if not blocked and missing and not self._were_made(self._creation(missing)):
-            # Somebody was faster: at least one of them is his, whichever it was.
+            # Another member was faster: at least one of them is that member's.
             blocked = self._sorted_owners(missing)[1] or frozenset(missing)
         if blocked:
             self._watch_foreign(blocked)
@@ -213,7 +215,7 @@ class GroupZnodes:
         return self._watch(threads)
 
     def claim_each(self, threads: Assignment) -> Pairs:
-        """As many as can be had; what others hold."""
+        """Claim as many as possible; → what others hold."""
         mine, blocked = self._sorted_owners(threads)
         free = {pair: thread for pair, thread in threads.items() if pair not in mine | blocked}
         under_way = {pair: self._creation({pair: thread}) for pair, thread in free.items()}
@@ -231,7 +233,7 @@ class GroupZnodes:
         self._watch(threads)
 
     def release(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """Delete owner znodes that are of this session; others stay, whoever made them (R15)."""
+        """Delete owner znodes of this session. Those of other sessions stay, also this member's own (R15)."""
         session = self.session
         owners = self._owners_of(partitions)
         mine = [(pair, znode) for pair, znode in owners.items() if znode.ephemeral_owner == session]
@@ -247,17 +249,17 @@ class GroupZnodes:
 
     def read_offsets(self, partitions: Sequence[TopicAndPartition]) -> dict[TopicAndPartition, Znode | None]:
         znodes = fetch_data(self._client, [self.offset_path(pair) for pair in partitions])
-        found: dict[TopicAndPartition, Znode | None] = {}
+        by_partition: dict[TopicAndPartition, Znode | None] = {}
         for pair, znode in zip(partitions, znodes):
             if isinstance(znode, KazooException):
-                raise ReadError(f"ZooKeeper doesn't let {self.offset_path(pair)} be read: {znode!r}")
-            found[pair] = znode
-        return found
+                raise ReadError(f"{self.offset_path(pair)} can't be read: ZooKeeper refused: {znode!r}")
+            by_partition[pair] = znode
+        return by_partition
 
     def write_offsets(
         self, offsets: Mapping[TopicAndPartition, int], versions: Mapping[TopicAndPartition, int | None]
     ) -> bool:
-        """Set each offset whose version is as known (None: create it). False: one was not; none was written then."""
+        """Set each offset if its version is as known (None: create it). False: one was not, and none was written."""
         for topic in {topic for topic, _ in offsets}:
             if any(versions[pair] is None for pair in offsets if pair[0] == topic):
                 self._make_path(f"{self._base}/offsets/{topic}")
@@ -274,7 +276,7 @@ class GroupZnodes:
             raise ConnectError(f"the session of {self._consumer_id} is over; its offsets were not written")
         return not any(isinstance(result, Exception) for result in results)
 
-    # How it is done
+    # Requests
 
     @property
     def _hosts(self) -> str:
@@ -291,7 +293,7 @@ class GroupZnodes:
         return results
 
     def _transaction(self) -> Any:
-        """A transaction that only this session can carry out."""
+        """A transaction that fails in any other session."""
         transaction = self._client.transaction()
         transaction.check(self.own_path(), 0)
         return transaction
@@ -330,15 +332,15 @@ class GroupZnodes:
             (topic, self._client.get_async(f"/brokers/topics/{topic}", watch=self._note("topics")))
             for topic in sorted(topics)
         ]
-        found = {}
+        partitions = {}
         for topic, result in under_way:
             try:
                 data, _ = self._ask(result)
             except NoNodeError:
                 self._ask(self._client.exists_async(f"/brokers/topics/{topic}", watch=self._note("topics")))
                 continue
-            found[topic] = sorted(int(number) for number in json.loads(data)["partitions"])
-        return found
+            partitions[topic] = sorted(int(number) for number in json.loads(data)["partitions"])
+        return partitions
 
     def _owners_of(self, partitions: Iterable[TopicAndPartition]) -> dict[TopicAndPartition, Znode]:
         pairs = list(partitions)
@@ -346,7 +348,7 @@ class GroupZnodes:
         return {pair: znode for pair, znode in zip(pairs, znodes) if isinstance(znode, Znode)}
 
     def _sorted_owners(self, threads: Iterable[TopicAndPartition]) -> tuple[Pairs, Pairs]:
-        """Of these: whose owner znode is of this session, and whose is somebody else's."""
+        """Of these: those whose owner znode is of this session, and those that another session holds."""
         session = self.session
         owners = self._owners_of(threads)
         mine = frozenset(pair for pair, znode in owners.items() if znode.ephemeral_owner == session)
@@ -364,7 +366,7 @@ class GroupZnodes:
         return transaction.commit_async()
 
     def _were_made(self, creation: Any) -> bool:
-        """False: one exists already. Raises what else went wrong."""
+        """False: one exists already. Raises any other error."""
         errors = [result for result in self._ask(creation) if isinstance(result, KazooException)]
         for error in errors:
             if not isinstance(error, (NodeExistsError, RolledBackError, RuntimeInconsistency)):
@@ -374,25 +376,25 @@ class GroupZnodes:
         return not errors
 
     def _make_path(self, path: str) -> None:
-        """Each level that is missing, with the access list of the nearest znode above it."""
+        """Create each missing level, with the access list of the nearest znode above it."""
         self._client.ensure_path(path, acl=inherited(self._client, f"{path}/any", self._timeout))
 
     def _access_of(self, path: str) -> list[ACL]:
-        """That of the znode above, asked once: a claim of many partitions must not wait for as many answers."""
+        """The access list of the znode above, read once: a claim of many partitions needs one answer, not many."""
         above = path.rpartition("/")[0]
         if above not in self._access:
             self._access[above] = inherited(self._client, path, self._timeout)
         return self._access[above]
 
     def _watch_foreign(self, partitions: Iterable[TopicAndPartition]) -> None:
-        """Their end comes as a change, so that the next try needs no polling."""
+        """Watch owner znodes of others: a deletion comes as a change, so the next try needs no polling."""
         asked = [self._client.exists_async(self.owner_path(pair), watch=self._note("owners")) for pair in partitions]
         for result in asked:
             if self._ask(result) is None:
                 self._changed("owners")
 
     def _watch(self, owned: Iterable[TopicAndPartition]) -> Pairs:
-        """Watch own owner znodes; those that are not of this session any more."""
+        """Watch owner znodes of this member; → those that are not of this session any more."""
         session, asked = self.session, {}
         for pair in owned:
             self._watched[pair] = next(self._serial)
@@ -406,7 +408,7 @@ class GroupZnodes:
         return gone
 
     def owner_changed(self, pair: TopicAndPartition, serial: int, kind: str) -> None:
-        """A watch fired. An event of an earlier claim, or of this member's own deletion, is none."""
+        """A watch fired. Events of an earlier claim, or of this member's own deletion, are ignored."""
         if self._watched.get(pair) != serial:
             return
         if kind == EventType.NONE:

@@ -68,7 +68,7 @@ ALL_SETS = (*DEMO_SETS, NEWER_SERVERS, CLIENTS["0.9.0.1"], CLIENTS["2.8.2"])
 def class_path(jar_set: JarSet, *before: Path) -> str:
     """Class path of a set for ``java -cp``, with ``before`` in front; fetches the set when it is missing.
 
-    Raises SetupError when the jars can't be had or aren't the ones expected.
+    Raises SetupError when the jars can't be fetched or have other checksums.
     """
     folder = ensure([jar_set])[jar_set.name]
     return os.pathsep.join([*map(str, before), f"{folder}/*"])
@@ -152,18 +152,18 @@ def put_in_place(libraries: Path, target: Path) -> None:
 
 def check(libraries: Path, wanted: dict[str, str]) -> None:
     """Raise SetupError unless ``libraries`` holds exactly the jars of ``wanted`` with their SHA-256."""
-    found = {jar.name: digest_of(jar) for jar in libraries.glob("*.jar")}
-    wrong = sorted(name for name in found.keys() & wanted.keys() if found[name] != wanted[name])
-    missing = sorted(wanted.keys() - found.keys())
-    unknown = sorted(found.keys() - wanted.keys())
-    told = [
+    fetched = {jar.name: digest_of(jar) for jar in libraries.glob("*.jar")}
+    wrong = sorted(name for name in fetched.keys() & wanted.keys() if fetched[name] != wanted[name])
+    missing = sorted(wanted.keys() - fetched.keys())
+    unknown = sorted(fetched.keys() - wanted.keys())
+    problems = [
         f"{what}: {', '.join(names)}"
         for what, names in (("other contents", wrong), ("missing", missing), ("not on the list", unknown))
         if names
     ]
-    if told:
+    if problems:
         raise SetupError(
-            f"The fetched jars aren't the ones of {CHECKSUMS.name} ({'; '.join(told)}). Nothing was kept. "
+            f"The fetched jars aren't the ones of {CHECKSUMS.name} ({'; '.join(problems)}). Nothing was kept. "
             "Try again; if it stays so, look at the mirror the jars come from."
         )
 

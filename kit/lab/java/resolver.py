@@ -42,17 +42,17 @@ def resolve(modules: Iterable[str], without: Iterable[str], work: Path, say: Cal
 
 
 def run(command: list[str], say: Callable[[str], None]) -> list[str]:
-    """Run Ivy, telling each 10 MB; returns its last lines when it failed, else nothing."""
+    """Run Ivy, with a line for each 10 MB; returns its last lines when it failed, else nothing."""
     last: deque[str] = deque(maxlen=12)
-    kilobytes = told = 0
+    kilobytes = reported = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
         assert ivy.stdout is not None
         for line in ivy.stdout:
             last.append(line.rstrip())
             sized = FETCHED.match(line)
             kilobytes += int(sized.group(1)) if sized else 0
-            if kilobytes // (MEGABYTES_PER_LINE * 1000) > told:
-                told = kilobytes // (MEGABYTES_PER_LINE * 1000)
+            if kilobytes // (MEGABYTES_PER_LINE * 1000) > reported:
+                reported = kilobytes // (MEGABYTES_PER_LINE * 1000)
                 say(f"{kilobytes // 1000} MB …")
     return list(last)
 
@@ -62,10 +62,10 @@ def spark_jar(pattern: str) -> Path:
     # Asked for without importing it: PySpark's import costs more than a warm start of the lab may.
     package = find_spec("pyspark")
     folders = list(package.submodule_search_locations or []) if package else []
-    found = sorted(jar for folder in folders for jar in (Path(folder) / "jars").glob(pattern))
-    if not found:
+    jars = sorted(jar for folder in folders for jar in (Path(folder) / "jars").glob(pattern))
+    if not jars:
         raise SetupError(f"The installed PySpark carries no {pattern}: install the locked requirements again.")
-    return found[-1]
+    return jars[-1]
 
 
 def module_file(modules: Iterable[str], without: Iterable[str]) -> str:

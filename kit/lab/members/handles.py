@@ -56,22 +56,23 @@ class Consumer:
         return [json.loads(line) for line in whole_lines(self.consumption_file)]
 
     def group_assignment(self) -> dict[tuple[str, int], str] | None:
-        """(topic, partition) → thread id for the whole group, as this old member's rebalance listener was told last.
+        """(topic, partition) → thread id for the whole group, as this old member's rebalance listener last heard it.
 
         None before the first rebalance and for members without a listener (0.8.2, new consumers).
         """
-        told = self.events("BEG")
-        if not told:
+        calls = self.events("BEG")
+        if not calls:
             return None
-        threads = told[-1].value()
+        threads = calls[-1].value()
         return {
             (topic, int(partition)): thread for topic, owned in threads.items() for partition, thread in owned.items()
         }
 
     def partitions(self) -> set[tuple[str, int]]:
-        """The (topic, partition) pairs that are its own by its own word.
+        """The (topic, partition) pairs that this member says it owns.
 
-        Told by the listener (old), by the assignment callback (new), else (0.8.2, console) those it handed out.
+        An old member's listener reports them, a new member's assignment callback. Without either (0.8.2, console) they
+        are those of which it handed out a record.
         """
         assignment = self.group_assignment()
         if assignment is not None:

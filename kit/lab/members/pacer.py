@@ -49,7 +49,7 @@ def note(spec: dict[str, Any], lines: TextIO, error: Any, message: Message) -> N
 
 
 def pace(spec: dict[str, Any], lines: TextIO) -> None:
-    """Write until told to stop, then wait until everything is acknowledged."""
+    """Write until the process is stopped, then wait until every record is acknowledged."""
     producer = Producer(spec["settings"])
     place = places(producer, spec["topics"])
     deliver = functools.partial(note, spec, lines)

@@ -37,7 +37,7 @@ class Member:
         self.consumer = Consumer(settings)
 
     def run(self) -> None:
-        """Consume until told to stop (or everything was read), then leave the group."""
+        """Consume until the process is stopped (or everything was read), then leave the group."""
         self.say("START")
         self.consumer.subscribe(self.topics, on_assign=self.on_assign, on_revoke=self.on_revoke)
         with self.record.open("a", encoding="utf-8", buffering=1) as lines:
@@ -71,18 +71,18 @@ class Member:
         return json.dumps(fields) + "\n"
 
     def done(self) -> bool:
-        """Whether it was to read everything and has."""
+        """Whether it reads to the end only, and has."""
         return self.until_end and bool(self.assigned) and self.assigned <= self.ended
 
     def on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned |= {(partition.topic, partition.partition) for partition in partitions}
-        self.say(f"ASSIGN {self.told()}")
+        self.say(f"ASSIGN {self.assigned_json()}")
 
     def on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.assigned -= {(partition.topic, partition.partition) for partition in partitions}
-        self.say(f"REVOKE {self.told()}")
+        self.say(f"REVOKE {self.assigned_json()}")
 
-    def told(self) -> str:
+    def assigned_json(self) -> str:
         """What is assigned now, as JSON."""
         topics: dict[str, list[int]] = {}
         for topic, partition in sorted(self.assigned):
@@ -95,7 +95,7 @@ class Member:
 
 
 def run(member: Member) -> None:
-    """A member's thread: a failure of one is told and leaves the others alone."""
+    """A member's thread. A failure is printed and does not end the other members."""
     try:
         member.run()
     except KafkaException as error:

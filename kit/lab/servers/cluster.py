@@ -62,6 +62,6 @@ class Servers:
             self.await_known(broker)
 
     def await_known(self, broker: Broker) -> None:
-        """Wait until ``broker`` has been told of all brokers and the controller."""
+        """Wait until ``broker`` knows all brokers and the controller."""
         ready = partial(topics.knows_all, broker.addresses["PLAINTEXT"], len(self.brokers))
         wait_until(ready, f"{broker.name} knowing all brokers", KNOW_SECONDS)

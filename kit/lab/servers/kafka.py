@@ -61,7 +61,7 @@ class Broker:
         """What must be done before a start; a broker of ZooKeeper's needs nothing."""
 
     def await_started(self) -> None:
-        """Wait for its own word that it has started; raises LabError with its last log lines."""
+        """Wait until its log says that it has started. Raises LabError with its last log lines."""
         assert self.process is not None
         self.process.wait_until(self.has_started, "started", START_SECONDS)
 
@@ -73,7 +73,7 @@ class Broker:
             return self.started_line().encode() in log.read()
 
     def started_line(self) -> str:
-        """Its own word that it has started."""
+        """The line of its log that says it has started."""
         return f"KafkaServer id={self.broker_id}] started"
 
     def settings(self, folder: Path) -> dict[str, str]:

@@ -89,7 +89,7 @@ def approve(
         raise ApprovalError("an approval has to be valid for some time")
     if valid_for > timedelta(hours=rules.longest_hours):
         raise ApprovalError(
-            f"it would be valid for longer than {rules.longest_hours:g} hours, which is what the profile allows"
+            f"the approval would be valid for longer than the {rules.longest_hours:g} hours that the profile allows"
             " (approvals.longest_hours)"
         )
     as_user = system_user() if approved_as is None else approved_as
@@ -117,7 +117,9 @@ def refuse_unless_valid(
             profile allows; or see :func:`refuse_unless_genuine`.
     """
     if approval is None:
-        raise ApprovalError(f"the plan {plan.digest[:8]} for {plan.subject} was not approved")
+        raise ApprovalError(
+            f"the plan {plan.digest[:8]} for {plan.subject} was not approved: offramp approve {plan.digest[:8]}"
+        )
     refuse_unless_genuine(approval, plan, rules)
     _refuse_times(approval, plan, utc(now, "now"), rules, latest)
 
@@ -264,8 +266,8 @@ def _refuse_times(
         )
     if approval.expires_at - approval.approved_at > timedelta(hours=rules.longest_hours):
         raise ApprovalError(
-            f"it would hold until {approval.expires_at.isoformat()}; the profile allows {rules.longest_hours:g} hours"
-            " (approvals.longest_hours)"
+            f"the approval is valid until {approval.expires_at.isoformat()}, longer than the"
+            f" {rules.longest_hours:g} hours that the profile allows (approvals.longest_hours)"
         )
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:

@@ -140,8 +140,8 @@ class Journal:
 
     def approved(self, approval: Approval) -> None:
         login = f" (logged in as {approval.approved_as})" if approval.approved_as else ""
-        told = f"{approval.approved_by}{login} approved it until {approval.expires_at.isoformat()}."
-        self.append(Entry("approved", sentence=told, details=canonical(approval.to_json())))
+        sentence = f"{approval.approved_by}{login} approved it until {approval.expires_at.isoformat()}."
+        self.append(Entry("approved", sentence=sentence, details=canonical(approval.to_json())))
 
     def _opened(self) -> int:
         try:

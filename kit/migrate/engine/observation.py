@@ -55,18 +55,18 @@ class Difference:
         return f"{self.item}: expected {expected} ({self.tolerance.replace('_', ' ')}), found {found}"
 
 
-def differences(planned: Mapping[str, Observation], found: Mapping[str, Json]) -> tuple[Difference, ...]:
+def differences(planned: Mapping[str, Observation], current: Mapping[str, Json]) -> tuple[Difference, ...]:
     """Everything beyond its tolerance, item by item. What the plan did not know of is a difference too."""
     moved: list[Difference] = []
     for name, observation in planned.items():
         if observation.tolerance == IGNORED:
             continue
-        if name not in found:
+        if name not in current:
             moved.append(Difference(name, canonical(observation.value), None, observation.tolerance))
         else:
-            moved += _compared(name, observation.value, frozen(found[name], name), observation)
-    unplanned = [name for name in found if name not in planned]
-    return (*moved, *(Difference(name, None, canonical(frozen(found[name], name)), EXACT) for name in unplanned))
+            moved += _compared(name, observation.value, frozen(current[name], name), observation)
+    unplanned = [name for name in current if name not in planned]
+    return (*moved, *(Difference(name, None, canonical(frozen(current[name], name)), EXACT) for name in unplanned))
 
 
 def _compared(item: str, expected: Json, found: Json, by: Observation) -> Iterator[Difference]:

@@ -241,6 +241,6 @@ def refuse_other_cluster(plan: Plan, performer: Performer) -> None:
     """Raises:
     WrongCluster: another cluster answers than the plan is for.
     """
-    found = performer.cluster_id
-    if found != plan.cluster_id:
-        raise WrongCluster(f"the plan is for cluster {plan.cluster_id}, but {found} answers: nothing was done")
+    answering = performer.cluster_id
+    if answering != plan.cluster_id:
+        raise WrongCluster(f"the plan is for cluster {plan.cluster_id}, but {answering} answers: nothing was done")

@@ -57,14 +57,14 @@ def in_order(rows: Iterable[RunRow]) -> list[RunRow]:
 
 def longest_unowned_ms(record: RunRecord) -> int | None:
     """The longest time in which a partition had no owner, over all toggles; None: none was measured."""
-    found = [evidence(event).get("longest_unowned_ms") for event in record.events if event.event == "verified"]
-    return max((each for each in found if isinstance(each, int)), default=None)
+    measured = [evidence(event).get("longest_unowned_ms") for event in record.events if event.event == "verified"]
+    return max((each for each in measured if isinstance(each, int)), default=None)
 
 
 def evidence(event: Event) -> Mapping[str, Json]:
     """What an event says in ``details``, where that is an object."""
-    found = parse_json(event.details) if event.details else None
-    return found if isinstance(found, Mapping) else {}
+    details = parse_json(event.details) if event.details else None
+    return details if isinstance(details, Mapping) else {}
 
 
 def _progress(record: RunRecord, number: int, step: Step) -> StepProgress:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kit.errors import OfframpError, PlanError
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.plan import Plan, refuse_older_format
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json, canonical
+from kit.migrate.engine.values import canonical
+
+P = TypeVar("P", bound=StepParameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,9 @@ Recipes = Mapping[str, Recipe]
 """By the kind of step."""
 
 
-def of_parameters(make: Callable[[str, Mapping[str, Json]], Step]) -> Recipe:
+def of_parameters(kind: type[P], make: Callable[[str, P], Step]) -> Recipe:
     """Of a step whose parameters name all that it is made from, its group or groups among them."""
-    return Recipe(lambda step: make(step.step_id, step.parameters), _groups_in_parameters)
+    return Recipe(lambda step: make(step.step_id, kind.of(step)), _groups_in_parameters)
 
 
 def refuse_altered(plan: Plan, recipes: Recipes) -> None:
@@ -64,11 +68,11 @@ def _refuse_altered(step: Step, recipes: Recipes) -> None:
         ) from error
     except (TypeError, ValueError, AssertionError, AttributeError, OfframpError) as error:
         raise PlanError(f"step {step.step_id!r} can't be made again from its parameters: {error}") from error
-    told, done = step.to_json(), made.to_json()
-    differs = [name for name in told if canonical(told[name]) != canonical(done[name])]
+    shown, done = step.to_json(), made.to_json()
+    differs = [name for name in shown if canonical(shown[name]) != canonical(done[name])]
     if differs:
         name = differs[0]
         raise PlanError(
-            f"step {step.step_id!r} says {name} {canonical(told[name])}, but by its parameters it is"
+            f"step {step.step_id!r} says {name} {canonical(shown[name])}, but by its parameters it is"
             f" {canonical(done[name])}: the plan was altered or forged; nothing is done by it"
         )

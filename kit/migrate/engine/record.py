@@ -47,7 +47,10 @@ class RunRecord:
     def sentence(self) -> str:
         """What the last ending said, or that there was none."""
         if self.is_at_work:
-            return "It is running, or was cut off: resume it or undo it once nobody holds its lock."
+            return (
+                "The run is at work, or was cut off. Once nobody holds its lock:"
+                f" offramp resume {self.run_id}, or offramp undo {self.run_id}"
+            )
         return next((event.sentence or "" for event in reversed(self.events) if event.event == "ended"), "")
 
     @property
@@ -224,8 +227,11 @@ def _refuse_others(chain: Chain, plan: Plan, approvals: tuple[Approval, ...]) ->
     planned = parse_json(chain.events[0].details or "null")
     if not isinstance(planned, dict) or planned.get("plan_digest") != plan.digest:
         raise EvidenceError(f"{PLAN} is not the plan that was carried out")
-    told = [event.details for event in chain.events if event.event == "approved"]
-    if told != [canonical(approval.to_json()) for approval in approvals][: len(told)] or len(approvals) > len(told) + 1:
+    journaled = [event.details for event in chain.events if event.event == "approved"]
+    if (
+        journaled != [canonical(approval.to_json()) for approval in approvals][: len(journaled)]
+        or len(approvals) > len(journaled) + 1
+    ):
         raise EvidenceError("the approvals are not those that were given")
 
 
@@ -278,7 +284,7 @@ def _outcome(event: Event) -> ItemOutcome:
 
 
 def _unreported(acted: ActedRecord, step: Step) -> tuple[ItemOutcome, ...]:
-    why = "the run was cut off before it could report"
+    why = "the run was cut off before it reported the outcome"
     details = {attempt.item: attempt.details for attempt in acted.attempts if attempt.is_open and not attempt.is_back}
     silent = details.keys() - {outcome.item for outcome in acted.written}
     return tuple(

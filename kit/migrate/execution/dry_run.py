@@ -33,13 +33,13 @@ def dry_run(plan: Plan, performer: Performer) -> DryRun:
         WrongCluster: another cluster answers than the plan is for.
     """
     refuse_other_cluster(plan, performer)
-    found = differences(plan.observed, performer.observe(plan))
-    return DryRun(found, tuple(_dry(step, performer) for step in plan.steps))
+    changed = differences(plan.observed, performer.observe(plan))
+    return DryRun(changed, tuple(_dry(step, performer) for step in plan.steps))
 
 
 def _dry(step: Step, performer: Performer) -> DryStep:
     try:
         checked = performer.check(step)
     except OfframpError as error:
-        return DryStep(step, False, f"it could not be checked: {error}")
+        return DryStep(step, False, f"the precondition could not be checked: {error}")
     return DryStep(step, checked.ok, checked.sentence)

@@ -1,4 +1,4 @@
-"""Forward: what the plan observed still holds, then step by step check, act, verify."""
+"""Carry a plan out: compare what it observed, then check, act and verify step by step."""
 
 from __future__ import annotations
 
@@ -55,15 +55,19 @@ class Execution:
         planned = {
             name: Observation(it.value, IGNORED) if name in moved else it for name, it in self._plan.observed.items()
         }
-        found = differences(planned, self._context.performer.observe(self._plan))
-        if not found:
+        changed = differences(planned, self._context.performer.observe(self._plan))
+        if not changed:
             return
-        self._context.journal.append(*map(_entry, found))
-        told = f"what the plan observed has changed: {told_differences(found)}"
+        self._context.journal.append(*map(_entry, changed))
+        what_changed = f"what the plan observed has changed: {told_differences(changed)}"
         if has_begun:
-            raise RunError(f"{told}; some of the plan is done already, so undo it or see to what changed")
-        self._context.journal.move(RunState.STALE, sentence=told)
-        raise StalePlan(f"{told}; nothing was written, make a new plan")
+            run = self._context.record.run_id
+            raise RunError(
+                f"{what_changed}; some of the plan is done already. Take it back: offramp undo {run}."
+                f" Or restore what changed, and go on: offramp resume {run}"
+            )
+        self._context.journal.move(RunState.STALE, sentence=what_changed)
+        raise StalePlan(f"{what_changed}; nothing was written. Make a new plan: offramp plan")
 
     def _was_done(self, step: Step) -> bool:
         """A step that was begun before: asked of the cluster, never repeated blindly."""
@@ -73,7 +77,10 @@ class Execution:
             Entry("checked", step.step_id, None, str(state), sentence=f"The cluster says: {state}.")
         )
         if state == StepState.UNKNOWN:
-            raise RunError("nobody can tell how far it came; resume when the cluster can")
+            raise RunError(
+                "the step's state can't be read; when the cluster answers:"
+                f" offramp resume {self._context.record.run_id}"
+            )
         return state == StepState.DONE
 
     def _check(self, step: Step) -> None:
@@ -108,15 +115,21 @@ class Execution:
         except AuthenticationFailed:
             raise
         except ConnectError as error:
-            return False, f"it can't be asked now: {error}", None
+            return False, f"the cluster does not answer: {error}", None
         return verified.ok, verified.sentence, canonical(verified.evidence)
 
 
-def told_differences(found: Sequence[Difference]) -> str:
+def told_differences(changed: Sequence[Difference]) -> str:
     """The first of them as sentences, and how many more there are."""
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return "; ".join(difference.sentence for difference in found[:_SHOWN]) + more
+    more = f"; and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+    return "; ".join(difference.sentence for difference in changed[:_SHOWN]) + more
 
 
-def _entry(found: Difference) -> Entry:
-    return Entry("differs", item=found.item, before=found.expected, after=found.found, sentence=found.sentence)
+def _entry(difference: Difference) -> Entry:
+    return Entry(
+        "differs",
+        item=difference.item,
+        before=difference.expected,
+        after=difference.found,
+        sentence=difference.sentence,
+    )

@@ -1,4 +1,4 @@
-"""Back: what was done is undone, newest step first, and each is read back as not done."""
+"""Take a run back: undo its steps, the newest first, and read each back as not done."""
 
 from __future__ import annotations
 
@@ -60,16 +60,18 @@ class Rollback:
         acted, performer = self._context.mark_cut_off(step), self._context.performer
         if not _is_left(acted):
             self._context.journal.append(
-                Entry("step_undone", step.step_id, None, "ok", sentence="It had written nothing.")
+                Entry("step_undone", step.step_id, None, "ok", sentence="The step had written nothing.")
             )
             return
         state = performer.state(step, acted)
         if state == StepState.UNKNOWN:
-            raise RunError("nobody can tell how far it came; undo again when the cluster can")
+            raise RunError(
+                f"the step's state can't be read; when the cluster answers: offramp undo {self._context.record.run_id}"
+            )
         if state != StepState.NOT_DONE or acted.is_open:
             checked = performer.check_back(step, acted)
             if not checked.ok:
-                raise RunError(f"it can't be taken back now: {checked.sentence}")
+                raise RunError(f"the step can't be undone now: {checked.sentence}")
             outcomes = self._context.carry_out(step, "undone", lambda report: performer.undo(step, acted, report))
             self._refuse_left(step, acted, outcomes)
         self._context.wait_for(step, lambda: self._is_back(step, acted), "step_undone")
@@ -90,7 +92,7 @@ class Rollback:
         except AuthenticationFailed:
             raise
         except ConnectError as error:
-            return False, f"it can't be asked now: {error}", None
+            return False, f"the cluster does not answer: {error}", None
         return state == StepState.NOT_DONE, f"The cluster says: {state}.", None
 
 

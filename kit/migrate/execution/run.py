@@ -50,7 +50,7 @@ _GOES_ON_FROM = {
 _GOES_BACK_FROM = {RunState.UNDOING, RunState.UNDO_HALTED}
 _DONE = {
     RunState.VERIFIED: "Every step was carried out and verified.",
-    RunState.UNDONE: "All that was done was taken back, and read back so.",
+    RunState.UNDONE: "Everything that was done was taken back, and read back.",
 }
 
 
@@ -198,9 +198,9 @@ class Run:
             self._lock.release()
 
     def _refuse_unless_approved(self, context: RunContext, approval: Approval | None = None) -> None:
-        found, now = approval or context.record.approvals[-1], self._clock.now()
+        given, now = approval or context.record.approvals[-1], self._clock.now()
         latest = None if approval else context.latest_known()
-        refuse_unless_valid(found, context.record.plan, now, rules=self._rules, latest=latest)
+        refuse_unless_valid(given, context.record.plan, now, rules=self._rules, latest=latest)
 
     def _refuse_unless_open(self, context: RunContext) -> None:
         """The way back: within the time that was approved with the plan, or by an approval that holds."""
@@ -223,8 +223,8 @@ class Run:
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
             raise RunError(
-                f"run {run} changed group {target} after run {self.run_id}, whose way is over by that; nothing was"
-                " done. Plan the way from where the group stands now: offramp plan"
+                f"run {run} changed group {target} after run {self.run_id}, which can't be resumed or undone any more;"
+                f" nothing was done. Make a plan from the group's present stage: offramp plan group {target}"
             )
 
     def _take(self, context: RunContext, approval: Approval) -> None:
@@ -305,16 +305,16 @@ class Run:
 
 
 def _told_unsure(items: Sequence[str]) -> str:
-    """Whatever a run ended by: of what nobody can tell is said first."""
+    """Whatever ended the run: items with an unknown outcome are named first."""
     more = f" and {len(items) - 1} more" if len(items) > 1 else ""
-    return f", item {items[0]!r}{more}, of which nobody can tell what came of it" if items else ""
+    return f", outcome unknown of item {items[0]!r}{more}" if items else ""
 
 
 def _done(context: RunContext) -> str:
     state, events = context.journal.state, tuple(context.journal.events)
     left = replace(context.record, events=events).left_alone
     if state == RunState.UNDONE and left:
-        return f"What was still as this run left it was taken back. Left alone: {'; '.join(left)}."
+        return f"Everything that nobody else had changed was taken back. Left alone: {'; '.join(left)}."
     return _DONE[state]
 
 

@@ -1,4 +1,4 @@
-"""What going forward and going back share: the open journal, the performer, the lock, the stop button, one act."""
+"""What an execution and a rollback share: the open journal, the performer, the lock, the stop button, one act."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunContext:
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
     unsure: list[str] = field(default_factory=list)
-    """The items of the step at hand of which nobody can tell what came of them."""
+    """Items of the present step whose outcome is unknown."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -110,7 +110,7 @@ class RunContext:
             RunError: it did not hold before the step's deadline.
             Stopped, LockLost: before that.
         """
-        started, told = self.clock.monotonic(), ""
+        started, last_sentence = self.clock.monotonic(), ""
         while True:
             ok, sentence, details = holds()
             ms = self.ms_since(started)
@@ -123,17 +123,17 @@ class RunContext:
                 self.unsure = []
                 return
             if is_over:
-                raise RunError(f"it did not hold within {step.deadline_s:g} s: {sentence}")
-            if sentence != told:
+                raise RunError(f"not confirmed within {step.deadline_s:g} s: {sentence}")
+            if sentence != last_sentence:
                 self.journal.append(Entry("waiting", step.step_id, sentence=sentence, duration_ms=ms))
-                told = sentence
+                last_sentence = sentence
             self.raise_if_halted()
             self.clock.sleep(min(self.poll_s, step.deadline_s - ms / 1000))
 
     def tell_failure(self, error: BaseException, step_id: str | None, sentence: str) -> None:
-        """A project's error is told by its sentence; of any other the traceback is kept."""
-        told = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
-        self.journal.append(Entry("failed", step_id, sentence=sentence, error=told))
+        """Journal a failure: an error of the project by its sentence, any other with its traceback."""
+        text = str(error) if isinstance(error, OfframpError) else "".join(traceback.format_exception(error))
+        self.journal.append(Entry("failed", step_id, sentence=sentence, error=text))
 
 
 @dataclass(slots=True)
@@ -157,9 +157,9 @@ class _Reporter:
         self._refuse_strangers(items)
         self._raise_halted(self.context.raise_unless_permitted)
         self.context.mark()
-        told: Json = details if len(items) == 1 else {"items": list(items)}
+        written: Json = details if len(items) == 1 else {"items": list(items)}
         item = items[0] if len(items) == 1 else None
-        entry = Entry("attempted", self.step.step_id, item, details=None if told is None else canonical(told))
+        entry = Entry("attempted", self.step.step_id, item, details=None if written is None else canonical(written))
         # Before it is durable: what may have been asked for is unknown, not untouched.
         self.attempted |= dict.fromkeys(items, details)
         self.context.journal.append(entry)
@@ -175,14 +175,14 @@ class _Reporter:
 
     def take(self, outcomes: Sequence[ItemOutcome]) -> None:
         self.outcomes += outcomes
-        told = {outcome.item: outcome.outcome for outcome in outcomes}
-        left = [it for it in self.context.unsure if told.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
-        self.context.unsure = list(dict.fromkeys([*left, *(it for it in told if told[it] == Outcome.UNKNOWN)]))
+        by_item = {outcome.item: outcome.outcome for outcome in outcomes}
+        left = [it for it in self.context.unsure if by_item.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
+        self.context.unsure = list(dict.fromkeys([*left, *(it for it in by_item if by_item[it] == Outcome.UNKNOWN)]))
         self.context.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
         if unasked:
-            raise RunError(f"{unasked[0]} was written without being asked for first")
+            raise RunError(f"{unasked[0]} was written before the run allowed the write")
 
     def close(self, error: BaseException | None = None) -> None:
         """An outcome for each item that has none: what was attempted may have been written, the rest was not."""
@@ -201,7 +201,7 @@ class _Reporter:
     def _refuse_strangers(self, items: Sequence[str]) -> None:
         strangers = [item for item in items if item not in self.planned]
         if strangers:
-            raise RunError(f"{strangers[0]} is no item of the step that was approved: it is not to be touched")
+            raise RunError(f"{strangers[0]} is not an item of the step that was approved")
 
     def _raise_halted(self, look: Callable[[], None]) -> None:
         if self.halted is None:

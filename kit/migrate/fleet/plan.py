@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
 
 import polars as pl
 
@@ -27,12 +26,12 @@ from kit.migrate.fleet.wave import (
     CIRCUIT_BREAKER,
     WAVE,
     CircuitBreakerActor,
+    CircuitBreakerParameters,
     WaveActor,
+    WaveParameters,
     circuit_breaker_step,
-    circuit_breaker_step_of,
     observe_some,
     wave_step,
-    wave_step_of,
 )
 from kit.migrate.group.toggle import SETTLE_S, Toggle
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
@@ -105,11 +104,11 @@ def fleet(snapshot: Snapshot[pl.DataFrame], to: str, min_stable_s: float) -> pl.
         .group_by("group_id")
         .agg(n_members=pl.len().cast(pl.Int64), youngest_at=pl.col("registered_at").max())
     )
-    found = views.blockers(snapshot)
+    blockers = views.blockers(snapshot)
     if to == ZOOKEEPER:
-        found = found.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
-    found = pl.concat([unread(snapshot), found.select("group_id", "sentence")])
-    blocking = found.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
+        blockers = blockers.filter(~pl.col("blocker").is_in(CURED_BY_GOING_BACK))
+    blockers = pl.concat([unread(snapshot), blockers.select("group_id", "sentence")])
+    blocking = blockers.group_by("group_id", maintain_order=True).agg(blocker=pl.col("sentence").first())
     rows = ready.join(versions, on="group_id", how="left").join(members, on="group_id", how="left")
     rows = rows.join(blocking, on="group_id", how="left")
     age_s = (_observed_at(snapshot) - pl.col("youngest_at")).dt.total_seconds()
@@ -150,7 +149,7 @@ def unread(snapshot: Snapshot[pl.DataFrame]) -> pl.DataFrame:
     logs = snapshot.log_offsets.filter(pl.col("error").is_not_null()).select(*key, "error")
     of_logs = logs.join(pl.concat(had).unique(), on=key)
     rows = pl.concat([own.select("group_id", "error"), of_logs.select("group_id", "error")])
-    return rows.select("group_id", sentence=pl.format("something of it can't be read: {}", "error"))
+    return rows.select("group_id", sentence=pl.format("part of the group can't be read: {}", "error"))
 
 
 def plan_fleet(cluster: Cluster, request: FleetPlanRequest, made_by: str, overrides: Iterable[str] = ()) -> Plan:
@@ -204,7 +203,11 @@ def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
     return (f"{n_left} of {n_all} groups are left as they are.",) if n_left else ()
 
 
-RECIPES: Recipes = {WAVE: of_parameters(wave_step_of), CIRCUIT_BREAKER: of_parameters(circuit_breaker_step_of)}
+RECIPES: Recipes = {
+    WAVE: of_parameters(WaveParameters, lambda step_id, words: wave_step(words)),
+    CIRCUIT_BREAKER: of_parameters(CircuitBreakerParameters, lambda step_id, words: circuit_breaker_step(words)),
+}
+"""Their ids follow from their numbers."""
 
 
 def performer(cluster: Cluster) -> ClusterPerformer:
@@ -220,7 +223,7 @@ def observe_plan(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
 
 def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Json]:
     """The same from a snapshot that was read before."""
-    waves = [list(cast(Sequence[str], step.parameters["groups"])) for step in plan.steps if step.kind == WAVE]
+    waves = [WaveParameters.of(step).groups for step in plan.steps if step.kind == WAVE]
     return {name: observation.value for name, observation in _observed(snapshot, waves).items()}
 
 
@@ -253,11 +256,11 @@ def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
 
 def _findings(count: int, request: FleetPlanRequest) -> list[Finding]:
     size = min(request.wave or count, count)
-    found = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
-    found.append(
+    results = [WAVE_SIZE.found(size <= LARGEST_WAVE or request.to == ZOOKEEPER, f"The largest would have {size}.")]
+    results.append(
         ALL_AT_ONCE.found(request.to == ZOOKEEPER or size < count or count == 1, f"All {count} would go at once.")
     )
-    return found
+    return results
 
 
 def _observed(
@@ -291,8 +294,10 @@ def _steps(
     toggles = {group: Toggle(mode, version) for group, mode, version in _toggles(chosen)}
     steps: list[Step] = []
     for number, wave in enumerate(waves, start=1):
-        steps.append(wave_step(number, {group: toggles[group] for group in wave}, request.to, request.step_timeout_s))
+        of_wave = {group: toggles[group] for group in wave}
+        steps.append(wave_step(WaveParameters.of_toggles(number, of_wave, request.to, request.step_timeout_s)))
         if number < len(waves) and request.pause_s > 0:
-            done = [group for before in waves[:number] for group in before]
-            steps.append(circuit_breaker_step(number, done, request.pause_s, request.lag_tolerance, max_read_ms))
+            done = tuple(group for before in waves[:number] for group in before)
+            limits = (request.pause_s, request.lag_tolerance, max_read_ms)
+            steps.append(circuit_breaker_step(CircuitBreakerParameters(number, done, *limits)))
     return steps

@@ -1,4 +1,4 @@
-"""Where one group stands on KIP-125's path: what plans are made of, and what steps are judged by."""
+"""The state of one group on KIP-125's path: plans are made from it, and steps are judged by it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class GroupState:
 
     @property
     def unconsumed(self) -> frozenset[Partition]:
-        """Partitions that no member has."""
+        """Partitions that no member owns."""
         return self.partitions - {pair for member in self.members for pair in member.partitions}
 
     @property
@@ -129,12 +129,14 @@ class GroupState:
 
     @property
     def unsettled(self) -> str:
-        """Why it isn't settled, in words."""
-        return f"nobody has {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+        """Why the group is not settled, in words."""
+        return (
+            f"no member owns {listed(self.unconsumed)}" if self.unconsumed else f"the Kafka group is {self.kafka_state}"
+        )
 
     @property
     def is_settled(self) -> bool:
-        """No rebalance goes on as far as can be seen: Kafka's group is stable or empty, and each partition is had."""
+        """No rebalance is visible: Kafka's group is stable or empty, and each partition has an owner."""
         return bool(self.members) and self.kafka_state in (None, "Stable", "Empty", "Dead") and not self.unconsumed
 
 
@@ -143,7 +145,7 @@ def read_group_state(cluster: Cluster, group_id: str) -> GroupState:
 
     Raises:
         NotFound: neither ZooKeeper nor a coordinator knows the group.
-        ConnectError: something could not be read, so its standing can't be told.
+        ConnectError: something could not be read, so the group's state is unknown.
     """
     return group_states(observe(cluster, re.escape(group_id)), [group_id])[0]
 
@@ -158,13 +160,13 @@ def readable_group_states(
     snapshot: Snapshot[pl.DataFrame], groups: Iterable[str]
 ) -> tuple[list[GroupState], dict[str, str]]:
     """The groups that can be read, and by group id why the others can't: one bad group fails no other."""
-    seen, found, unread = _Seen(snapshot), list[GroupState](), dict[str, str]()
+    seen, states, unread = _Seen(snapshot), list[GroupState](), dict[str, str]()
     for group_id in groups:
         try:
-            found.append(seen.group_state(group_id))
+            states.append(seen.group_state(group_id))
         except (ConnectError, NotFound) as error:
             unread[group_id] = str(error)
-    return found, unread
+    return states, unread
 
 
 class _Seen:
@@ -227,7 +229,7 @@ class _Seen:
         errors = [self._errors[key] for key in keys if key in self._errors]
         errors += [self._logs[pair]["error"] for pair in sorted(pairs) if self._logs.get(pair, {}).get("error")]
         if errors:
-            raise ConnectError(f"group {group_id}: its standing can't be told: {errors[0]}")
+            raise ConnectError(f"group {group_id} can't be read: {errors[0]}")
         strangers = set(subscribed) - self._counts.keys()
         if strangers:
             raise ConnectError(f"group {group_id}: the brokers don't know its topic {min(strangers)}")
@@ -237,14 +239,14 @@ Row = dict[str, Any]
 
 
 def _by_group(frame: pl.DataFrame) -> defaultdict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in frame.iter_rows(named=True):
-        found[row["group_id"]].append(row)
-    return found
+        rows[row["group_id"]].append(row)
+    return rows
 
 
 def _members(rows: Iterable[Row], had: Mapping[tuple[str, str], frozenset[Partition]]) -> tuple[MemberState, ...]:
-    found = [
+    members = [
         MemberState(
             row["member_id"],
             row["client_id"] or row["member_id"],
@@ -256,30 +258,30 @@ def _members(rows: Iterable[Row], had: Mapping[tuple[str, str], frozenset[Partit
         for row in rows
         if row["flavour"] not in (None, EKC)
     ]
-    return tuple(sorted(found, key=lambda member: member.member_id))
+    return tuple(sorted(members, key=lambda member: member.member_id))
 
 
 def _by_member(ownership: Iterable[Row]) -> dict[tuple[str, str], frozenset[Partition]]:
-    found: dict[tuple[str, str], set[Partition]] = {}
+    partitions: dict[tuple[str, str], set[Partition]] = {}
     for row in ownership:
         if row["member_id"] is not None:
-            found.setdefault((row["source"], row["member_id"]), set()).add((row["topic"], row["partition"]))
-    return {member: frozenset(pairs) for member, pairs in found.items()}
+            partitions.setdefault((row["source"], row["member_id"]), set()).add((row["topic"], row["partition"]))
+    return {member: frozenset(pairs) for member, pairs in partitions.items()}
 
 
 def _owners(ownership: Iterable[Row]) -> dict[Partition, str]:
-    found = (row for row in ownership if row["source"] == ZOOKEEPER and row["thread_id"] is not None)
-    return {(row["topic"], row["partition"]): row["thread_id"] for row in found}
+    rows = (row for row in ownership if row["source"] == ZOOKEEPER and row["thread_id"] is not None)
+    return {(row["topic"], row["partition"]): row["thread_id"] for row in rows}
 
 
 def _partition_offsets(offsets: Iterable[Row], logs: Mapping[Partition, Row]) -> dict[Partition, PartitionOffsets]:
     stores: dict[str, dict[Partition, Row]] = {ZOOKEEPER: {}, KAFKA: {}}
     for row in offsets:
         stores[row["store"]][row["topic"], row["partition"]] = row
-    found = {}
+    by_partition = {}
     for pair in sorted({*stores[ZOOKEEPER], *stores[KAFKA]}):
         old, new, log = stores[ZOOKEEPER].get(pair, {}), stores[KAFKA].get(pair, {}), logs.get(pair, {})
-        found[pair] = PartitionOffsets(
+        by_partition[pair] = PartitionOffsets(
             old.get("committed_offset"),
             old.get("version"),
             new.get("committed_offset"),
@@ -287,7 +289,7 @@ def _partition_offsets(offsets: Iterable[Row], logs: Mapping[Partition, Row]) ->
             log.get("log_end_offset"),
             new.get("leader_epoch"),
         )
-    return found
+    return by_partition
 
 
 def _newest(offsets: Iterable[Row], members: Iterable[Row]) -> datetime | None:
@@ -297,11 +299,11 @@ def _newest(offsets: Iterable[Row], members: Iterable[Row]) -> datetime | None:
 
 
 def _threads(subscriptions: Iterable[Row]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    threads: dict[str, dict[str, int]] = {}
     for row in subscriptions:
         if row["source"] == ZOOKEEPER:
-            found.setdefault(row["member_id"], {})[row["topic"]] = row["n_threads"]
-    return found
+            threads.setdefault(row["member_id"], {})[row["topic"]] = row["n_threads"]
+    return threads
 
 
 def counted(counts: Mapping[str, int]) -> str:

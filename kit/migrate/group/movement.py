@@ -19,7 +19,7 @@ _Test = Callable[[PartitionOffsets, PartitionOffsets], bool]
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """``commits`` True: an old member commits to Kafka; False: none does; None: it can't be told. And why."""
+    """``commits`` True: an old member commits to Kafka; False: none does; None: unknown. And why."""
 
     commits: bool | None
     sentence: str
@@ -49,7 +49,7 @@ def storage(before: GroupState, now: GroupState) -> Storage:
         return Storage(
             None,
             f"Kafka holds offsets of {listed(pairs)}, not behind ZooKeeper's, and neither moved {apart}: whether"
-            f" {min(hidden)} commits to Kafka can't be told. Look longer than its auto.commit.interval.ms while it"
+            f" {min(hidden)} commits to Kafka is unknown. Look longer than its auto.commit.interval.ms while it"
             " reads records; or delete them (`offramp plan offsets delete`) once it is sure that none does.",
         )
     n_left = sum(map(len, in_kafka.values()))
@@ -60,12 +60,12 @@ def storage(before: GroupState, now: GroupState) -> Storage:
 
 def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:
     """Members all of whose partitions with records left stood still in both stores, with those partitions."""
-    found = {}
+    silent = {}
     for member in now.members:
         lagging = _where(before, now, member, lambda one, other: bool(one.lag) and bool(other.lag))
         if lagging and not any(_moved(before, now, pair) for pair in member.partitions):
-            found[member.member_id] = lagging
-    return found
+            silent[member.member_id] = lagging
+    return silent
 
 
 def n_committed(before: GroupState, now: GroupState) -> tuple[int, int]:

@@ -28,12 +28,12 @@ from kit.migrate.group.group_state import FLAVOURS, KC, MEZKCC, OZKCC, GroupStat
 from kit.migrate.group.movement import n_committed, seconds_between
 from kit.migrate.group.replace import ReplaceActor
 from kit.migrate.group.replacement import KIND as REPLACE
-from kit.migrate.group.replacement import QUIET_S, replace_step, replace_step_of
+from kit.migrate.group.replacement import QUIET_S, STEP_TIMEOUT_S, ReplaceParameters, replace_step
 from kit.migrate.group.rules import Limits, findings, flavours_of
 from kit.migrate.group.soak import KIND as SOAK
-from kit.migrate.group.soak import SoakActor, soak_step, soak_step_of
+from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
 from kit.migrate.group.toggle import KIND as TOGGLE
-from kit.migrate.group.toggle import ToggleActor, toggle_step, toggle_step_of
+from kit.migrate.group.toggle import ToggleActor, ToggleParameters, toggle_step
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 KIND = "group migration"
@@ -63,7 +63,7 @@ class GroupPlanRequest:
     soak_s: float = 60.0
     min_stable_s: float = 60.0
     lag_tolerance: int = 1000
-    step_timeout_s: float = 180.0
+    step_timeout_s: float = STEP_TIMEOUT_S
     observe_s: float = 5.0
     members: tuple[str, ...] = ()
     on_failure: str = STOP
@@ -112,11 +112,11 @@ def plan_from(
     overrides: Iterable[str] = (),
 ) -> Plan:
     """The plan by two looks at a group; pure. Raises as :func:`plan_group`."""
-    found = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
-    unsafe = [each for each in found if each.is_blocking and not each.rule.can_be_overridden]
+    checked = findings(before, now, request.to_stage, Limits(request.min_stable_s, request.canary))
+    unsafe = [each for each in checked if each.is_blocking and not each.rule.can_be_overridden]
     if not unsafe:
         _refuse_off_the_path(now, request)
-    overridden = raise_if_unsafe(found, overrides)
+    overridden = raise_if_unsafe(checked, overrides)
     steps = _steps(now, request, deployer)
     return Plan(
         kind=KIND,
@@ -133,7 +133,7 @@ def plan_from(
             "min_stable_s": request.min_stable_s,
             "assignor": now.assignor if now.effective_mode == ZOOKEEPER else None,
         },
-        risks=(*warnings(found), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
+        risks=(*warnings(checked), DUPLICATES, *_risks(steps), *_short_soaks(steps, before, now)),
         overridden=overridden,
         on_failure=request.on_failure,
         way_back_s=request.way_back_s,
@@ -141,9 +141,9 @@ def plan_from(
 
 
 RECIPES: Recipes = {
-    REPLACE: of_parameters(replace_step_of),
-    TOGGLE: of_parameters(toggle_step_of),
-    SOAK: of_parameters(soak_step_of),
+    REPLACE: of_parameters(ReplaceParameters, replace_step),
+    TOGGLE: of_parameters(ToggleParameters, toggle_step),
+    SOAK: of_parameters(SoakParameters, soak_step),
 }
 
 
@@ -155,8 +155,8 @@ def performer(cluster: Cluster, replace: ReplaceActor) -> ClusterPerformer:
 
 def observe(cluster: Cluster, plan: Plan) -> Mapping[str, Json]:
     """What the plan observed, as it is now; of offsets those that it knew of."""
-    found = _observed(read_group_state(cluster, plan.targets[0]))
-    values: dict[str, Json] = {name: observation.value for name, observation in found.items()}
+    observed = _observed(read_group_state(cluster, plan.targets[0]))
+    values: dict[str, Json] = {name: observation.value for name, observation in observed.items()}
     for name in ("zookeeper_offsets", "kafka_offsets"):
         planned, current = plan.observed[name].value, values[name]
         assert isinstance(planned, Mapping)
@@ -209,8 +209,9 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
         number = f"{len(steps) + 1:02d}"
         if {last, stage} == {"all MEZKCC", "Kafka coordination"}:
             after = KAFKA if stage == "Kafka coordination" else ZOOKEEPER
-            toggle = (now.mode, now.mode_version)  # The path passes the toggle once.
-            steps.append(toggle_step(f"{number}-toggle-{after}", request.group_id, *toggle, after))
+            # The path passes the toggle once.
+            words = ToggleParameters(request.group_id, now.mode, now.mode_version, after)
+            steps.append(toggle_step(f"{number}-toggle-{after}", words))
             continue
         wanted = _counts(stage, total, request.canary)
         if wanted == counts:
@@ -218,27 +219,25 @@ def _steps(now: GroupState, request: GroupPlanRequest, deployer: Deployer) -> li
         name = f"{number}-replace-{stage.lower().replace(' ', '-')}"
         leaving = next(flavour for flavour in counts if counts[flavour] > wanted.get(flavour, 0))
         coming = next(flavour for flavour in wanted if wanted[flavour] > counts.get(flavour, 0))
-        instruction = deployer.instruction(request.group_id, leaving, coming)
         whom = _whom(now, request, leaving, replaced)[: wanted[coming] - counts.get(coming, 0)]
         replaced += whom
-        steps.append(
-            replace_step(
-                name,
-                request.group_id,
-                counts,
-                wanted,
-                instruction,
-                deployer.needs_person,
-                whom,
-                request.step_timeout_s,
-                request.quiet_s,
-            )
+        replace = ReplaceParameters(
+            group=request.group_id,
+            before=counts,
+            after=wanted,
+            instruction=deployer.instruction(request.group_id, leaving, coming),
+            by_person=deployer.needs_person,
+            members=tuple(whom),
+            step_timeout_s=request.step_timeout_s,
+            quiet_s=request.quiet_s,
         )
+        steps.append(replace_step(name, replace))
         counts = wanted
         if stage.startswith("canary") and forward and request.soak_s > 0:
             flavour = flavours_of(stage)[-1]
             name = f"{len(steps) + 1:02d}-soak-{flavour.lower()}"
-            steps.append(soak_step(name, request.group_id, flavour, request.soak_s, request.lag_tolerance))
+            soak = SoakParameters(request.group_id, flavour, request.soak_s, request.lag_tolerance)
+            steps.append(soak_step(name, soak))
     return steps
 
 
@@ -270,12 +269,11 @@ def _risks(steps: Sequence[Step]) -> tuple[str, ...]:
 def _short_soaks(steps: Sequence[Step], before: GroupState, now: GroupState) -> Iterator[str]:
     """No store tells how often members commit; what was seen in the look is said."""
     moved, lagging = n_committed(before, now)
-    for step in steps:
-        flavour, soak_s = str(step.parameters.get("flavour")), step.parameters.get("soak_s")
-        if step.kind == SOAK and isinstance(soak_s, int | float) and soak_s < COMMIT_EVERY_S[flavour]:
+    for soak in (SoakParameters.of(step) for step in steps if step.kind == SOAK):
+        if soak.soak_s < COMMIT_EVERY_S[soak.flavour]:
             yield (
-                f"The soak of {soak_s:g} s may be shorter than the {flavour}s' commit interval"
-                f" ({COMMIT_EVERY_S[flavour]:g} s unless they set another): then it fails for want of commits."
+                f"The soak of {soak.soak_s:g} s may be shorter than the {soak.flavour}s' commit interval"
+                f" ({COMMIT_EVERY_S[soak.flavour]:g} s unless they set another): then it fails for want of commits."
                 f" In {seconds_between(before, now):.0f} s of looking offsets of {moved} partitions moved;"
                 f" {lagging} had records left."
             )

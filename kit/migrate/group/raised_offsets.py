@@ -17,7 +17,7 @@ from kit.text.numbers import offset_in
 TRIES = 5
 
 
-def raise_zookeeper_offsets(cluster: Cluster, found: GroupState) -> tuple[dict[str, tuple[int | None, int]], list[str]]:
+def raise_zookeeper_offsets(cluster: Cluster, group: GroupState) -> tuple[dict[str, tuple[int | None, int]], list[str]]:
     """Every offset that is behind Kafka's, or missing: ``topic-partition`` → (before, after), and what was refused.
 
     A record below the group's offset in Kafka was handed out and committed, so nothing is lost by it. Each write is
@@ -26,9 +26,9 @@ def raise_zookeeper_offsets(cluster: Cluster, found: GroupState) -> tuple[dict[s
     """
     raised: dict[str, tuple[int | None, int]] = {}
     refused: list[str] = []
-    for pair, offsets in found.offsets.items():
+    for pair, offsets in group.offsets.items():
         if offsets.kafka is not None and (offsets.zookeeper is None or offsets.zookeeper < offsets.kafka):
-            problem = _raise(cluster, found.group_id, pair, offsets.kafka, raised)
+            problem = _raise(cluster, group.group_id, pair, offsets.kafka, raised)
             if problem is not None:
                 refused.append(problem)
     return raised, refused

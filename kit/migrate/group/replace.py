@@ -22,20 +22,16 @@ from kit.migrate.group.raised_offsets import raise_zookeeper_offsets
 from kit.migrate.group.replacement import (
     OFFSETS,
     Order,
-    after_swaps,
+    ReplaceParameters,
     by_others,
     chosen,
     countermanded,
-    counts_of,
-    direction_of,
     had_twice,
     item_of,
     members_of,
     missing,
     n_done,
     n_missing,
-    n_swaps,
-    number_of,
     off_the_way,
     orders,
     ours,
@@ -64,11 +60,11 @@ class ReplaceActor:
         self._begun: set[str] = set()
 
     def check(self, step: Step) -> Checked:
-        found = self._look(step)
-        before, is_resumed = counts_of(step, "before"), step.step_id in self._begun
-        instruction = self._deployer.instruction(str(step.parameters["group"]), *direction_of(step))
-        if instruction != step.parameters["instruction"]:
-            return Checked(False, f"the plan says {step.parameters['instruction']!r}, the profile now {instruction!r}")
+        found, words = self._look(step), ReplaceParameters.of(step)
+        before, is_resumed = words.before, step.step_id in self._begun
+        instruction = self._deployer.instruction(words.group, *words.direction)
+        if instruction != words.instruction:
+            return Checked(False, f"the plan says {words.instruction!r}, the profile now {instruction!r}")
         if found.counts != before and not is_resumed:
             return Checked(False, f"expected {counted(before)}, found {counted(found.counts)}")
         problem = off_the_way(step, found)
@@ -81,20 +77,20 @@ class ReplaceActor:
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
         self._begun.add(step.step_id)
-        counts = self._look(step).counts
+        counts, words = self._look(step).counts, ReplaceParameters.of(step)
         if acted is not None and not ours(acted):
             return StepState.NOT_DONE
-        if counts == counts_of(step, "after"):
+        if counts == words.after:
             return StepState.DONE
         others = 0 if acted is None else by_others(acted)
-        return StepState.NOT_DONE if counts == after_swaps(step, others) else StepState.PARTLY
+        return StepState.NOT_DONE if counts == words.counts_after(others) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
         RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
         """
-        outcomes = []
-        from_flavour, to_flavour = direction_of(step)
+        outcomes, words = [], ReplaceParameters.of(step)
+        (from_flavour, to_flavour), count = words.direction, words.count
         self._settle_open(step, report)
         if to_flavour == OZKCC:
             report.attempt([OFFSETS])
@@ -102,7 +98,6 @@ class ReplaceActor:
             report(outcomes)
             if outcomes[0].outcome == Outcome.REFUSED:
                 return outcomes  # An old consumer would read again what the group has committed.
-        count = n_swaps(step)
         for number in range(1, count + 1):
             item = item_of(number, count)
             if n_done(step, self._on_the_way(step)) >= number:
@@ -116,7 +111,7 @@ class ReplaceActor:
         return outcomes
 
     def verify(self, step: Step) -> Verified:
-        found, after = self._look(step), counts_of(step, "after")
+        found, after = self._look(step), ReplaceParameters.of(step).after
         if found.counts != after:
             return Verified(False, f"expected {counted(after)}, found {counted(found.counts)}")
         if not found.is_settled:
@@ -141,7 +136,7 @@ class ReplaceActor:
         outcomes = [
             ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
         ]
-        from_flavour, to_flavour = direction_of(step)
+        from_flavour, to_flavour = ReplaceParameters.of(step).direction
         self._settle_open(step, report)
         for number, written in enumerate(reversed(ours(acted)), start=1):
             found = self._on_the_way(step)
@@ -197,7 +192,7 @@ class ReplaceActor:
             RunError: that did not come in time.
         """
         here = {each.member_id for each in before.members if each.flavour == flavour}
-        step_timeout_s = number_of(step, "step_timeout_s")
+        step_timeout_s = ReplaceParameters.of(step).step_timeout_s
         deadline, told = self._clock.monotonic() + step_timeout_s, ""
         while self._clock.monotonic() < deadline:
             found = self._seen(step)
@@ -237,15 +232,16 @@ class ReplaceActor:
             self._await_quiet(step, report)
 
     def _await_quiet(self, step: Step, report: Report) -> None:
-        quiet_s, step_timeout_s = number_of(step, "quiet_s"), number_of(step, "step_timeout_s")
-        self._say(f"waiting until nothing has changed in group {step.parameters['group']} for {quiet_s:g} s")
+        words = ReplaceParameters.of(step)
+        quiet_s = words.quiet_s
+        self._say(f"waiting until nothing has changed in group {words.group} for {quiet_s:g} s")
         began = since = self._clock.monotonic()
         seen = self._look(step).members
         while self._clock.monotonic() - since < quiet_s:
-            if self._clock.monotonic() - began > quiet_s + step_timeout_s:
+            if self._clock.monotonic() - began > quiet_s + words.step_timeout_s:
                 raise RunError(
                     f"a replacement was called off, and its group has not been quiet for {quiet_s:g} s since: somebody"
-                    " may still be at it. See that nobody is, and go on or undo again"
+                    " may still be at it. Make sure that nobody is, then resume or undo the run"
                 )
             report([])
             self._clock.sleep(self._poll_s)
@@ -275,7 +271,7 @@ class ReplaceActor:
         if not gone or gone & {member.member_id for member in found.members}:
             raise RunError(
                 f"group {found.group_id} has {counted(found.counts)}: a member is missing that this run did not have"
-                " stopped. Nobody is started in its place; see what became of it"
+                " stopped. No member is started in its place. Find out what became of it, then resume or undo the run"
             )
         return None
 
@@ -290,4 +286,4 @@ class ReplaceActor:
     def _look(self, step: Step) -> GroupState:
         if self._cluster.zookeeper is None:
             raise ConnectError(f"cluster {self._cluster.name!r} has no zookeeper_connect")
-        return read_group_state(self._cluster, str(step.parameters["group"]))
+        return read_group_state(self._cluster, ReplaceParameters.of(step).group)

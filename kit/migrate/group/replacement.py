@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kit.errors import PlanError, RunError
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.engine.step import Change, Step
-from kit.migrate.engine.values import Json
 from kit.migrate.group.deploy import MemberReplacement
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
 from kit.migrate.group.toggle import NAMES
@@ -26,79 +26,99 @@ OFFSETS = "ZooKeeper's offsets"
 SIDE_BY_SIDE = ({OZKCC, MEZKCC}, {MEZKCC, KC})
 """Flavours that never read the same partition: KIP-125's path has no other mix."""
 
-Counts = dict[str, int]
+Counts = Mapping[str, int]
 
 
-def replace_step(
-    step_id: str,
-    group_id: str,
-    before: Mapping[str, int],
-    after: Mapping[str, int],
-    instruction: str,
-    by_person: bool,
-    members: Sequence[str] = (),
-    step_timeout_s: float = STEP_TIMEOUT_S,
-    quiet_s: float = QUIET_S,
-) -> Step:
+@dataclass(frozen=True, slots=True)
+class ReplaceParameters(StepParameters):
     """From ``before`` to ``after`` (flavour → members), which differ by some of one flavour becoming another.
 
-    ``instruction`` is the deployer's; ``members`` says whom to replace, in this order, as far as it is known.
-
-    Raises:
-        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    ``instruction`` is the deployer's, who is a person or not. ``members`` says whom to replace, in this order, as far
+    as it is known. One replacement may take ``step_timeout_s``; after one was called off, nothing may change for
+    ``quiet_s``.
     """
-    if not any({*before, *after} <= pair for pair in SIDE_BY_SIDE):
-        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
-    if min(0, *before.values(), *after.values()) < 0 or sum(before.values()) != sum(after.values()):
-        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
-    if not 0 < quiet_s <= DAY_S or not 0 < step_timeout_s <= DAY_S:
-        raise PlanError(
-            f"each replacement may take {step_timeout_s} s and has to be quiet for {quiet_s} s: both up to a day"
-        )
-    from_flavour, to_flavour = _direction(before, after)
-    count = after.get(to_flavour, 0) - before.get(to_flavour, 0)
+
+    group: str
+    before: Counts
+    after: Counts
+    instruction: str
+    by_person: bool
+    members: tuple[str, ...] = ()
+    step_timeout_s: float = STEP_TIMEOUT_S
+    quiet_s: float = QUIET_S
+
+    @property
+    def direction(self) -> tuple[str, str]:
+        """Which flavour becomes which."""
+        change = {flavour: self.after.get(flavour, 0) - self.before.get(flavour, 0) for flavour in self.flavours}
+        fewer = [flavour for flavour, count in change.items() if count < 0]
+        more = [flavour for flavour, count in change.items() if count > 0]
+        assert len(fewer) == len(more) == 1, (self.before, self.after)
+        return fewer[0], more[0]
+
+    @property
+    def flavours(self) -> frozenset[str]:
+        return frozenset({*self.before, *self.after})
+
+    @property
+    def count(self) -> int:
+        """How many members are replaced."""
+        to_flavour = self.direction[1]
+        return self.after.get(to_flavour, 0) - self.before.get(to_flavour, 0)
+
+    @property
+    def mode(self) -> str:
+        """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
+        return KAFKA if KC in self.flavours else ZOOKEEPER
+
+    def counts_after(self, count: int) -> dict[str, int]:
+        """Members by flavour once so many are replaced, those of none left out."""
+        from_flavour, to_flavour = self.direction
+        counts = {**self.before, from_flavour: self.before[from_flavour] - count}
+        counts[to_flavour] = counts.get(to_flavour, 0) + count
+        return {flavour: each for flavour, each in counts.items() if each}
+
+
+def replace_step(step_id: str, words: ReplaceParameters) -> Step:
+    """Raises:
+    PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    """
+    _refuse_senseless(words)
+    (from_flavour, to_flavour), count = words.direction, words.count
     items = [Change(item_of(number, count), from_flavour, to_flavour) for number in range(1, count + 1)]
     if to_flavour == OZKCC:
         items.insert(0, Change(OFFSETS, "may be behind Kafka's where a partition stood still", "not behind Kafka's"))
     plural = "s" if count > 1 else ""
-    whom = ", then ".join(members) if members else "the oldest first"
+    whom = ", then ".join(words.members) if words.members else "the oldest first"
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Replace {count} {from_flavour}{plural} of {group_id} by {to_flavour}{plural}",
-        precondition=f"the group has {counted(before)} under {NAMES[needed_mode(before, after)]}'s assignment, and "
+        title=f"Replace {count} {from_flavour}{plural} of {words.group} by {to_flavour}{plural}",
+        precondition=f"the group has {counted(words.before)} under {NAMES[words.mode]}'s assignment, and "
         "each partition is owned by one of them",
-        verification=f"the group has {counted(after)}, and each partition is owned by one of them",
-        deadline_s=step_timeout_s,
+        verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
+        deadline_s=words.step_timeout_s,
         changes=tuple(items),
         undo=f"Each {to_flavour} that this step had started is replaced by one {from_flavour} again, the newest first. "
-        f"What was ordered and not seen is called off, and nothing may change for {quiet_s:g} s, first.",
-        needs_person=instruction if by_person else None,
-        performed_by=f"{instruction}  (whom: {whom})",
+        f"What was ordered and not seen is called off, and nothing may change for {words.quiet_s:g} s, first.",
+        needs_person=words.instruction if words.by_person else None,
+        performed_by=f"{words.instruction}  (whom: {whom})",
         affects=("stage", "members", "kafka_group", "kafka_offsets", "zookeeper_offsets"),
-        parameters={
-            "group": group_id,
-            "before": dict(before),
-            "after": dict(after),
-            "instruction": instruction,
-            "by_person": by_person,
-            "members": tuple(members),
-            "step_timeout_s": step_timeout_s,
-            "quiet_s": quiet_s,
-        },
+        parameters=words.to_json(),
     )
 
 
-def replace_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
-    """The step that these parameters say, as :func:`replace_step` made it."""
-    words: Any = parameters
-    names = ("group", "before", "after", "instruction", "by_person", "members", "step_timeout_s", "quiet_s")
-    return replace_step(step_id, *(words[name] for name in names))
-
-
-def needed_mode(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Whose assignment must be in force: ZooKeeper's while old members are in the group, Kafka's with KCs."""
-    return KAFKA if KC in {**before, **after} else ZOOKEEPER
+def _refuse_senseless(words: ReplaceParameters) -> None:
+    before, after = words.before, words.after
+    if not any(words.flavours <= pair for pair in SIDE_BY_SIDE):
+        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
+    if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
+        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
+    if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
+        raise PlanError(
+            f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"
+            " both up to a day"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +133,17 @@ class Order:
 
 def off_the_way(step: Step, found: GroupState) -> str | None:
     """Why the group is not one that this step may find before one of its replacements; None: it is."""
-    before, after = counts_of(step, "before"), counts_of(step, "after")
-    mode = needed_mode(before, after)
-    if not _is_on_the_way(found.counts, before, after):
+    words = ReplaceParameters.of(step)
+    before, after = words.before, words.after
+    if not _is_on_the_way(found.counts, words):
         where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
         return f"expected {where}, found {counted(found.counts)}: {_named(found)}"
     if found.stage in ("unsafe mix", "unknown"):
         return f"the stage of group {found.group_id} is {found.stage!r}"
     effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
-    if effective != mode:
-        return f"{NAMES[mode]}'s assignment must be in force, found {effective}"
-    if KC in {**before, **after} and found.mode != KAFKA:
+    if effective != words.mode:
+        return f"{NAMES[words.mode]}'s assignment must be in force, found {effective}"
+    if KC in words.flavours and found.mode != KAFKA:
         return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None
 
@@ -158,11 +178,11 @@ def chosen(step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> M
     Raises:
         RunError: on the way back: all of that flavour were there before the step.
     """
-    is_back = flavour == direction_of(step)[1]
+    words = ReplaceParameters.of(step)
+    is_back = flavour == words.direction[1]
     there = _there_before(acted) if is_back else set()
     candidates = {it.member_id: it for it in found.members if it.flavour == flavour and it.member_id not in there}
-    words: Any = step.parameters["members"]
-    named = [candidates[name] for name in (_started(acted) if is_back else words) if name in candidates]
+    named = [candidates[name] for name in (_started(acted) if is_back else words.members) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
     if not aged:
         raise RunError(f"group {found.group_id} has no {flavour} that this run had started: nobody is replaced")
@@ -205,39 +225,28 @@ def by_others(acted: ActedRecord) -> int:
 
 def replacement_of(step: Step, order: Order, victim: MemberState | None) -> MemberReplacement:
     """``victim`` None: this run had it stopped already, and one only has to be started."""
-    group = str(step.parameters["group"])
+    group = ReplaceParameters.of(step).group
     who = (victim.member_id, victim.client_id, victim.host or "") if victim else ("", "", "")
     return MemberReplacement(group, *who, order.from_flavour, order.to_flavour, order.number)
 
 
 def countermanded(step: Step, stops: str, starts: str) -> MemberReplacement:
     """What was ordered once, as far as the journal has it."""
-    from_flavour, to_flavour = direction_of(step)
+    words = ReplaceParameters.of(step)
+    from_flavour, to_flavour = words.direction
     if starts == from_flavour:
         from_flavour, to_flavour = to_flavour, from_flavour
-    return MemberReplacement(str(step.parameters["group"]), stops, "", "", from_flavour, to_flavour, 0)
+    return MemberReplacement(words.group, stops, "", "", from_flavour, to_flavour, 0)
 
 
 def item_of(number: int, count: int) -> str:
     return f"member {number} of {count}"
 
 
-def _direction(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[str, str]:
-    """Which flavour becomes which."""
-    change = {flavour: after.get(flavour, 0) - before.get(flavour, 0) for flavour in {**before, **after}}
-    lost = [flavour for flavour, count in change.items() if count < 0]
-    won = [flavour for flavour, count in change.items() if count > 0]
-    assert len(lost) == len(won) == 1, (before, after)
-    return lost[0], won[0]
-
-
-def direction_of(step: Step) -> tuple[str, str]:
-    return _direction(counts_of(step, "before"), counts_of(step, "after"))
-
-
-def _is_on_the_way(counts: Counts, before: Counts, after: Counts) -> bool:
+def _is_on_the_way(counts: Counts, words: ReplaceParameters) -> bool:
     """As before, as after, or in between; one may be missing, in the middle of its replacement."""
-    from_flavour, to_flavour = _direction(before, after)
+    before, after = words.before, words.after
+    from_flavour, to_flavour = words.direction
     others = [flavour for flavour in {*counts, *before} if flavour not in (from_flavour, to_flavour)]
     if any(counts.get(flavour, 0) != before.get(flavour, 0) for flavour in others):
         return False
@@ -246,27 +255,16 @@ def _is_on_the_way(counts: Counts, before: Counts, after: Counts) -> bool:
     return 0 <= arrived <= left <= arrived + 1 and left <= before.get(from_flavour, 0) - after.get(from_flavour, 0)
 
 
-def n_swaps(step: Step) -> int:
-    to_flavour = direction_of(step)[1]
-    return counts_of(step, "after")[to_flavour] - counts_of(step, "before").get(to_flavour, 0)
-
-
 def n_done(step: Step, found: GroupState) -> int:
     """How many of the step's newcomers are there."""
-    to_flavour = direction_of(step)[1]
-    return found.count(to_flavour) - counts_of(step, "before").get(to_flavour, 0)
+    words = ReplaceParameters.of(step)
+    to_flavour = words.direction[1]
+    return found.count(to_flavour) - words.before.get(to_flavour, 0)
 
 
 def n_missing(step: Step, found: GroupState) -> int:
     """Members that have left and whose successors have not come."""
-    return sum(counts_of(step, "before").values()) - sum(found.counts.values())
-
-
-def after_swaps(step: Step, count: int) -> Counts:
-    counts = counts_of(step, "before")
-    from_flavour, to_flavour = direction_of(step)
-    counts |= {from_flavour: counts[from_flavour] - count, to_flavour: counts.get(to_flavour, 0) + count}
-    return {flavour: each for flavour, each in counts.items() if each}
+    return sum(ReplaceParameters.of(step).before.values()) - sum(found.counts.values())
 
 
 def who(members: Sequence[MemberState]) -> set[tuple[str, str]]:
@@ -280,13 +278,3 @@ def had_twice(found: GroupState) -> frozenset[tuple[str, int]]:
         twice |= seen & member.partitions
         seen |= member.partitions
     return frozenset(twice)
-
-
-def counts_of(step: Step, name: str) -> Counts:
-    counts = step.parameters[name]
-    assert isinstance(counts, Mapping)
-    return {flavour: int(str(count)) for flavour, count in counts.items() if count}
-
-
-def number_of(step: Step, name: str) -> float:
-    return float(str(step.parameters[name]))

@@ -42,7 +42,7 @@ class Limits:
 
 def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits) -> list[Finding]:
     """Every rule, by two looks at the group; of a later one than ``now`` nothing is known."""
-    found = [
+    results = [
         MIX.found(now.stage != "unsafe mix", now.blockers.get("unsafe_mix", "Nobody reads twice.")),
         SETTLED.found(now.is_settled, _settled(now)),
         _stable(before, now, limits.min_stable_s),
@@ -57,13 +57,13 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
     ]
     if now.effective_mode == "zookeeper":
         name = now.assignor
-        found.append(ASSIGNOR.found(name is not None, f"They are of {name}." if name else "They are of none."))
-    return found
+        results.append(ASSIGNOR.found(name is not None, f"They match {name}." if name else "They match no assignor."))
+    return results
 
 
 def _settled(now: GroupState) -> str:
     if now.unconsumed:
-        return f"Nobody has {listed(now.unconsumed)}."
+        return f"No member owns {listed(now.unconsumed)}."
     return f"All {len(now.partitions)} partitions are owned; the Kafka group is {now.kafka_state or 'not there'}."
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kit.cluster import Cluster
 from kit.errors import RunError
 from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
@@ -20,27 +20,31 @@ MOST_CHANGES = 2
 """Changes of ownership in one soak; more is a group that keeps rebalancing."""
 
 
-def soak_step(step_id: str, group_id: str, flavour: str, soak_s: float, lag_tolerance: int) -> Step:
-    """Watch the members of ``flavour`` for ``soak_s`` seconds."""
+@dataclass(frozen=True, slots=True)
+class SoakParameters(StepParameters):
+    """Watch the members of ``flavour`` for ``soak_s`` seconds; their lag may grow by ``lag_tolerance`` records."""
+
+    group: str
+    flavour: str
+    soak_s: float
+    lag_tolerance: int
+
+
+def soak_step(step_id: str, words: SoakParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Watch the {flavour}s of {group_id} for {soak_s:g} s",
-        precondition=f"at least one {flavour} is a member",
+        title=f"Watch the {words.flavour}s of {words.group} for {words.soak_s:g} s",
+        precondition=f"at least one {words.flavour} is a member",
         verification=(
-            f"each {flavour} has its fair share; its partitions' lag did not grow by more than {lag_tolerance} records "
-            f"while the others' did not; its offsets moved on; ownership changed at most {MOST_CHANGES} times"
+            f"each {words.flavour} has its fair share; the lag of its partitions did not grow by more than"
+            f" {words.lag_tolerance} records while the others' did not; its offsets moved on; ownership changed at most"
+            f" {MOST_CHANGES} times"
         ),
-        deadline_s=soak_s + AFTER_S,
+        deadline_s=words.soak_s + AFTER_S,
         undo="There is nothing to take back.",
-        parameters={"group": group_id, "flavour": flavour, "soak_s": soak_s, "lag_tolerance": lag_tolerance},
+        parameters=words.to_json(),
     )
-
-
-def soak_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
-    """The step that these parameters say, as :func:`soak_step` made it."""
-    words: Any = parameters
-    return soak_step(step_id, *(words[name] for name in ("group", "flavour", "soak_s", "lag_tolerance")))
 
 
 @dataclass(slots=True)
@@ -54,7 +58,7 @@ class _Soak:
 
 
 class SoakActor:
-    """Looks again and again; judges when the time is over."""
+    """Reads the group again and again; judges when the time is over."""
 
     def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
         self._cluster = cluster
@@ -62,9 +66,9 @@ class SoakActor:
         self._soaks: dict[str, _Soak] = {}
 
     def check(self, step: Step) -> Checked:
-        found = read_group_state(self._cluster, str(step.parameters["group"]))
-        count = found.count(str(step.parameters["flavour"]))
-        return Checked(count > 0, f"{count} {step.parameters['flavour']}s are members")
+        words = SoakParameters.of(step)
+        count = read_group_state(self._cluster, words.group).count(words.flavour)
+        return Checked(count > 0, f"{count} {words.flavour}s are members")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
@@ -76,19 +80,19 @@ class SoakActor:
         """Raises:
         RunError: the time is over, and the newcomers did not do well; why.
         """
-        found, now = read_group_state(self._cluster, str(step.parameters["group"])), self._clock.monotonic()
+        words = SoakParameters.of(step)
+        found, now = read_group_state(self._cluster, words.group), self._clock.monotonic()
         soak = self._soaks.setdefault(step.step_id, _Soak(now, found, found))
         soak.n_changes += soak.last.owners != found.owners
         soak.last = found
-        soak_s = float(str(step.parameters["soak_s"]))
-        if now - soak.began < soak_s:
-            return Verified(False, f"watching for {soak_s:g} s")
+        if now - soak.began < words.soak_s:
+            return Verified(False, f"watching for {words.soak_s:g} s")
         self._soaks.pop(step.step_id)
-        flavour, tolerance = str(step.parameters["flavour"]), int(str(step.parameters["lag_tolerance"]))
-        problems = verdict(soak.first, found, flavour, tolerance, soak.n_changes)
+        problems = verdict(soak.first, found, words.flavour, words.lag_tolerance, soak.n_changes)
         if problems:
-            raise RunError(f"after {soak_s:g} s: {'; '.join(problems)}")
-        return Verified(True, f"after {soak_s:g} s all is well", _evidence(soak.first, found, flavour, soak.n_changes))
+            raise RunError(f"after {words.soak_s:g} s: {'; '.join(problems)}")
+        evidence = _evidence(soak.first, found, words.flavour, soak.n_changes)
+        return Verified(True, f"after {words.soak_s:g} s all is well", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "it wrote nothing")
@@ -108,14 +112,14 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
             problems.append(f"{member.member_id} has {len(member.partitions)} partitions; a fair share is {fair:.1f}")
     grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
     if grown > lag_tolerance and grown > rest:
-        problems.append(f"its partitions' lag grew by {grown} records, the others' by {rest}")
+        problems.append(f"the lag of its partitions grew by {grown} records, that of the others by {rest}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
         problems.append(f"no offset was committed for {listed(still)}, though there were records")
     if n_changes > MOST_CHANGES:
         problems.append(f"ownership changed {n_changes} times: the group keeps rebalancing")
     if last.unconsumed:
-        problems.append(f"nobody has {listed(last.unconsumed)}")
+        problems.append(f"no member owns {listed(last.unconsumed)}")
     return problems
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
 from kit.cluster import Cluster, zookeeper_settings
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
@@ -33,41 +33,37 @@ def mode_path(group_id: str) -> str:
     return f"{group_path(group_id)}/migration/mode"
 
 
-def toggle_step(
-    step_id: str, group_id: str, before: str | None, version: int | None, after: str, deadline_s: float = SETTLE_S
-) -> Step:
-    """Set the coordination of one group to ``kafka`` or ``zookeeper``.
+@dataclass(frozen=True, slots=True)
+class ToggleParameters(StepParameters):
+    """Set the coordination of one group to ``after``, ``kafka`` or ``zookeeper``.
 
     ``before`` and ``version`` are of the znode as it was seen; None: there was none.
     """
-    name = NAMES[after]
-    back = f"the znode is set to {before!r} again" if before is not None else "the znode is deleted again"
+
+    group: str
+    before: str | None
+    version: int | None
+    after: str
+    deadline_s: float = SETTLE_S
+
+
+def toggle_step(step_id: str, words: ToggleParameters) -> Step:
+    name = NAMES[words.after]
+    back = f"the znode is set to {words.before!r} again" if words.before is not None else "the znode is deleted again"
     return Step(
         step_id=step_id,
         kind=KIND,
-        title=f"Toggle {group_id} to {name}'s assignment",
+        title=f"Toggle {words.group} to {name}'s assignment",
         precondition="every member is a MEZKCC, each partition has an owner, no rebalance goes on, and the toggle "
-        f"holds {before!r} still{of_version(version)}",
+        f"holds {words.before!r} still{of_version(words.version)}",
         verification=f"each member owns what {name}'s assignment gives it, each partition has one owner, and its "
         "committed offset moves on or has reached the end",
-        deadline_s=deadline_s,
-        changes=(Change(mode_path(group_id), before, after),),
+        deadline_s=words.deadline_s,
+        changes=(Change(mode_path(words.group), words.before, words.after),),
         undo=f"If it is as this step left it, {back}.",
         affects=("stage", "toggle"),
-        parameters={
-            "group": group_id,
-            "before": before,
-            "version": version,
-            "after": after,
-            "deadline_s": deadline_s,
-        },
+        parameters=words.to_json(),
     )
-
-
-def toggle_step_of(step_id: str, parameters: Mapping[str, Json]) -> Step:
-    """The step that these parameters say, as :func:`toggle_step` made it."""
-    words: Any = parameters
-    return toggle_step(step_id, words["group"], words["before"], words["version"], words["after"], words["deadline_s"])
 
 
 def of_version(version: int | None) -> str:
@@ -83,11 +79,11 @@ class ToggleActor:
         self._at_first: dict[str, GroupState] = {}
 
     def check(self, step: Step) -> Checked:
-        group, before, after = _words(step)
-        found, toggle = read_group_state(self._cluster, group), read_toggle(self._cluster.zookeeper, group)
-        if toggle.mode != after and (toggle.mode, toggle.version) != (before, _version(step)):
-            wanted = f"{before!r}{of_version(_version(step))}"
-            return Checked(False, f"the toggle holds {toggle}, not {wanted}: somebody else set it")
+        words = ToggleParameters.of(step)
+        found, toggle = read_group_state(self._cluster, words.group), read_toggle(self._cluster.zookeeper, words.group)
+        planned = Toggle(words.before, words.version)
+        if toggle.mode != words.after and (toggle.mode, toggle.version) != (planned.mode, planned.version):
+            return Checked(False, f"the toggle holds {toggle}, not {planned}: somebody else set it")
         if set(found.counts) != {"MEZKCC"}:
             return Checked(False, f"not every member is a MEZKCC: {counted(found.counts)}")
         if not found.is_settled:
@@ -95,48 +91,45 @@ class ToggleActor:
         return Checked(True, f"{found.count('MEZKCC')} MEZKCCs own all {len(found.partitions)} partitions")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        group, _, after = _words(step)
-        toggle = read_toggle(self._cluster.zookeeper, group)
-        is_there = toggle.mode == after if acted is None else any(map(toggle.was_left_by, acted.written))
+        words = ToggleParameters.of(step)
+        toggle = read_toggle(self._cluster.zookeeper, words.group)
+        is_there = toggle.mode == words.after if acted is None else any(map(toggle.was_left_by, acted.written))
         return StepState.DONE if is_there else StepState.NOT_DONE
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        group, before, after = _words(step)
-        self._watches[step.step_id] = _Watch(self._cluster, group)
-        return [set_toggle(self._cluster.zookeeper, Toggle(before, _version(step)), group, after, report)]
+        words = ToggleParameters.of(step)
+        self._watches[step.step_id] = _Watch(self._cluster, words.group)
+        planned = Toggle(words.before, words.version)
+        return [set_toggle(self._cluster.zookeeper, planned, words.group, words.after, report)]
 
     def verify(self, step: Step) -> Verified:
-        group, _, after = _words(step)
-        found = read_group_state(self._cluster, group)
+        words = ToggleParameters.of(step)
+        found = read_group_state(self._cluster, words.group)
         first = self._at_first.setdefault(step.step_id, found)
-        problem = not_following(found, after) or not_moving(first, found)
+        problem = not_following(found, words.after) or not_moving(first, found)
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._pauses(step)
-        name = NAMES[after]
-        return Verified(
-            True,
-            f"{found.count('MEZKCC')} members follow {name}'s assignment of {len(found.partitions)} partitions",
-            evidence,
-        )
+        assignment = f"{NAMES[words.after]}'s assignment of {len(found.partitions)} partitions"
+        return Verified(True, f"{found.count('MEZKCC')} members follow {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
-        group, before, after = _words(step)
-        toggle = read_toggle(self._cluster.zookeeper, group)
-        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != before:
+        words = ToggleParameters.of(step)
+        toggle = read_toggle(self._cluster.zookeeper, words.group)
+        if not any(map(toggle.was_left_by, acted.written)) and toggle.mode != words.before:
             return Checked(
                 False,
-                f"the toggle of {group} holds {toggle}: somebody else set it since this run did. Plan the way back from"
-                " where the group stands now",
+                f"the toggle of {words.group} holds {toggle}: somebody else set it since this run did. Plan the way"
+                " back from where the group stands now: offramp plan group",
             )
-        problem = not_ready_for_back(read_group_state(self._cluster, group), after)
+        problem = not_ready_for_back(read_group_state(self._cluster, words.group), words.after)
         return Checked(problem is None, problem or "the toggle is as this run left it")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        group, before, _ = _words(step)
-        return [unset_toggle(self._cluster.zookeeper, outcome, group, before, report) for outcome in acted.written]
+        words, client = ToggleParameters.of(step), self._cluster.zookeeper
+        return [unset_toggle(client, outcome, words.group, words.before, report) for outcome in acted.written]
 
     def _pauses(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
@@ -176,7 +169,7 @@ def set_toggle(client: KazooClient, planned: Toggle, group: str, after: str, rep
     if found.mode == after:
         return ItemOutcome(path, Outcome.UNCHANGED, found.mode, after)
     if (found.mode, found.version) != (planned.mode, planned.version):
-        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"it holds {found}, not {planned}")
+        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"the toggle holds {found}, not {planned}")
     left: dict[str, Json] = {"mode": after, "version": 0 if planned.version is None else planned.version + 1}
     report.attempt([path], left)
     return _write(client, group, found, after, left)
@@ -192,7 +185,7 @@ def unset_toggle(
         return _write(client, group, found, before, {})
     if found.mode == before:
         return ItemOutcome(path, Outcome.UNCHANGED, found.mode, before)
-    why = f"it holds {found}, which this run did not write: somebody else set it since"
+    why = f"the toggle holds {found}, which this run did not write: somebody else set it since"
     return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, why)
 
 
@@ -231,7 +224,7 @@ def _write(client: KazooClient, group: str, found: Toggle, after: str | None, le
         return ItemOutcome(path, Outcome.UNKNOWN, before, None, f"ZooKeeper did not answer: {error!r}", left)
     if back.mode == after and back.version == (left.get("version") if left else back.version):
         return ItemOutcome(path, Outcome.CONFIRMED, before, after, details={**left, "mzxid": back.mzxid})
-    why = f"it was written, and somebody else set it to {back} at once"
+    why = f"the toggle was written, and somebody else set it to {back} at once"
     return ItemOutcome(path, Outcome.REFUSED, before, back.mode, why)
 
 
@@ -264,17 +257,6 @@ class _Watch:
         return {"partitions_that_changed_hands": len(gaps), "longest_unowned_ms": max(gaps, default=None)}
 
 
-def _words(step: Step) -> tuple[str, str | None, str]:
-    group, before, after = (step.parameters[name] for name in ("group", "before", "after"))
-    return str(group), None if before is None else str(before), str(after)
-
-
-def _version(step: Step) -> int | None:
-    version = step.parameters["version"]
-    assert version is None or isinstance(version, int)
-    return version
-
-
 def not_ready_for_back(found: GroupState, after: str) -> str | None:
     """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
     allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
@@ -286,25 +268,28 @@ def not_ready_for_back(found: GroupState, after: str) -> str | None:
 def not_following(found: GroupState, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
     if found.effective_mode != mode:
-        return f"its effective mode is {found.effective_mode}, by the toggle {found.mode!r} and {counted(found.counts)}"
+        holds = f"the toggle holds {found.mode!r}, and there are {counted(found.counts)}"
+        return f"the effective mode is {found.effective_mode}: {holds}"
     if not found.is_settled:
-        return f"it is not settled yet: {found.unsettled}"
+        return f"the group is not settled yet: {found.unsettled}"
     if mode == KAFKA and not found.follows_kafka:
         return "some members don't own what Kafka's coordinator assigned to them"
     if mode == ZOOKEEPER and found.assignor is None:
-        return "the owner znodes are no ZooKeeper assignor's assignment"
+        return "the owner znodes match no ZooKeeper assignor"
     return None
 
 
 def not_moving(first: GroupState, found: GroupState) -> str | None:
-    """Why it can't be told that records are handed out; None: each partition with records left has a later commit than
-    at the first look."""
+    """Why it is unknown whether records are handed out.
+
+    None: each partition with records left has a later commit than at the first look.
+    """
     still = frozenset(
         pair
         for pair, now in found.offsets.items()
         if pair in found.partitions and now.lag and not _moved(first, found, pair)
     )
-    return f"nothing was committed since for {listed(still)}, which have records left" if still else None
+    return f"no offset was committed since for {listed(still)}, which have records left" if still else None
 
 
 def _moved(first: GroupState, found: GroupState, pair: Partition) -> bool:

@@ -1,4 +1,4 @@
-"""What a plan for offsets does, as frames: a row per partition. Pure."""
+"""The changes of a plan for offsets, as frames with a row per partition. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIRST, BACKWARDS, FORWARDS, DELETED = "first", "backwards", "forwards", "deleted
 
 
 def offset_changes(plan: Plan) -> pl.DataFrame:
-    """Before, wanted, after, and the reason where the last two differ."""
+    """The offsets before, wanted and after, and the reason if wanted and after differ."""
     rows = []
     for step in plan.steps:
         parameters = OffsetStepParameters.of(step)
@@ -40,9 +40,9 @@ def offset_changes(plan: Plan) -> pl.DataFrame:
 
 
 def offset_directions(plan: Plan | None) -> pl.DataFrame:
-    """The same with ``direction`` (first, backwards, forwards, deleted), ``log_start`` and ``log_end`` as planned.
+    """The changes with ``direction`` (first, backwards, forwards, deleted), ``log_start`` and ``log_end`` of the plan.
 
-    What goes backwards comes first, then what becomes something else than was wanted.
+    Backwards changes come first, then those with a reason.
     """
     if plan is None:
         return pl.DataFrame(schema={**_CHANGES, "direction": pl.String, "log_start": pl.Int64, "log_end": pl.Int64})

@@ -1,4 +1,4 @@
-"""What is committed now: the offsets of what is selected in both stores, within their logs. Reads only."""
+"""The committed offsets now: the selected ones, in both stores, within their logs. Reads only."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _GROUPS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """``offsets`` (a row per group and partition) and ``groups``, as they were at ``observed_at`` (None: never).
+    """``offsets`` (a row per group and partition) and ``groups``, as of ``observed_at`` (None: never read).
 
-    An offset that isn't there is null, and so is the lag of it; ``error`` says what could not be read.
+    A missing offset is null, and so is its lag; ``error`` says what could not be read.
     """
 
     observed_at: datetime | None
@@ -57,10 +57,10 @@ NEVER_SEEN = Committed(None, Stores({}, {}), pl.DataFrame(schema=_OFFSETS), pl.D
 
 
 def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[str, str] | None = None) -> Committed:
-    """Of the groups that are selected, and of those that ``to_groups`` names for them; other groups are not read.
+    """Read the selected groups and the groups that ``to_groups`` names for them; other groups are not read.
 
     Raises:
-        NotFound: a topic or partition of a group is named that isn't there.
+        NotFound: a named topic or partition does not exist.
         ConnectError, ReadError: the cluster could not be read.
     """
     read_for = {written: read for read, written in (to_groups or {}).items()}
@@ -84,21 +84,21 @@ def fetch_committed(cluster: Cluster, selection: Selection, to_groups: Mapping[s
 def member_rules(
     seen: Committed, source: str | None, target: str, to_groups: Mapping[str, str] | None = None
 ) -> list[Finding]:
-    """Whether the groups stand still enough to write to ``target`` (and, of a copy, to read from ``source``)."""
+    """Whether the groups have no members, so that ``target`` may be written (and, for a copy, ``source`` read)."""
     renamed = dict(to_groups or {})
     read = [group_id for group_id in seen.groups["group_id"] if group_id not in renamed.values()]
     written = [renamed.get(group_id, group_id) for group_id in read]
     here, there = (
         {each: seen.stores.group(store, each) for each in written} for store in (target, other_store_of(target))
     )
-    found = member_findings(here, target, there)
+    findings = member_findings(here, target, there)
     if source is not None:
-        found.append(source_finding({each: seen.stores.group(source, each) for each in read}))
-    return found
+        findings.append(source_finding({each: seen.stores.group(source, each) for each in read}))
+    return findings
 
 
 def _held(stores: Stores, group_id: str, selection: Selection, named: str) -> set[Place]:
-    """The places of which a group has an offset in either store, if they are selected for the group ``named``."""
+    """The selected partitions of which a group has an offset in either store."""
     places = {place for store in STORES for place in stores.group(store, group_id).offsets}
     return {place for place in places if selection.takes(named, *place)}
 
@@ -110,12 +110,12 @@ def _topics(selection: Selection) -> set[str]:
 def _offset(stores: Stores, logs: Mapping[Place, LogOffset], key: Key) -> tuple[object, ...]:
     group_id, topic, partition = key
     place = (topic, partition)
-    found = {store: stores.group(store, group_id).offsets.get(place, NOTHING) for store in (ZOOKEEPER, KAFKA)}
+    stored = {store: stores.group(store, group_id).offsets.get(place, NOTHING) for store in (ZOOKEEPER, KAFKA)}
     log = logs.get(place)
     start, end = bounds(log) or (None, None)
-    lags = (_lag(found[store], end) for store in (ZOOKEEPER, KAFKA))
-    error = "; ".join(_errors(found.values(), log)) or None
-    return *key, start, end, found[ZOOKEEPER].offset, found[KAFKA].offset, *lags, error
+    lags = (_lag(stored[store], end) for store in (ZOOKEEPER, KAFKA))
+    error = "; ".join(_errors(stored.values(), log)) or None
+    return *key, start, end, stored[ZOOKEEPER].offset, stored[KAFKA].offset, *lags, error
 
 
 def _lag(stored: Stored, end: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""What plans for offsets rest on: groups and their offsets in both stores, and the logs. Reads only."""
+"""The reads of a plan for offsets: groups and their offsets in both stores, and the logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORES = (KAFKA, ZOOKEEPER)
 
 @dataclass(frozen=True, slots=True)
 class GroupInStore:
-    """One group as one store has it. ``state`` is the coordinator's, None in ZooKeeper; ``members`` are their ids."""
+    """One group in one store. ``state`` is the coordinator's, None in ZooKeeper; ``members`` are member ids."""
 
     state: str | None = None
     members: tuple[str, ...] = ()
@@ -31,13 +31,13 @@ class GroupInStore:
 
 
 NOT_IN_KAFKA = GroupInStore("Dead")
-"""What DescribeGroups says of a group that is nowhere."""
+"""DescribeGroups answers so for a group that does not exist."""
 NOT_IN_ZOOKEEPER = GroupInStore()
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The groups of both stores by id; ``zookeeper`` None: this cluster is connected without it."""
+    """The groups of both stores by id; ``zookeeper`` is None if the profile has no ZooKeeper."""
 
     kafka: Mapping[str, GroupInStore]
     zookeeper: Mapping[str, GroupInStore] | None
@@ -56,48 +56,50 @@ class Stores:
 
 def refuse_unless_connected(cluster: Cluster, *stores: str) -> None:
     """Raises:
-    InputError: there is no such store, or this cluster's profile has none.
+    InputError: the store does not exist, or the cluster's profile has no ZooKeeper.
     """
     for store in stores:
         if store not in STORES:
             raise InputError(f"the store {store!r} is neither {KAFKA!r} nor {ZOOKEEPER!r}")
         if store == ZOOKEEPER and cluster.zookeeper is None:
-            raise InputError(f"cluster {cluster.name!r} has no zookeeper_connect in its profile: no offsets are there")
+            raise InputError(
+                f"the profile of cluster {cluster.name!r} has no zookeeper_connect: set it to use offsets in ZooKeeper"
+            )
 
 
 def fetch_stores(cluster: Cluster, accepts: Callable[[str], bool]) -> Stores:
-    """The accepted groups in both stores, ZooKeeper first: an old consumer that is leaving commits there last.
+    """The accepted groups in both stores, ZooKeeper first: an old consumer that leaves commits there last.
 
     Raises:
-        ConnectError: one of them stopped answering.
-        ReadError: a broker couldn't list its groups, so that one may be missing.
+        ConnectError: ZooKeeper or a broker does not answer.
+        ReadError: a broker could not list its groups, so a group may be missing.
     """
     zookeeper = None if cluster.zookeeper is None else fetch_zookeeper(cluster, accepts)
     return Stores(fetch_kafka(cluster, accepts), zookeeper)
 
 
 def fetch_kafka(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
-    """The accepted groups that coordinators list, with members and committed offsets. Raises as fetch_stores."""
-    found = fetch_groups(cluster.broker_client, accepts)
-    if found.errors:
-        raise ReadError(f"cluster {cluster.name!r}: {found.errors[0].subject}: {found.errors[0].error}")
-    return _assembled(found.groups, found.members, found.committed_offsets)
+    """The accepted groups that brokers list, with members and committed offsets. Raises as fetch_stores."""
+    listed = fetch_groups(cluster.broker_client, accepts)
+    if listed.errors:
+        raise ReadError(f"cluster {cluster.name!r}: {listed.errors[0].subject}: {listed.errors[0].error}")
+    return _assembled(listed.groups, listed.members, listed.committed_offsets)
 
 
 def fetch_zookeeper(cluster: Cluster, accepts: Callable[[str], bool]) -> dict[str, GroupInStore]:
-    """The accepted groups under ``/consumers``, with who is registered and the offset znodes with their versions.
+    """The accepted groups under ``/consumers``, with registered members and offset znodes with their versions.
 
     Raises:
-        InputError: this cluster is connected without ZooKeeper.
-        ConnectError: it stopped answering.
+        InputError: the profile has no ZooKeeper.
+        ConnectError: ZooKeeper does not answer.
     """
     refuse_unless_connected(cluster, ZOOKEEPER)
-    found = fetch_consumers(cluster.zookeeper, accepts)
-    return _assembled(found.groups, found.members, found.committed_offsets)
+    consumers = fetch_consumers(cluster.zookeeper, accepts)
+    return _assembled(consumers.groups, consumers.members, consumers.committed_offsets)
 
 
 def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffset]:
-    """Start and end (high watermark) of every partition of those topics; what no broker knows is left out."""
+    """Start and end (high watermark) of every partition of ``topics``; unknown partitions are left out."""
     known = [each for each in fetch_metadata(cluster.broker_client).topic_partitions if each.topic in topics]
     led = [each for each in known if each.leader is not None]
     logs = {(each.topic, each.partition): each for each in fetch_log_offsets(cluster.broker_client, led)}
@@ -109,10 +111,10 @@ def fetch_logs(cluster: Cluster, topics: Collection[str]) -> dict[Place, LogOffs
 
 
 def partitions_by_topic(logs: Iterable[Place]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    partitions: dict[str, list[int]] = {}
     for topic, partition in logs:
-        found.setdefault(topic, []).append(partition)
-    return found
+        partitions.setdefault(topic, []).append(partition)
+    return partitions
 
 
 def _assembled(groups: pa.Table, members: pa.Table, committed: pa.Table) -> dict[str, GroupInStore]:

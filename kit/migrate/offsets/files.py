@@ -1,10 +1,10 @@
-"""Offsets in a file: JSON Lines or CSV, with a header that says of which cluster they are and seals the rows.
+"""Offsets in a file: JSON Lines or CSV, with a header that names the cluster and has a digest of the rows.
 
 A file of JSON Lines (``.jsonl``) begins with the header as an object; a CSV file (``.csv``) with the same object after
-``# ``. Its ``digest`` is over the rows, so what was edited is noticed. Each row has ``group_id``, ``topic``,
-``partition`` and ``offset``, and may have ``metadata`` and ``leader_epoch``.
+``# ``. The ``digest`` shows whether rows were edited. Each row has ``group_id``, ``topic``, ``partition`` and
+``offset``, and may have ``metadata`` and ``leader_epoch``.
 
-A text that a spreadsheet would take for a formula has an apostrophe before it in CSV, and so has one that begins with
+In CSV an apostrophe stands before a text that a spreadsheet would run as a formula, and before a text that begins with
 an apostrophe (since format 2).
 """
 
@@ -35,7 +35,7 @@ _APOSTROPHE, _FORMULA_BEGINS = "'", "=+-@\t\r"
 
 @dataclass(frozen=True, slots=True)
 class OffsetsFile:
-    """What a file holds: of which cluster and store, when it was written, and the offsets."""
+    """The content of a file: cluster, store, time of the export, offsets."""
 
     cluster_id: str
     store: str
@@ -44,10 +44,10 @@ class OffsetsFile:
 
 
 def save_offsets(path: Path, cluster_id: str, store: str, offsets: Mapping[Key, Stored], now: datetime) -> None:
-    """Write them to ``path``, as a whole or not at all.
+    """Write the offsets to ``path``: the whole file or nothing.
 
     Raises:
-        InputError: its name ends neither in ``.jsonl`` nor in ``.csv``, or it can't be written.
+        InputError: the name ends neither in ``.jsonl`` nor in ``.csv``, or the file can't be written.
     """
     rows: list[Mapping[str, Json]] = [_row(key, offsets[key]) for key in sorted(offsets)]
     header: dict[str, Json] = {
@@ -70,25 +70,27 @@ def save_offsets(path: Path, cluster_id: str, store: str, offsets: Mapping[Key, 
 
 
 def load_offsets(path: Path, cluster_id: str, *, other_cluster: bool = False, edited: bool = False) -> OffsetsFile:
-    """The offsets of a file, every row validated before any is used.
+    """The offsets of a file; all rows are validated first.
 
-    ``other_cluster`` takes a file of another cluster too, ``edited`` one whose rows are not those that were written.
+    ``other_cluster`` accepts a file of another cluster, ``edited`` a file whose rows were edited.
 
     Raises:
-        InputError: it can't be read, is no such file, was edited, or a row is wrong; which line, and how.
-        WrongCluster: it is another cluster's.
+        InputError: the file can't be read, is no export, was edited, or has a wrong row (the message names the line).
+        WrongCluster: the file is another cluster's.
     """
     first, body = _split(path)
     header = _header(path, first)
     if header["cluster_id"] != cluster_id and not other_cluster:
         raise WrongCluster(
-            f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the numbers mean other"
-            " records there; import it with other_cluster only if the logs are the same"
+            f"{path} holds offsets of cluster {header['cluster_id']}, but this is {cluster_id}: the same offset is"
+            " another record here. Import the file with other_cluster only if the logs of both clusters are the same"
         )
     parsed = _parse_csv(path, body, header["format"] > 1) if _is_csv(path) else _parse_lines(path, body)
     rows = [(number, _checked(path, number, row)) for number, row in parsed]
     if digest_of(tuple(row for _, row in rows)) != header["digest"] and not edited:
-        raise InputError(f"{path} was edited after it was written; import it with edited only if you know by whom")
+        raise InputError(
+            f"{path} was edited after it was written: import the file with edited only if you know who edited it"
+        )
     offsets = dict(_unique(path, rows))
     return OffsetsFile(header["cluster_id"], str(header.get("store")), str(header.get("exported_at")), offsets)
 
@@ -108,7 +110,7 @@ def _csv(rows: Sequence[Mapping[str, Json]]) -> str:
 
 
 def _guarded(text: str) -> str:
-    """As a cell that no spreadsheet carries out: its writer is whoever named a group."""
+    """The text as a cell that no spreadsheet runs: anybody can name a group."""
     return _APOSTROPHE + text if text[:1] in (*_FORMULA_BEGINS, _APOSTROPHE) else text
 
 
@@ -119,7 +121,7 @@ def _is_csv(path: Path) -> bool:
 
 
 def _split(path: Path) -> tuple[str, str]:
-    """The first line and the rest, its line ends as they are: a text in it may hold some."""
+    """The first line and the rest with its line ends unchanged: a text in a row may contain line ends."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             first, _, body = file.read().partition("\n")
@@ -134,9 +136,11 @@ def _header(path: Path, first: str) -> Mapping[str, Any]:
     except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("kind") != KIND or not {"cluster_id", "digest"} <= header.keys():
-        raise InputError(f"{path} is no file of offsets: its first line is no header of an export: {first[:80]!r}")
+        raise InputError(f"{path} is no file of offsets: the first line is no header of an export: {first[:80]!r}")
     if header.get("format") not in range(1, FORMAT + 1):
-        raise InputError(f"{path} is of format {header.get('format')!r}; this version knows formats 1 to {FORMAT}")
+        raise InputError(
+            f"{path} is of format {header.get('format')!r}; this version of offramp reads formats 1 to {FORMAT}"
+        )
     return header
 
 
@@ -163,9 +167,9 @@ def _parse_csv(path: Path, body: str, is_guarded: bool) -> Iterator[tuple[int, d
 
 
 def _csv_row(path: Path, number: int, row: Mapping[str, str], is_guarded: bool) -> dict[str, Any]:
-    """An empty field is none, but for the group's name, which may be empty."""
+    """An empty field is a missing value, except that a group's name may be empty."""
     if None in row or None in row.values():
-        raise InputError(f"{path}, line {number}: it has another number of fields than the columns")
+        raise InputError(f"{path}, line {number}: the line has another number of fields than there are columns")
     numbers = {name: _number(text) for name, text in row.items() if name in _LARGEST and text}
     texts = {name: text for name, text in row.items() if name not in _LARGEST and (text or name == "group_id")}
     if is_guarded:
@@ -180,7 +184,7 @@ def _number(text: str) -> int | str:
 def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]:
     where = f"{path}, line {number}"
     if strangers := sorted(row.keys() - {*COLUMNS}):
-        raise InputError(f"{where}: nobody knows the column {strangers[0]!r}; there are {', '.join(COLUMNS)}")
+        raise InputError(f"{where}: unknown column {strangers[0]!r}; the columns are {', '.join(COLUMNS)}")
     for name in COLUMNS:
         value = row.get(name)
         if value is None and name not in _REQUIRED:
@@ -191,7 +195,7 @@ def _checked(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Json]
             is_right = _is_within(value, largest)
         if not is_right:
             kind = "text" if largest is None else f"a whole number from 0 to {largest}"
-            raise InputError(f"{where}: {name} is {value!r}; it has to be {kind}")
+            raise InputError(f"{where}: {name} is {value!r}; it must be {kind}")
     return {name: row[name] for name in COLUMNS if row.get(name) is not None}
 
 
@@ -204,6 +208,6 @@ def _unique(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> Iterat
     for number, row in rows:
         key = (row["group_id"], row["topic"], row["partition"])
         if key in lines:
-            raise InputError(f"{path}: {item_of(key)} stands in line {lines[key]} and in line {number}")
+            raise InputError(f"{path}: {item_of(key)} is in line {lines[key]} and in line {number}; keep one of them")
         lines[key] = number
         yield key, Stored(row["offset"], row.get("metadata"), row.get("leader_epoch"))

@@ -1,9 +1,9 @@
-"""Offsets of many groups at their coordinators: fetched, committed, deleted – pipelined, retried, told one by one.
+"""Offsets of many groups at their coordinators: fetched, committed and deleted, with retries and a result for each.
 
 A commit is a simple committer's (generation −1, no member id): the coordinator itself refuses it while the group has
 a member. ``OffsetCommit`` and ``OffsetDelete`` take one group each, so several are under way to each coordinator;
-``OffsetFetch`` takes hundreds (KIP-709, brokers ≥ 3.0). kit.read.coordinator starts from who lists a group; here the
-groups are known by name and their coordinators are looked up, so one that just moves isn't taken for gone.
+``OffsetFetch`` takes hundreds (KIP-709, brokers ≥ 3.0). kit.read.coordinator lists the groups of each broker; here the
+coordinators of known groups are looked up, so a group whose coordinator moves does not look deleted.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ _IN_FLIGHT = 4
 """kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
 _REQUEST_TIMED_OUT = 7
 _MEANINGS = {
-    3: "the topic or partition is not there any more",
-    12: "its metadata is too large",
-    22: "the group has members now: only they can commit",
-    25: "the group has members now: only they can commit",
-    68: "the group has members now",
-    86: "the group is subscribed to this topic",
+    3: "the topic or partition does not exist any more",
+    12: "the metadata is too large",
+    22: "the group has members now, and only members can commit: stop them",
+    25: "the group has members now, and only members can commit: stop them",
+    68: "the group has members now: stop them",
+    86: "the group is subscribed to this topic: stop its members",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one write. ``error`` None: accepted. ``is_certain``: what failed was certainly not written."""
+    """The result of one write. ``error`` None: accepted. ``is_certain``: the failed write certainly had no effect."""
 
     error: str | None = None
     is_certain: bool = True
 
 
 ACCEPTED = Answer()
-_NO_COORDINATOR = Answer("its coordinator could not be found or did not answer")
-_UNANSWERED = Answer("the coordinator left the request unanswered", is_certain=False)
+_NO_COORDINATOR = Answer("the group's coordinator was not found or did not answer")
+_UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
 
 
 class KafkaWriter:
-    """Groups' committed offsets, by group, topic and partition; each call is retried for ``deadline_s`` at most."""
+    """Groups' committed offsets, by group, topic and partition. Each call retries for at most ``deadline_s``."""
 
     def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
         self._client, self._deadline_s = client, deadline_s
@@ -83,23 +83,24 @@ class KafkaWriter:
             return False
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
-        """What is committed; NOTHING where there is none, an error where that can't be told."""
+        """The committed offsets; NOTHING where there is none, an error where the offset can't be read."""
         asked = list(keys)
         groups = sorted({group_id for group_id, _, _ in asked})
-        found = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
-        return {key: _of(found[key[0]], key[1:]) for key in asked}
+        stored = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
+        return {key: _of(stored[key[0]], key[1:]) for key in asked}
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
-        """Commit each, with its metadata and leader epoch; delete those that shall be NOTHING.
+        """Commit each offset with its metadata and leader epoch; delete those whose wanted offset is None.
 
-        The protocol has no condition on the offset of before (``known``), only on the group having no member.
+        The protocol has no condition on the offset before (``known``); its only condition is that the group has no
+        members.
         """
         commits = {key: stored for key, stored in wanted.items() if stored.offset is not None}
         deletes = {key: stored for key, stored in wanted.items() if stored.offset is None}
         return self._write(commits, commit_of, commit_codes) | self._write(deletes, delete_of, delete_codes)
 
     def remove_parents(self, paths: Sequence[str]) -> None:
-        """There are none here."""
+        """Kafka has no parents to remove."""
 
     def _write(
         self, wanted: Mapping[Key, Stored], request: Callable[[str, Asked], Any], codes: Callable[[Asked], Codes]
@@ -140,7 +141,7 @@ class KafkaWriter:
             await writing.receive(*under_way.popleft(), pending)
 
     async def _fetch(self, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Asked | str]:
-        found: dict[str, Asked | str] = {}
+        fetched: dict[str, Asked | str] = {}
         pending, attempt = list(group_ids), 0
         while True:
             again: dict[str, str] = {}
@@ -148,36 +149,36 @@ class KafkaWriter:
             again |= dict.fromkeys(pending, str(_NO_COORDINATOR.error))
             for group_id in (each for groups in homes.values() for each in groups):
                 del again[group_id]
-            jobs = [partial(self._fetch_from, broker_id, groups, found, again) for broker_id, groups in homes.items()]
+            jobs = [partial(self._fetch_from, broker_id, groups, fetched, again) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
             pending = list(again)
             if not pending or not deadline.allows(attempt):
-                return found | again
+                return fetched | again
             self._forget(pending)
             await self._client.pause(attempt)
             attempt += 1
 
     async def _fetch_from(
-        self, broker_id: int, groups: Sequence[str], found: dict[str, Asked | str], again: dict[str, str]
+        self, broker_id: int, groups: Sequence[str], fetched: dict[str, Asked | str], again: dict[str, str]
     ) -> None:
         is_batched = self._client.supports(OffsetFetchRequest, MULTI_GROUP_VERSION)
         under_way: deque[tuple[Sequence[str], Any]] = deque()
         for chunk in _chunks(groups, GROUPS_PER_REQUEST if is_batched else 1):
             if len(under_way) == _IN_FLIGHT:
-                await _fetched(*under_way.popleft(), found, again)
+                await _fetched(*under_way.popleft(), fetched, again)
             request = fetch_many(chunk) if is_batched else fetch_one(chunk[0])
             under_way.append((chunk, self._client.send(request, broker_id)))
         while under_way:
-            await _fetched(*under_way.popleft(), found, again)
+            await _fetched(*under_way.popleft(), fetched, again)
 
     async def _homes(self, groups: Collection[str], deadline: Deadline) -> dict[int, list[str]]:
-        """Groups by the broker that coordinates them; those without one just now are missing."""
+        """Groups by their coordinator; groups without a coordinator at the moment are missing."""
         unknown = [group_id for group_id in groups if group_id not in self._coordinators]
         try:
             for chunk in _chunks(unknown, GROUPS_PER_REQUEST):
                 self._coordinators |= await self._client.find_coordinators(list(chunk), deadline)
         except RETRIABLE_FAILURES:
-            pass  # What is still unknown is asked for again, or told so.
+            pass  # A later attempt looks up the rest, or reports it.
         homes: dict[int, list[str]] = {}
         for group_id in groups:
             if group_id in self._coordinators:
@@ -191,7 +192,7 @@ class KafkaWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    """One kind of write, and what was answered so far."""
+    """One kind of write, and the answers so far."""
 
     request: Callable[[str, Asked], Any]
     codes: Callable[[Asked], Codes]
@@ -202,7 +203,7 @@ class _Writing:
             self._put((group_id, *place), answer)
 
     def _put(self, key: Key, answer: Answer) -> None:
-        """Once a request was left unanswered, a later refusal doesn't tell that nothing was written."""
+        """After an unanswered request, a later refusal does not prove that nothing was written."""
         before = self.answers.get(key)
         if answer.error is not None and before is not None and not before.is_certain:
             answer = Answer(answer.error, is_certain=False)
@@ -222,7 +223,7 @@ class _Writing:
         self.take(group_id, unanswered, _UNANSWERED)
 
     def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
-        """What is worth another try."""
+        """The writes to try again."""
         left = {
             group_id: {place: it for place, it in asked.items() if _is_passing(self.answers[group_id, *place])}
             for group_id, asked in pending.items()
@@ -232,7 +233,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Passing(Answer):
-    """A refusal that may pass."""
+    """A refusal that a later attempt may not meet."""
 
 
 def _is_passing(answer: Answer) -> bool:
@@ -242,33 +243,33 @@ def _is_passing(answer: Answer) -> bool:
 def _answer(code: int) -> Answer:
     if code == 0:
         return ACCEPTED
-    told = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
+    error = f"{_MEANINGS[code]}: {describe_code(code)}" if code in _MEANINGS else describe_code(code)
     if code in RETRIABLE_CODES:
-        return _Passing(told, is_certain=code != _REQUEST_TIMED_OUT)
-    return Answer(told)
+        return _Passing(error, is_certain=code != _REQUEST_TIMED_OUT)
+    return Answer(error)
 
 
 def _of(group: Asked | str, place: Place) -> Stored:
     return Stored(error=group) if isinstance(group, str) else group.get(place, Stored())
 
 
-async def _fetched(asked: Sequence[str], future: Any, found: dict[str, Asked | str], again: dict[str, str]) -> None:
+async def _fetched(asked: Sequence[str], future: Any, fetched: dict[str, Asked | str], again: dict[str, str]) -> None:
     try:
         response = await future
     except RETRIABLE_FAILURES as error:
-        again.update(dict.fromkeys(asked, f"its coordinator does not answer: {error}"))
+        again.update(dict.fromkeys(asked, f"the group's coordinator does not answer: {error}"))
         return
     answers = {each.group_id: each for each in response.groups} if response.groups else {asked[0]: response}
     for group_id in asked:
         answer = answers.get(group_id)
         if answer is None:
-            found[group_id] = "the coordinator's answer leaves this group out"
+            fetched[group_id] = "the coordinator's answer does not have this group"
         elif answer.error_code in RETRIABLE_CODES:
             again[group_id] = describe_code(answer.error_code)
         elif answer.error_code:
-            found[group_id] = describe_code(answer.error_code)
+            fetched[group_id] = describe_code(answer.error_code)
         else:
-            found[group_id] = {
+            fetched[group_id] = {
                 (topic.name, it.partition_index): parse_stored(it) for topic in answer.topics for it in topic.partitions
             }
 

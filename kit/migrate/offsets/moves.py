@@ -1,4 +1,4 @@
-"""What an offset becomes: where it is wanted, clamped to its log, and whether that goes backwards. Pure."""
+"""The move of one offset: the wanted value, clamped to the log; and whether the move goes backwards. Pure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kit.migrate.offsets.selection import Key
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One committed offset as a store holds it; ``offset`` None and no ``error``: there is none.
+    """One committed offset in a store; ``offset`` None without an ``error``: there is none.
 
-    ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` says why the offset
-    isn't known.
+    ``version`` is the offset znode's, ``metadata`` and ``leader_epoch`` are Kafka's; ``error`` says why the offset is
+    not known.
     """
 
     offset: int | None = None
@@ -26,7 +26,7 @@ class Stored:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether anything may be there; a znode that was read and holds no offset is not hidden."""
+        """Whether the store may hold any offset here. A znode that was read, but holds no offset, is not hidden."""
         return self.error is not None and self.version is None
 
 
@@ -37,9 +37,9 @@ _LARGEST_PARTITION = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class OffsetTarget:
-    """Where an offset shall be, before it is clamped; ``note`` says what isn't plain about it.
+    """The wanted offset of one partition, not yet clamped. ``wanted`` None: delete the offset.
 
-    ``wanted`` None: nowhere, it is deleted. ``metadata`` and ``leader_epoch`` go with it to Kafka.
+    ``note`` explains an unusual wanted offset. ``metadata`` and ``leader_epoch`` are committed beside it in Kafka.
     """
 
     key: Key
@@ -52,7 +52,7 @@ class OffsetTarget:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One partition's offset, ``before`` → ``after``; ``reason`` where that isn't what was wanted."""
+    """One partition's offset, ``before`` → ``after``; ``reason`` says why ``after`` is not the wanted offset."""
 
     target: OffsetTarget
     after: int | None
@@ -76,17 +76,17 @@ class Move:
 
     @property
     def is_backwards(self) -> bool:
-        """Whether records that count as read would be read again. Of what is deleted another rule asks that."""
+        """Whether records would be read again. A deletion has a rule of its own."""
         return self.before is not None and self.after is not None and self.after < self.before
 
     @property
     def leader_epoch(self) -> int | None:
-        """The epoch belongs to the wanted record; of a clamped offset it is unknown."""
+        """The epoch of the wanted record; unknown if the offset was clamped."""
         return self.target.leader_epoch if self.after == self.target.wanted else None
 
 
 def clamp(target: OffsetTarget, log_start: int, log_end: int) -> Move:
-    """The move to where ``target`` wants, at least to the log's start and at most to its end (the high watermark)."""
+    """The move to the wanted offset, at least to the log's start and at most to its end (the high watermark)."""
     if target.wanted is None:
         return Move(target, None)
     after = min(max(target.wanted, log_start), log_end)
@@ -105,19 +105,19 @@ def item_of(key: Key) -> str:
 
 
 def parse_item(item: str) -> Key:
-    """The inverse of :func:`item_of`, whatever a group is called: no topic's name holds a slash, no partition a dash.
+    """The inverse of :func:`item_of` for any group id: a topic has no slash, a partition has no dash.
 
     Raises:
-        InputError: it is no item, or another spelling of one.
+        InputError: the text is no item, or spells the partition in another way.
     """
-    found = _ITEM.fullmatch(item)
-    if found is None or int(found["partition"]) > _LARGEST_PARTITION:
+    match = _ITEM.fullmatch(item)
+    if match is None or int(match["partition"]) > _LARGEST_PARTITION:
         raise InputError(f"{item!r} is not a group, a slash, a topic, a dash and a partition")
-    return found["group_id"], found["topic"], int(found["partition"])
+    return match["group_id"], match["topic"], int(match["partition"])
 
 
 def shortened(items: Iterable[str], shown: int = 3) -> str:
-    """The first of them, and how many more there are."""
+    """The first items, and how many more there are."""
     items = list(items)
     more = f" and {len(items) - shown} more" if len(items) > shown else ""
     return ", ".join(items[:shown]) + more

@@ -1,8 +1,8 @@
-"""The observations that a plan for offsets rests on, and the same again when it is carried out.
+"""The observations of a plan for offsets, and the same observations when the plan is carried out.
 
-``<store> group <group>`` is who is there; ``<store> offsets <group>`` are all its offsets in that store, and
-``versions``, ``metadata`` and ``leader epochs`` what is stored beside them; ``log starts`` and ``log ends`` are those
-of the partitions that are written. Plain numbers by partition: a plan for a thousand groups holds 20,000 of each.
+``<store> group <group>`` has the members; ``<store> offsets <group>`` has all offsets of the group in that store, and
+``versions``, ``metadata`` and ``leader epochs`` have what is stored beside them. ``log starts`` and ``log ends`` are of
+the partitions that the plan writes. All are plain numbers by partition: a plan for a thousand groups has 20,000 each.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ _FIELDS = {OFFSETS: "offset", VERSIONS: "version", METADATA: "metadata", LEADER_
 def group_observations(
     stores: Stores, written: tuple[str, Collection[str]], read: tuple[str, Collection[str]] | None
 ) -> dict[str, Observation]:
-    """Of the groups that are ``written`` (store, group ids) and, where it is a copy, of those that are ``read``.
+    """Observations of the groups that are ``written`` (store, group ids) and, for a copy, ``read``.
 
-    Offsets where it is written are exact. Where it is read they are exact too, unless somebody is at work there: then
-    they may grow. Elsewhere they are only shown. A group without members has to stay so, in either store.
+    Offsets in the written store must not change. Offsets that are read must not change either, unless the group has
+    members: then they may grow. Other offsets are only shown. A group without members must stay without members, in
+    either store.
     """
     observed: dict[str, Observation] = {}
     for store in STORES if stores.zookeeper is not None else (KAFKA,):
@@ -60,7 +61,7 @@ def group_observations(
 
 
 def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -> dict[str, Observation]:
-    """Retention moves the starts and producers move the ends; a topic that was made anew begins again."""
+    """Retention raises the starts and producers raise the ends. A topic that was created again has lower ones."""
     asked = sorted(set(places))
     return {
         LOG_STARTS: Observation(_log(logs, asked, "log_start_offset"), MAY_GROW),
@@ -69,12 +70,12 @@ def log_observations(logs: Mapping[Place, LogOffset], places: Iterable[Place]) -
 
 
 def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> dict[str, Json]:
-    """Those of ``observed`` that this module made, under the same names, as they are now; others are left out.
+    """The observations of this module among ``observed``, read again, under the same names.
 
     Raises:
-        ConnectError, ReadError: they could not be read.
+        ConnectError, ReadError: the cluster could not be read.
     """
-    found: dict[str, Json] = {}
+    now: dict[str, Json] = {}
     for store, fetch in ((ZOOKEEPER, fetch_zookeeper), (KAFKA, fetch_kafka)):
         named = {part: _groups_named(observed, store, part) for part in (GROUP, *OFFSET_PARTS)}
         asked = frozenset().union(*named.values())
@@ -84,8 +85,8 @@ def observe_offsets(cluster: Cluster, observed: Mapping[str, Observation]) -> di
             for group_id in group_ids:
                 group = stores.group(store, group_id)
                 value = _group(store, group) if part == GROUP else _part(part, group.offsets)
-                found[observed_name(store, part, group_id)] = value
-    return found | _observe_logs(cluster, observed)
+                now[observed_name(store, part, group_id)] = value
+    return now | _observe_logs(cluster, observed)
 
 
 def _groups_named(observed: Iterable[str], store: str, part: str) -> frozenset[str]:
@@ -94,7 +95,7 @@ def _groups_named(observed: Iterable[str], store: str, part: str) -> frozenset[s
 
 
 def _of_part(part: str, tolerance: str) -> str:
-    """Texts can't grow; where offsets may, what is stored beside them is only shown."""
+    """Metadata and leader epochs can't grow: where offsets may grow, they are only shown."""
     return IGNORED if tolerance == MAY_GROW and part in (METADATA, LEADER_EPOCHS) else tolerance
 
 
@@ -109,13 +110,13 @@ def _observe_logs(cluster: Cluster, observed: Mapping[str, Observation]) -> dict
 
 
 def _group(store: str, group: GroupInStore) -> Json:
-    """A group of which nothing is known any more must not look like one without members."""
-    told: dict[str, Json] = {"members": group.members} if group.error is None else {"error": group.error}
-    return told | ({"state": group.state} if store == KAFKA else {})
+    """A group that can't be read must not look like a group without members."""
+    members: dict[str, Json] = {"members": group.members} if group.error is None else {"error": group.error}
+    return members | ({"state": group.state} if store == KAFKA else {})
 
 
 def _part(part: str, offsets: Mapping[Place, Stored]) -> dict[str, Json]:
-    """One number or text by partition; of an offset that can't be read the error."""
+    """One number or text by partition; for an offset that can't be read, the error."""
     field = _FIELDS[part]
     values: dict[str, Json] = {}
     for (topic, partition), stored in sorted(offsets.items()):

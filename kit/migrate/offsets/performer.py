@@ -1,7 +1,6 @@
-"""Carries out steps that write offsets: read, write what is as planned, read back, say of each item what became of it.
+"""Carries out steps that write offsets: read, write the offsets that are as planned, read back, report each item.
 
-:class:`OffsetsActor` does the steps of :data:`STEP_KINDS`; who performs plans of several kinds passes it those.
-:class:`OffsetsPerformer` performs plans that are made of nothing else.
+:class:`OffsetsActor` does the steps of :data:`STEP_KINDS`; :class:`OffsetsPerformer` performs plans of only such steps.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ from kit.read.brokers import fetch_metadata
 from kit.tables.groups import KAFKA
 
 KEYS_PER_BATCH = 5_000
-"""Written, read back and reported at a time; a stop waits for no more than one batch."""
+"""Keys that are written, read back and reported together; a stop waits for one batch at most."""
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED, Outcome.UNKNOWN}
 
 
 class Writer(Protocol):
-    """One store, for who writes to it."""
+    """Reads and writes the offsets of one store."""
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]: ...
 
@@ -61,9 +60,9 @@ class Writer(Protocol):
 
 
 class OffsetsActor:
-    """Checks, carries out, verifies and takes back the steps of :data:`STEP_KINDS` on one cluster.
+    """Checks, carries out, verifies and undoes the steps of :data:`STEP_KINDS` on one cluster.
 
-    ``deadline_s`` is how long one batch goes on retrying what may pass: a coordinator that moves, a lost connection.
+    ``deadline_s`` limits the retries of one batch, after a coordinator that moves or a lost connection.
     """
 
     kinds = STEP_KINDS
@@ -73,11 +72,11 @@ class OffsetsActor:
         self._kafka = KafkaWriter(cluster.broker_client, deadline_s)  # Remembers who coordinates what.
 
     def check(self, step: Step) -> Checked:
-        """Whether no group has a member that works with the store, and every offset is still within its log."""
+        """Whether no group has a member in the store, and every offset is still within its log."""
         groups, fetch = groups_of(step), fetch_kafka if store_of(step) == KAFKA else fetch_zookeeper
         absent = NOT_IN_KAFKA if store_of(step) == KAFKA else NOT_IN_ZOOKEEPER
-        found = fetch(self._cluster, groups.__contains__)
-        busy = {group_id: why for group_id in sorted(groups) if (why := why_busy(found.get(group_id, absent)))}
+        known = fetch(self._cluster, groups.__contains__)
+        busy = {group_id: why for group_id in sorted(groups) if (why := why_busy(known.get(group_id, absent)))}
         if busy:
             named = shortened(f"group {group_id!r} {why}" for group_id, why in busy.items())
             return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
@@ -89,37 +88,37 @@ class OffsetsActor:
         return Checked(True, f"{len(groups)} groups have no members; {len(step.changes)} offsets are within their logs")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        """By the offsets of now. One that is neither of before nor of after is PARTLY: somebody else moved it.
+        """By the offsets now. PARTLY if an offset is neither the one before nor the one after: somebody else moved it.
 
-        Of ``acted``: PARTLY as long as an offset that this run wrote is there; one that was moved since is not, and
-        what this run deleted and has no topic any more needs no way back.
+        With ``acted``: PARTLY while an offset that this run wrote is still there. An offset that was moved since does
+        not count, and a deleted offset whose topic was deleted too needs no undo.
         """
         before, after = before_of(step), after_of(step)
         asked = list(after) if acted is None else [parse_item(outcome.item) for outcome in acted.written]
         if acted is not None and deletes(step):
             gone = self._gone(step)
             asked = [key for key in asked if key not in gone]
-        found = self._writer(step).read(asked)
-        if any(found[key].is_hidden for key in asked):
+        current = self._writer(step).read(asked)
+        if any(current[key].is_hidden for key in asked):
             return StepState.UNKNOWN
-        is_there = [found[key].offset == after[key].offset for key in asked]
+        is_there = [current[key].offset == after[key].offset for key in asked]
         if all(is_there) and asked:
             return StepState.DONE
         if acted is not None:
             return StepState.PARTLY if any(is_there) else StepState.NOT_DONE
-        is_back = all(found[key].offset == before[key].offset for key in asked)
+        is_back = all(current[key].offset == before[key].offset for key in asked)
         return StepState.NOT_DONE if is_back else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """Write each offset that is still the one of before, in batches; each batch is read back and reported."""
+        """Write each offset that has not changed since the plan, in batches; each batch is read back and reported."""
         return self._carry_out(self._writer(step), before_of(step), after_of(step), report)
 
     def verify(self, step: Step) -> Verified:
-        """Whether each offset, read now, is the step's."""
+        """Whether each offset, read now, is the one that the step wrote."""
         after = after_of(step)
-        found = self._writer(step).read(after)
+        current = self._writer(step).read(after)
         wrong = [
-            _unlike(key, wanted, found[key]) for key, wanted in after.items() if found[key].offset != wanted.offset
+            _unlike(key, wanted, current[key]) for key, wanted in after.items() if current[key].offset != wanted.offset
         ]
         evidence: dict[str, Json] = {"n_offsets": len(after), "n_as_wanted": len(after) - len(wrong)}
         if wrong:
@@ -129,17 +128,17 @@ class OffsetsActor:
         return Verified(True, f"All {len(after)} offsets read back as wanted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        """Each offset is looked at by itself: one that was moved since keeps no other from going back."""
+        """Always true: ``undo`` checks each offset alone, so an offset that was moved since stops no other."""
         return Checked(True, f"{len(acted.written)} offsets were written by this run")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Put each offset that is still the one of after back to what it was, with its metadata.
+        """Restore each offset that this run wrote and nobody moved since, with its metadata.
 
-        What this run never wrote is left alone, and so is in Kafka what went with its topic. What was written and has
-        been moved since is left too, and told.
+        Offsets that this run did not write stay, and so do offsets in Kafka whose topic was deleted. An offset that was
+        moved since stays and is reported.
 
         Raises:
-            RunError: some offsets could not be taken back; how many, and the first of them.
+            RunError: some offsets were not restored; the message has their number and the first ones.
         """
         ours = {parse_item(outcome.item) for outcome in acted.written} - self._gone(step)
         before = {key: stored for key, stored in before_of(step).items() if key in ours}
@@ -166,7 +165,7 @@ class OffsetsActor:
         return outcomes
 
     def _gone(self, step: Step) -> set[Key]:
-        """Coordinators forget the offsets of a deleted topic by themselves, and take none for it."""
+        """Offsets of deleted topics: coordinators forget them and accept no new ones."""
         if store_of(step) != KAFKA:
             return set()
         keys = after_of(step)
@@ -197,7 +196,7 @@ class OffsetsActor:
 
 
 class OffsetsPerformer(OffsetsActor):
-    """A :class:`kit.migrate.engine.performer.Performer` for plans all of whose steps write offsets."""
+    """A :class:`kit.migrate.engine.performer.Performer` for plans whose steps all write offsets."""
 
     @property
     def cluster_id(self) -> str:
@@ -212,34 +211,36 @@ class OffsetsPerformer(OffsetsActor):
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Offsets that shall go from ``old`` to ``new``, one way or the other."""
+    """Offsets to change from ``old`` to ``new``: forward, or back in an undo."""
 
     old: Mapping[Key, Stored]
     new: Mapping[Key, Stored]
 
     def carry_out(self, writer: Writer, report: Report) -> list[ItemOutcome]:
-        found = writer.read(self.new)
-        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, found[key])) is not None}
+        current = writer.read(self.new)
+        outcomes = {key: outcome for key in self.new if (outcome := self._unwritten(key, current[key])) is not None}
         todo = {key: stored for key, stored in self.new.items() if key not in outcomes}
         if todo:
             report.attempt([item_of(key) for key in todo])
-            answers = writer.write(todo, found)
+            answers = writer.write(todo, current)
             back = writer.read(todo)
             outcomes |= {key: self._written(key, answers[key], back[key]) for key in todo}
         return [outcomes[key] for key in self.new]
 
-    def _unwritten(self, key: Key, found: Stored) -> ItemOutcome | None:
-        """The outcome of what need not, or may not, be written; else None."""
-        if found.error is not None:
-            return self._outcome(key, Outcome.NOT_ATTEMPTED, found, f"what is there can't be told: {found.error}")
-        if found.offset == self.new[key].offset:
-            return self._outcome(key, Outcome.UNCHANGED, found)
-        if found.offset != self.old[key].offset:
+    def _unwritten(self, key: Key, current: Stored) -> ItemOutcome | None:
+        """The outcome of an offset that need not or must not be written; None: write it."""
+        if current.error is not None:
+            return self._outcome(
+                key, Outcome.NOT_ATTEMPTED, current, f"the offset there now can't be read: {current.error}"
+            )
+        if current.offset == self.new[key].offset:
+            return self._outcome(key, Outcome.UNCHANGED, current)
+        if current.offset != self.old[key].offset:
             return self._outcome(
                 key,
                 Outcome.REFUSED,
-                found,
-                f"expected {_said(self.old[key])}, found {_said(found)}: it was moved since",
+                current,
+                f"expected {_said(self.old[key])}, found {_said(current)}: somebody moved it since the plan",
             )
         return None
 
@@ -249,15 +250,17 @@ class _Batch:
         if answer.error is not None and answer.is_certain:
             return self._outcome(key, Outcome.REFUSED, back, answer.error)
         reads = f"can't be read back: {back.error}" if back.error else f"reads back as {_said(back)}"
-        return self._outcome(key, Outcome.UNKNOWN, back, f"{answer.error or 'it was accepted'}; it {reads}")
+        return self._outcome(
+            key, Outcome.UNKNOWN, back, f"{answer.error or 'the write was accepted'}; the offset {reads}"
+        )
 
-    def _outcome(self, key: Key, outcome: Outcome, found: Stored, error: str | None = None) -> ItemOutcome:
-        after = found.offset if found.error is None else None
+    def _outcome(self, key: Key, outcome: Outcome, current: Stored, error: str | None = None) -> ItemOutcome:
+        after = current.offset if current.error is None else None
         return ItemOutcome(item_of(key), outcome, self.old[key].offset, after, error)
 
 
 def _parents_made(step: Step, ours: Iterable[Key]) -> list[str]:
-    """The znodes above what this run wrote that weren't there when it was planned."""
+    """The znodes above this run's offsets that did not exist when the plan was made."""
     planned = OffsetStepParameters.of(step).new_parents
     above = {path for key in ours for path in parents_of(key)} if planned else set()
     return [path for path in planned if path in above]
@@ -269,8 +272,8 @@ def _batches(keys: Iterable[Key]) -> Iterator[list[Key]]:
         yield everything[start : start + KEYS_PER_BATCH]
 
 
-def _unlike(key: Key, wanted: Stored, found: Stored) -> str:
-    return f"{item_of(key)}: wanted {_said(wanted)}, found {found.error or _said(found)}"
+def _unlike(key: Key, wanted: Stored, current: Stored) -> str:
+    return f"{item_of(key)}: wanted {_said(wanted)}, found {current.error or _said(current)}"
 
 
 def _said(stored: Stored) -> str:

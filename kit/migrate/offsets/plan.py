@@ -1,16 +1,16 @@
 """Plans that move committed offsets: copied between stores and groups, brought back from a file, reset, deleted.
 
-Each plan writes to one store. Planning reads and writes nothing; :mod:`~kit.migrate.execution.run` carries the plan out
+Each plan writes to one store. Planning only reads; :mod:`~kit.migrate.execution.run` carries the plan out
 with :class:`kit.migrate.offsets.performer.OffsetsPerformer`::
 
     selection = select(groups=["orders-app"])
     plan = plan_copy(cluster, ZOOKEEPER, KAFKA, selection, PlanOptions(made_by="ann", now=datetime.now(UTC)))
     offset_changes(plan)        # group_id, topic, partition, store, before, wanted, after, reason
 
-What is wanted is clamped to the log: at least its start, at most its end (the high watermark). An offset that would go
-backwards makes the plan unsafe, and the rule names the first of them: ``allow_backwards`` overrides it, and
-``skip_backwards`` leaves those partitions out and lists them. Refusing comes first because a copy that silently omits
-some partitions looks as if it were whole.
+A wanted offset is clamped to its log: at least the log's start, at most its end (the high watermark). An offset that
+would go backwards makes the plan unsafe, and the error names the first ones: ``allow_backwards`` overrides the rule,
+``skip_backwards`` leaves those partitions out and lists them. The default is to refuse, because a copy that silently
+omits partitions looks complete.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS = tuple(f"{what} offsets " for what in (COPY, RESET, IMPORT, DELETE))
 
 
 def moves_offsets(kind: str) -> bool:
-    """Whether a plan of this kind is one of this module's."""
+    """Whether this module makes plans of this kind."""
     return kind.startswith(_KINDS)
 
 
@@ -67,15 +67,15 @@ def plan_copy(
 ) -> Plan:
     """Copy offsets from the store ``source`` to the store ``target`` (``kafka``, ``zookeeper``; may be the same).
 
-    ``selection`` is of what is read; ``to_groups`` names the group to write for a group that is read, others are
-    written under their own names. Between two groups of Kafka the metadata and leader epochs go along. A group that is
-    written need not exist yet. An offset whose partition no broker knows any more is left out, and listed.
+    ``selection`` selects the offsets to read. ``to_groups`` maps a group that is read to the group to write; other
+    groups keep their names. Between two groups in Kafka, metadata and leader epochs are copied too. The written group
+    need not exist yet. An offset whose partition no broker knows is left out and listed.
 
     Raises:
-        InputError: a store isn't there, two groups would be copied into one, or nothing would be copied elsewhere.
-        NotFound: a group, topic or partition is named that isn't there.
-        NothingToDo: all of it is so already.
-        UnsafePlan: a rule of ``offset_rules`` forbids it.
+        InputError: a store does not exist, two groups would be copied into one, or a group onto itself.
+        NotFound: a named group, topic or partition has no offset in ``source``.
+        NothingToDo: every offset has the wanted value already.
+        UnsafePlan: a rule of ``kit.migrate.offsets.rules`` forbids the plan.
         ConnectError, ReadError: the cluster could not be read.
     """
     refuse_unless_connected(cluster, source, target)
@@ -104,11 +104,11 @@ def plan_copy(
 def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset, options: PlanOptions) -> Plan:
     """Set offsets in one store: to the earliest, the latest, an offset, a shift, a time, or a time before now.
 
-    Where the selection names groups and topics, all their partitions are set, committed or not; else those that have an
-    offset. A partition without one can't be shifted: it is left out, and listed.
+    Where the selection names groups and topics, all their partitions are set, with or without an offset; else only
+    partitions that have one. A partition without an offset can't be shifted: it is left out and listed.
 
     Raises:
-        NotFound: a group (unless ``options.new_groups``), topic or partition is named that isn't there.
+        NotFound: a named group (unless ``options.new_groups``), topic or partition does not exist.
         InputError, NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
@@ -120,7 +120,7 @@ def plan_reset(cluster: Cluster, store: str, selection: Selection, reset: Reset,
     keys = [(each, *place) for each, held in offsets.items() for place in selection.places(each, held, partitions)]
     if not keys:
         raise NotFound(
-            f"{store} has no offset of what is selected: name topics of groups to set offsets where there are none"
+            f"{store} has no offset of the selected groups: to set offsets where there are none, name their topics"
         )
     kind, parameters = f"{RESET} offsets in {store} to {reset.sentence}", {"reset": reset.sentence}
     inputs = PlanInputs(cluster, kind, store, stores, logs, options, parameters, unread)
@@ -138,11 +138,11 @@ def plan_import(
     other_cluster: bool = False,
     edited: bool = False,
 ) -> Plan:
-    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only those that it takes.
+    """Write the offsets of a file (:func:`export_offsets`) to a store; with a selection only the selected ones.
 
     Raises:
-        InputError, WrongCluster: see ``offset_files.load_offsets``; or the selection takes nothing of the file.
-        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that isn't there.
+        InputError, WrongCluster: see ``load_offsets``; or the selection takes nothing of the file.
+        NotFound: the file names a group (unless ``options.new_groups``), topic or partition that does not exist.
         NothingToDo, UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
     refuse_unless_connected(cluster, store)
@@ -165,13 +165,13 @@ def plan_import(
 
 
 def plan_delete(cluster: Cluster, store: str, selection: Selection, options: PlanOptions) -> Plan:
-    """Delete offsets from one store; the plan keeps them, with what is stored beside them, and its undo writes them.
+    """Delete offsets from one store. The plan keeps them with their metadata and leader epochs; its undo writes them.
 
-    An offset that the other store doesn't hold as far is one that ``kept_elsewhere`` blocks: with it goes what was
-    read. Of a topic that was deleted it may go.
+    The rule ``kept_elsewhere`` blocks the plan if the other store has no offset that is as high: deleting would lose
+    the group's position. Offsets of a deleted topic may be deleted without that.
 
     Raises:
-        NotFound: a group, topic or partition is named that has no offset there.
+        NotFound: a named group, topic or partition has no offset in ``store``.
         InputError: these brokers can't delete single offsets.
         UnsafePlan, ConnectError, ReadError: as for ``plan_copy``.
     """
@@ -187,13 +187,13 @@ def plan_delete(cluster: Cluster, store: str, selection: Selection, options: Pla
 
 
 def save_backup(plan: Plan, path: Path) -> int:
-    """Save what a plan overwrites or deletes to a new file, which ``plan_import`` takes; the number of offsets.
+    """Save the offsets that a plan overwrites or deletes to a new file for ``plan_import``; the number of offsets.
 
     Raises:
-        InputError: the file is there already, or can't be written.
+        InputError: the file exists, or can't be written.
     """
     if path.exists():
-        raise InputError(f"{path} is there already: it is not overwritten; name another file for the backup")
+        raise InputError(f"{path} exists and is not overwritten: name another file for the backup")
     before = {key: stored for step in plan.steps for key, stored in before_of(step).items()}
     before = {key: stored for key, stored in before.items() if stored.offset is not None}
     save_offsets(path, plan.cluster_id, store_of(plan.steps[0]), before, plan.made_at)
@@ -201,11 +201,11 @@ def save_backup(plan: Plan, path: Path) -> int:
 
 
 def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selection, now: datetime) -> int:
-    """Save what is selected to a file (``.jsonl`` or ``.csv``); the number of offsets. A read: nothing is planned.
+    """Save the selected offsets to a file (``.jsonl`` or ``.csv``); the number of offsets. Makes no plan.
 
     Raises:
-        NotFound: a group is named that has no offsets in this store, or nothing is selected.
-        ReadError: an offset can't be read; a backup that lacks it would not show that.
+        NotFound: a named group has no offsets in this store, or nothing is selected.
+        ReadError: an offset can't be read; a backup without that offset would look complete.
         InputError, ConnectError: the file can't be written; the cluster doesn't answer.
     """
     refuse_unless_connected(cluster, store)
@@ -217,22 +217,22 @@ def export_offsets(cluster: Cluster, path: Path, store: str, selection: Selectio
 
 
 def _picked(stores: Stores, source: str, selection: Selection) -> dict[Key, Stored]:
-    """The offsets that a selection takes of a store.
+    """The selected offsets of a store.
 
     Raises:
-        NotFound, ReadError: something is named that isn't there, or couldn't be read.
+        NotFound, ReadError: something named does not exist, or could not be read.
     """
-    found = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
-    refuse_unread(selection, found, source)
-    selection.refuse_unknown_groups([each for each, group in found.items() if group.offsets], f"{source}'s offsets")
-    picked = {(group_id, *place): it for group_id, group in found.items() for place, it in group.offsets.items()}
+    groups = {group_id: group for group_id, group in stores.groups(source).items() if selection.accepts(group_id)}
+    refuse_unread(selection, groups, source)
+    selection.refuse_unknown_groups([each for each, group in groups.items() if group.offsets], f"{source}'s offsets")
+    picked = {(group_id, *place): it for group_id, group in groups.items() for place, it in group.offsets.items()}
     picked = {key: stored for key, stored in picked.items() if selection.takes(*key)}
     refuse_unknown_places(selection, picked, source)
     return picked
 
 
 def _topics_to_reset(selection: Selection, offsets: Mapping[str, Collection[Place]]) -> set[str]:
-    """Those that are named for these groups, and those that they have offsets of."""
+    """The topics that are named for these groups, and the topics that the groups have offsets of."""
     named = {topic for group_id in offsets for topic, _ in selection.named_places(group_id)}
     return named | {topic for places in offsets.values() for topic, _ in places}
 
@@ -262,7 +262,7 @@ def _reset(inputs: PlanInputs, key: Key, reset: Reset, at_time: int | None) -> S
 def _offsets_at(
     cluster: Cluster, reset: Reset, options: PlanOptions, logs: Mapping[Place, LogOffset], keys: Iterable[Key]
 ) -> dict[Place, int | None]:
-    """The offsets of the time that a reset means; none where it means no time."""
+    """For a reset to a time, the offset of that time by partition; for other resets nothing."""
     at = reset.time_at(options.now)
     places = {key[1:] for key in keys if bounds(logs.get(key[1:])) is not None}
     return (
@@ -271,7 +271,7 @@ def _offsets_at(
 
 
 def _groups_to_write(selection: Selection, stores: Stores, store: str, options: PlanOptions) -> list[str]:
-    """The groups that are named, else all that have offsets in the store."""
+    """The named groups; without names, all groups that have offsets in the store."""
     if selection.groups is None:
         return sorted(group_id for group_id, group in stores.groups(store).items() if group.offsets)
     if not options.new_groups:

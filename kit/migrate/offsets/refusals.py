@@ -1,4 +1,4 @@
-"""What is asked for and can't be planned, told by name before anything is planned."""
+"""Requests that can't be planned: the error names what is wrong before anything is planned."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kit.migrate.offsets.selection import Key, Selection
 
 
 def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
-    """Groups that could not be read, with the error: of a selection that doesn't name them they are left out, and told.
+    """Groups that could not be read, with the error. Unless the selection names them, a plan leaves them out as a risk.
 
     Raises:
-        ReadError: one of them is named.
+        ReadError: the selection names one of them.
     """
     unread = {group_id: group.error for group_id, group in sorted(groups.items()) if group.error is not None}
     if unread and selection.groups is not None:
@@ -24,49 +24,57 @@ def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], stor
 
 def refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], selection: Selection) -> None:
     """Raises:
-    InputError: no group would be written elsewhere than it is read, or one is renamed that isn't read.
+    InputError: every group would be copied onto itself, or a group in ``renamed`` is not selected.
     """
     if source == target and not renamed:
-        raise InputError(f"{source} to {target}, each group to itself: that copies nothing; name to_groups")
+        raise InputError(
+            f"a copy from {source} to {target} of each group to itself copies nothing: name other groups in to_groups"
+        )
     strangers = sorted(set(renamed) - (selection.groups if selection.groups is not None else set(renamed)))
     if strangers:
         raise InputError(f"to_groups names group {strangers[0]!r}, which is not selected")
 
 
 def refuse_merging(source: str, target: str, groups: Mapping[str, str]) -> None:
-    """Of two groups' offsets for one partition, neither is right for both. ``groups``: written, by the one read.
+    """One group can't take the offsets of two. ``groups`` maps the group that is read to the one that is written.
 
     Raises:
-        InputError: two groups would be written as one, or one onto itself.
+        InputError: two groups would be copied into one, or a group onto itself.
     """
     sources: dict[str, str] = {}
     for group_id, written in groups.items():
         if written in sources:
-            raise InputError(f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}")
+            raise InputError(
+                f"groups {sources[written]!r} and {group_id!r} would both be copied into {written!r}: name another"
+                " group in to_groups"
+            )
         if written == group_id and source == target:
             raise InputError(f"group {group_id!r} would be copied onto itself; name another one in to_groups")
         sources[written] = group_id
 
 
-def refuse_unknown_places(selection: Selection, found: Collection[Key], where: str) -> None:
-    """What is selected by name has to be there; else a typing error would pass as an empty copy.
+def refuse_unknown_places(selection: Selection, known: Collection[Key], where: str) -> None:
+    """A named topic or partition must have an offset; else a typing error would pass as an empty copy.
 
     Raises:
-        NotFound: the first group, topic or partition without an offset.
+        NotFound: the first named topic or partition without an offset.
     """
-    topics = {(key[0], key[1]) for key in found}
+    topics = {(key[0], key[1]) for key in known}
     for group_id in sorted(selection.groups or ()):
         for topic, partition in sorted(selection.named_places(group_id), key=repr):
             if partition is None and (group_id, topic) not in topics:
                 raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}")
-            if partition is not None and (group_id, topic, partition) not in found:
+            if partition is not None and (group_id, topic, partition) not in known:
                 raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}")
-    if not found:
-        raise NotFound(f"{where} has no offset of what is selected: look for a typing error, or for another store")
+    if not known:
+        raise NotFound(f"{where} has no offset of what is selected: check the names, or look in the other store")
 
 
 def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupInStore]) -> None:
     broken = [f"{item_of(key)}: {stored.error}" for key, stored in offsets.items() if stored.error is not None]
     broken += [f"group {each!r}: {group.error}" for each, group in groups.items() if group.error is not None]
     if broken:
-        raise ReadError(f"{len(broken)} things can't be read, so the file would lack them: {shortened(broken)}")
+        raise ReadError(
+            f"{len(broken)} offsets or groups can't be read, and a file without them would look complete:"
+            f" {shortened(broken)}"
+        )

@@ -1,4 +1,4 @@
-"""The requests for a group's offsets and what their answers say, in kafka-python's codecs. No I/O."""
+"""Requests and responses for a group's offsets, in kafka-python's codecs. No I/O."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kit.read.broker_client import describe_code
 
 MULTI_GROUP_VERSION = 8
 _COMMIT_VERSION = 8
-"""The newest that answers alike for groups of both protocols (KIP-848 gave version 9 errors of its own)."""
+"""The newest version with the same answers for groups of both protocols (KIP-848 gave version 9 its own errors)."""
 
 Asked: TypeAlias = Mapping[Place, Stored]
 Codes: TypeAlias = Callable[[Any], Iterable[tuple[Place, int]]]
-"""From an answer to a write: each partition's error code."""
+"""From the response to a write, each partition's error code."""
 
 
 def parse_stored(each: Any) -> Stored:
@@ -78,7 +78,7 @@ def commit_codes(asked: Asked) -> Codes:
 
 
 def delete_codes(asked: Asked) -> Codes:
-    """A refusal of the whole request is one of each partition."""
+    """An error of the whole request counts for each partition."""
 
     def codes(response: Any) -> Iterator[tuple[Place, int]]:
         if response.error_code:

@@ -1,4 +1,4 @@
-"""Where offsets can be reset to, and what that means for one partition. Pure."""
+"""Resets of offsets, and the wanted offset of one partition. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _LONGEST_AGO = timedelta(days=36_500)
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """``earliest``, ``latest``; ``offset`` n; ``shift`` by n (down if negative); ``time``, the first record not older
-    than a datetime with a time zone; ``ago``, the same a timedelta before now.
+    """A reset to ``earliest``, ``latest`` or an ``offset``; by a ``shift`` (backwards if negative); or to a time.
+
+    ``time`` is a datetime with a time zone, ``ago`` a timedelta before now: the first record that is not older.
 
     Raises:
-        InputError: there is no such reset, or its value is of another kind.
+        InputError: there is no such reset, or its value has another type.
     """
 
     to: str
@@ -36,12 +37,12 @@ class Reset:
         if isinstance(self.value, datetime) and self.value.tzinfo is None:
             raise InputError(f"the time {self.value.isoformat()} has no time zone")
         if isinstance(self.value, timedelta) and not timedelta(0) <= self.value <= _LONGEST_AGO:
-            raise InputError(f"{self.value} before now is in the future, or no record is as old")
+            raise InputError(f"{self.value} ago is in the future, or longer ago than any record")
         if self.to == OFFSET and isinstance(self.value, int) and self.value < 0:
-            raise InputError(f"the offset {self.value} is negative; a shift may be")
+            raise InputError(f"the offset {self.value} is negative; only a shift may be negative")
 
     def time_at(self, now: datetime) -> datetime | None:
-        """The time it means, in UTC; None where it means none."""
+        """The time of a reset by time, in UTC; None for other resets."""
         if isinstance(self.value, datetime):
             return self.value.astimezone(UTC)
         return now.astimezone(UTC) - self.value if isinstance(self.value, timedelta) else None
@@ -57,7 +58,7 @@ def parse_reset(text: str) -> Reset:
     """``earliest``, ``latest``, ``42``, ``+5``, ``-5``, ``-90m`` (s, m, h, d ago) or a time with its zone.
 
     Raises:
-        InputError: it is none of these.
+        InputError: the text is none of these.
     """
     if text in (EARLIEST, LATEST):
         return Reset(text)
@@ -80,21 +81,21 @@ def parse_reset(text: str) -> Reset:
 def wanted_by(
     reset: Reset, before: Stored, log_start: int, log_end: int, at_time: int | None
 ) -> tuple[int | None, str | None]:
-    """The offset that is wanted, not yet clamped, and a note; None: there is no offset that could be shifted.
+    """The wanted offset, not yet clamped, and a note; None: there is no offset to shift.
 
-    ``at_time`` is the offset by time, None where no record is as young: then it is the log's end, and that is noted.
+    ``at_time`` is the offset by time. None: all records are older; then the log's end is wanted, with a note.
     """
     if isinstance(reset.value, int):
         if reset.to == OFFSET:
             return reset.value, None
         return None if before.offset is None else before.offset + reset.value, None
     if reset.to in (TIME, AGO):
-        return (log_end, "no record is as young as that: latest") if at_time is None else (at_time, None)
+        return (log_end, "all records are older than that time: latest") if at_time is None else (at_time, None)
     return (log_start if reset.to == EARLIEST else log_end), None
 
 
 def bounds(log: LogOffset | None) -> tuple[int, int] | None:
-    """Start and end of a log; None where they are unknown."""
+    """Start and end of a log; None if one of them is unknown."""
     if log is None or log.log_start_offset is None or log.log_end_offset is None:
         return None
     return log.log_start_offset, log.log_end_offset

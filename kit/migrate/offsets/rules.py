@@ -1,4 +1,4 @@
-"""What makes a plan for offsets unsafe, as rules; those that may be overridden are so by their names."""
+"""Rules that a plan for offsets must meet. An override names the rule."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from kit.tables.groups import KAFKA
 
 NO_MEMBERS = Rule(
     "no_members",
-    "The group has no member that works with the store that is written.",
+    "The group has no members in the store that is written.",
     can_be_overridden=False,
 )
 IDLE_ELSEWHERE = Rule(
     "idle_elsewhere",
-    "The group has no member on the other side either: what that commits may undo the plan or be undone by it.",
+    "The group has no members in the other store: their commits could overwrite the plan's offsets, or be overwritten.",
 )
-NEVER_BACKWARDS = Rule("never_backwards", "No offset goes backwards: its records would be handed out again.")
+NEVER_BACKWARDS = Rule("never_backwards", "No offset goes backwards: records would be read again.")
 KEPT_ELSEWHERE = Rule(
     "kept_elsewhere",
-    "The other store holds each deleted offset as far or farther: else what was read is forgotten with it.",
+    "The other store has each deleted offset, as high or higher: otherwise the group's position is lost.",
 )
-READABLE_OFFSETS = Rule("readable_offsets", "Every offset concerned can be read.", can_be_overridden=False)
+READABLE_OFFSETS = Rule("readable_offsets", "Every selected offset can be read.", can_be_overridden=False)
 KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", can_be_overridden=False)
-SOURCE_IDLE = Rule("source_idle", "Nobody commits where it is copied from.", level=WARNS)
+SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
 _IDLE_STATES = (None, "Empty", "Dead")
 
 
 def member_findings(
     targets: Mapping[str, GroupInStore], store: str, elsewhere: Mapping[str, GroupInStore]
 ) -> list[Finding]:
-    """Rule by rule, what the groups' members say. A simple commit is refused by a coordinator that has members."""
+    """The rules about members. A coordinator refuses a commit from outside while the group has members."""
     return [
-        _idle(NO_MEMBERS, targets, f"in {store}; stop them, or wait until they have left"),
-        _idle(IDLE_ELSEWHERE, elsewhere, "on the other side; stop them, or override if they don't use this store"),
+        _idle(NO_MEMBERS, targets, f"in {store}; stop them, then plan again"),
+        _idle(
+            IDLE_ELSEWHERE,
+            elsewhere,
+            "in the other store; stop them, or override the rule if they don't use this store",
+        ),
     ]
 
 
@@ -45,7 +49,7 @@ def source_finding(sources: Mapping[str, GroupInStore]) -> Finding:
 
 
 def why_busy(group: GroupInStore) -> str | None:
-    """Why no offsets may be written for a group in this store; None when they may."""
+    """Why a group's offsets must not be written in this store; None if they may."""
     if group.error is not None:
         return f"can't be read: {group.error}"
     if group.members:
@@ -70,11 +74,13 @@ def backwards_finding(moves: Sequence[Move]) -> Finding:
 
 
 def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
-    """``lost`` are those that the store ``other`` doesn't hold as far, with what it holds."""
+    """``lost`` are the deleted offsets that the store ``other`` has lower or not at all, with its offset."""
     named = shortened(
         f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
     )
-    return KEPT_ELSEWHERE.found(not lost, f"{len(lost)} of {len(deleted)} are not held as far by {other}: {named}")
+    return KEPT_ELSEWHERE.found(
+        not lost, f"{len(lost)} of {len(deleted)} offsets are lower or missing in {other}: {named}"
+    )
 
 
 def other_store_of(store: str) -> str:
@@ -84,7 +90,7 @@ def other_store_of(store: str) -> str:
 def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding:
     busy = {group_id: why for group_id, group in sorted(groups.items()) if (why := why_busy(group)) is not None}
     if not busy:
-        return rule.found(True, f"It is so of {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
+        return rule.found(True, f"True for {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
     is_known = not any(groups[group_id].error for group_id in busy)
     named = _named(busy.items())
     return rule.found(False if is_known else None, f"{len(busy)} of {len(groups)} groups: {named} {where}")

@@ -1,4 +1,4 @@
-"""Which groups, topics and partitions an operation on offsets is about, given as a frame or as lists."""
+"""The groups, topics and partitions of an operation on offsets, given as a frame or as lists."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TYPES: Mapping[str, type] = {"group_id": str, "topic": str, "partition": int}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """``keys`` are values of ``columns``; of a column that isn't there everything is selected.
+    """``keys`` are values of ``columns``; a missing column selects everything.
 
-    ``groups`` are those that are named, None: every group.
+    ``groups`` are the named groups; None: every group.
     """
 
     columns: tuple[str, ...]
@@ -51,28 +51,28 @@ class Selection:
         return tuple(row[name] for name in self.columns) in self.keys
 
     def named_places(self, group_id: str) -> tuple[tuple[str, int | None], ...]:
-        """Topics (and partitions, where those are named too) that are selected by name for a group."""
+        """The topics, and partitions if given, that are named for a group."""
         return self._named.get(group_id if self.groups is not None else None, ())
 
     def refuse_unknown_groups(self, known: Collection[str], where: str) -> None:
         """Raises:
-        NotFound: a group is named that is not among ``known``.
+        NotFound: a named group is not among ``known``.
         """
         unknown = sorted((self.groups or frozenset()) - frozenset(known))
         if unknown:
-            raise NotFound(f"{_first(unknown, 'group')} not in {where}: look for a typing error, or for another store")
+            raise NotFound(f"{_first(unknown, 'group')} not in {where}: check the names, or look in the other store")
 
     def places(self, group_id: str, stored: Iterable[Place], partitions: Mapping[str, Collection[int]]) -> list[Place]:
-        """What is selected of a group: what is named for it, of all ``partitions`` by topic; else what is ``stored``.
+        """The selected partitions of a group: the named ones among ``partitions``; without names the ``stored`` ones.
 
-        Topics without groups are no names: a group that never read one has nothing of it.
+        A topic counts as named only together with groups: a group that never read the topic gets no offset of it.
 
         Raises:
-            NotFound: a topic or partition is named that the cluster doesn't have.
+            NotFound: the cluster does not have a named topic or partition.
         """
         if "topic" not in self.columns or self.groups is None:
             return sorted(place for place in stored if self.takes(group_id, *place))
-        found: set[Place] = set()
+        selected: set[Place] = set()
         for topic, partition in self.named_places(group_id):
             if topic not in partitions:
                 raise NotFound(f"group {group_id!r}: there is no topic {topic!r} in this cluster")
@@ -82,8 +82,8 @@ class Selection:
                     f"group {group_id!r}: there is no {topic}-{partition}; {topic!r} has {len(partitions[topic])}"
                     " partitions"
                 )
-            found |= {(topic, number) for number in numbers}
-        return sorted(found)
+            selected |= {(topic, number) for number in numbers}
+        return sorted(selected)
 
 
 def select(
@@ -95,11 +95,11 @@ def select(
 ) -> Selection:
     """A selection by the rows of a frame (``group_id``, ``topic``, ``partition``; others are ignored), or by lists.
 
-    A column or list that is missing selects everything of it. Lists are combined, each with each.
+    A missing column or list selects everything. Lists are combined, each with each.
 
     Raises:
-        InputError: nothing is selected, both ways are used, a null or a value of another kind is in it, or partitions
-            are given without topics.
+        InputError: nothing is selected, both a frame and lists are given, a value is null or of another type, or
+            partitions are given without topics.
     """
     lists = {"group_id": _listed(groups), "topic": _listed(topics), "partition": partitions}
     given = {name: list(values) for name, values in lists.items() if values is not None}
@@ -120,7 +120,7 @@ def _of_frame(frame: pl.DataFrame) -> Selection:
     if not columns:
         raise InputError(f"a selection has one of the columns {', '.join(COLUMNS)}, not only {frame.columns}")
     if columns[-1] == "partition" and "topic" not in columns:
-        raise InputError("partitions are selected without their topics")
+        raise InputError("partitions are selected without their topics: name topics too")
     if frame.is_empty():
         raise InputError("the selection is empty: no group, topic or partition is in it")
     for name in columns:
@@ -132,10 +132,10 @@ def _refuse_other_kinds(name: str, values: Iterable[object]) -> None:
     kind = _TYPES[name]
     for value in values:
         if type(value) is not kind or value == "" or (isinstance(value, int) and value < 0):
-            raise InputError(f"the selection's {name} holds {value!r}; every one has to be {_KINDS[name]}")
+            raise InputError(f"the selection's {name} holds {value!r}; each must be {_KINDS[name]}")
 
 
-_KINDS = {"group_id": "a group's name", "topic": "a topic's name", "partition": "a number from 0 on"}
+_KINDS = {"group_id": "a group's name", "topic": "a topic's name", "partition": "a number, 0 or higher"}
 
 
 def _text(value: str | int | None) -> str | None:

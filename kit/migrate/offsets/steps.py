@@ -140,9 +140,9 @@ def offset_steps(
     missing_parents: Collection[str],
     new_groups: Collection[str],
 ) -> tuple[Step, ...]:
-    """The steps for moves that all change something and all write or all delete, a thousand groups each.
+    """The steps for moves that are all changes, and all writes or all deletions; a thousand groups in each.
 
-    ``new_groups`` are those that a coordinator doesn't know yet, ``missing_parents`` the znodes that don't exist yet.
+    ``new_groups`` are unknown to their coordinator; ``missing_parents`` are the znodes that don't exist yet.
     """
     by_group: dict[str, list[Move]] = {}
     for move in moves:
@@ -219,15 +219,15 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 
 def _step(changes: Sequence[Change], parameters: OffsetStepParameters) -> Step:
-    """A step of these: nothing else goes into it."""
+    """A step of these changes and parameters; nothing else goes into it."""
     if not changes:
-        raise PlanError("a step of offsets has changes")
+        raise PlanError("a step of offsets needs at least one change")
     for change in changes:
         _refuse_unless_offsets(change)
     store, groups = parameters.store, list(dict.fromkeys(parse_item(change.item)[0] for change in changes))
     n_deleted = sum(change.after is None for change in changes)
     if n_deleted not in (0, len(changes)):
-        raise PlanError(f"{n_deleted} of {len(changes)} changes of a step delete an offset: it is all of them or none")
+        raise PlanError(f"{n_deleted} of {len(changes)} changes of a step delete an offset: all of them must, or none")
     is_stuck = not parameters.can_delete and any(change.before is None for change in changes)
     return Step(
         step_id=f"{store}-offsets-{parameters.number}",
@@ -253,7 +253,7 @@ def _title(store: str, groups: Sequence[str], n_offsets: int, n_beside: int, del
 
 
 def _affects(store: str, groups: Iterable[str], new_groups: Collection[str], deletes: bool) -> Iterator[str]:
-    """A coordinator learns of a group by its first offset, and may forget it with its last one."""
+    """The first offset makes a group known to its coordinator; without its last one the group may be forgotten."""
     for group_id in groups:
         yield from (observed_name(store, part, group_id) for part in PARTS_OF_STORE[store])
         if store == KAFKA and (deletes or group_id in new_groups):
@@ -278,7 +278,7 @@ RECIPES: Recipes = {kind: Recipe(remade, groups_of) for kind in STEP_KINDS}
 
 
 def deletes(step: Step) -> bool:
-    """Whether it deletes offsets; else it writes them."""
+    """Whether the step deletes offsets; otherwise it writes them."""
     return step.changes[0].after is None
 
 

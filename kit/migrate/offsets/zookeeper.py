@@ -1,8 +1,9 @@
 """Offset znodes of many groups: read, written, created and deleted in transactions, each on the version that was read.
 
-A transaction holds up to 500 operations and half a megabyte: servers drop a connection that sends more than one
-(``jute.maxbuffer``). One znode that changed meanwhile fails its whole transaction, which is then tried again without
-it. Missing parents are made with the access list of the nearest parent there is; no consumer deletes those.
+A transaction has at most 500 operations and half a megabyte: servers drop a connection that sends more than a
+megabyte (``jute.maxbuffer``). One znode that changed meanwhile fails its whole transaction, which is then tried again
+without this znode. Missing parents are created with the access list of the nearest existing parent; no consumer
+deletes them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ OPERATIONS_PER_TRANSACTION = 500
 BYTES_PER_TRANSACTION = 500_000
 _DELETES_IN_FLIGHT = 200
 _BYTES_PER_OPERATION = 100
-"""Of an operation, beside its path: header, version, access list, the digits."""
+"""The size of an operation without its path: header, version, access list, digits."""
 _CHANGED = {
     BadVersionError: "somebody wrote this znode meanwhile",
     NoNodeError: "somebody deleted this znode meanwhile",
@@ -49,27 +50,27 @@ Result = TypeVar("Result")
 
 def offset_path(key: Key) -> str:
     """Raises:
-    InputError: ZooKeeper can't hold a znode of that group or topic.
+    InputError: a znode can't have the name of the group or topic.
     """
     group_id, topic, partition = key
     return partition_path(group_id, "offsets", topic, partition)
 
 
 def parents_of(key: Key) -> tuple[str, ...]:
-    """From the group's znode down to the topic's."""
+    """The znodes from the group's down to the topic's."""
     of_topic = offset_path(key).rpartition("/")[0]
     offsets = of_topic.rpartition("/")[0]
     return offsets.rpartition("/")[0], offsets, of_topic
 
 
 def missing_of(client: KazooClient, paths: Iterable[str]) -> list[str]:
-    """Those that don't exist, parents first."""
+    """The paths that don't exist, parents first."""
     asked = sorted(set(paths))
     return [path for path, znode in zip(asked, fetch_data(client, asked)) if znode is None]
 
 
 class ZookeeperWriter:
-    """Groups' offset znodes, by group, topic and partition; a lost connection is waited out for ``deadline_s``."""
+    """Groups' offset znodes, by group, topic and partition. Each call retries a lost connection for ``deadline_s``."""
 
     can_delete = True
 
@@ -79,7 +80,7 @@ class ZookeeperWriter:
         self._client, self._deadline_s, self._sleep = client, deadline_s, sleep
 
     def read(self, keys: Iterable[Key]) -> dict[Key, Stored]:
-        """What the znodes hold, with versions; NOTHING where there is none, an error where it is no offset.
+        """The stored offsets with versions; NOTHING where there is no znode, an error where the znode holds no offset.
 
         Raises:
             ConnectError: ZooKeeper did not answer before the deadline.
@@ -87,15 +88,15 @@ class ZookeeperWriter:
         refused = _refused(keys := list(keys))
         asked = [key for key in keys if key not in refused]
         znodes = self._patiently(lambda: self._fetch(asked))
-        found = {key: _stored(znode) for key, znode in zip(asked, znodes)}
-        return {key: found[key] if key in found else Stored(error=refused[key]) for key in keys}
+        stored = {key: _stored(znode) for key, znode in zip(asked, znodes)}
+        return {key: stored[key] if key in stored else Stored(error=refused[key]) for key in keys}
 
     def _fetch(self, keys: Sequence[Key]) -> Iterable[Znode | KazooException | None]:
         catch_up(self._client)
         return fetch_data(self._client, [offset_path(key) for key in keys])
 
     def _patiently(self, fetch: Callable[[], Result]) -> Result:
-        """What ``fetch`` reads, tried again after a lost connection until the deadline."""
+        """Call ``fetch``, again after a lost connection, until the deadline."""
         deadline, attempt = Deadline.after(self._deadline_s), 0
         while True:
             try:
@@ -109,8 +110,8 @@ class ZookeeperWriter:
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
         """Set, create or delete each znode, if it still has the version of ``known``.
 
-        Nothing of a group is written while a member is registered under its ``ids``; one that registers later finds
-        its offsets written or not, and none of its own is overwritten, because its commit moves the version.
+        Nothing of a group is written while a member is registered under its ``ids``. A member that registers later
+        finds all offsets written or not, and its own commits are never overwritten, because they change the version.
         """
         refused = _refused(wanted)
         busy = self._registered({group_id for group_id, _, _ in wanted.keys() - refused.keys()})
@@ -120,7 +121,7 @@ class ZookeeperWriter:
         try:
             lists = self._make_parents(created)
         except (AuthenticationFailed, KazooException, self._client.handler.timeout_exception) as error:
-            answers |= {key: Answer(f"nothing was made for it: {error}") for key in created}
+            answers |= {key: Answer(f"its parent znodes were not created: {error}") for key in created}
             todo = {key: stored for key, stored in todo.items() if key not in answers}
             lists = {}
         for chunk in _chunks(list(todo)):
@@ -128,7 +129,7 @@ class ZookeeperWriter:
         return answers
 
     def remove_parents(self, paths: Sequence[str]) -> None:
-        """Delete these, children first; one that isn't empty any more stays, and so may one that is refused."""
+        """Delete these znodes, children first; one that is not empty, or whose deletion fails, stays."""
         for depth in sorted({path.count("/") for path in paths}, reverse=True):
             level = [path for path in paths if path.count("/") == depth]
             for start in range(0, len(level), _DELETES_IN_FLIGHT):
@@ -146,16 +147,16 @@ class ZookeeperWriter:
             return fetch_children(self._client, paths)
 
         names = self._patiently(fetch)
-        found = {}
+        busy = {}
         for group_id, ids in zip(asked, names):
             if isinstance(ids, KazooException):
-                found[group_id] = f"ZooKeeper doesn't tell who is registered: {type(ids).__name__}"
+                busy[group_id] = f"ZooKeeper does not show the registered members: {type(ids).__name__}"
             elif ids:
-                found[group_id] = f"the group has {len(ids)} members now, first {min(ids)}"
-        return found
+                busy[group_id] = f"the group has {len(ids)} members now, first {min(ids)}: stop them"
+        return busy
 
     def _make_parents(self, created: Sequence[Key]) -> dict[str, Any]:
-        """Make what is missing above these znodes; the access list to give them, by their parent."""
+        """Create the missing parents of these znodes; the access list for new children, by parent."""
         lists: dict[str, Any] = {}
         parents = {path for key in created for path in parents_of(key)}
         missing = self._patiently(lambda: missing_of(self._client, parents))
@@ -177,7 +178,9 @@ class ZookeeperWriter:
         except (KazooException, self._client.handler.timeout_exception):
             is_made = False
         for path in paths if not is_made else ():
-            with suppress(KazooException):  # It is there by now, or is refused: then the offsets' creation tells.
+            with suppress(
+                KazooException
+            ):  # The znode exists by now, or the creation of the offsets fails and reports why.
                 self._client.retry(self._client.create, path, b"", acl=lists[path])
 
     def _access_list(self, path: str) -> Any:
@@ -186,7 +189,7 @@ class ZookeeperWriter:
     def _commit(
         self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored], lists: Mapping[str, Any]
     ) -> dict[Key, Answer]:
-        """One transaction, again without those that failed it, until it goes through or all have failed."""
+        """One transaction, tried again without the operations that failed, until it succeeds or none is left."""
         answers: dict[Key, Answer] = {}
         pending, deadline, attempt = list(wanted), Deadline.after(self._deadline_s), 0
         while pending:
@@ -200,7 +203,7 @@ class ZookeeperWriter:
                 self._sleep(backoff_s(attempt))
                 attempt += 1
             else:
-                answers |= {pending[index]: Answer(_told(error)) for index, error in failed.items()}
+                answers |= {pending[index]: Answer(_described(error)) for index, error in failed.items()}
                 answers |= self._moved(pending, known) if failed else dict.fromkeys(pending, ACCEPTED)
             pending = [key for key in pending if key not in answers]
         return answers
@@ -210,9 +213,9 @@ class ZookeeperWriter:
         return results
 
     def _moved(self, pending: Sequence[Key], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
-        """Those that are of another version by now: all at once, so that a hundred of them don't take as many tries."""
-        found = self.read(pending)
-        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if found[key] != known[key]}
+        """The znodes with another version by now, found in one read: a hundred must not take a hundred tries."""
+        current = self.read(pending)
+        return {key: Answer("somebody wrote this znode meanwhile") for key in pending if current[key] != known[key]}
 
     def _after_loss(
         self,
@@ -222,15 +225,15 @@ class ZookeeperWriter:
         error: Exception,
         may_try_again: bool,
     ) -> dict[Key, Answer]:
-        """The connection was lost with a transaction under way; a znode that is as it was can be tried again."""
-        lost = Answer(f"the connection was lost meanwhile: {type(error).__name__}", is_certain=False)
+        """The connection was lost during a transaction; a znode that has not changed can be tried again."""
+        lost = Answer(f"the connection was lost during the write: {type(error).__name__}", is_certain=False)
         try:
-            found = self.read(pending)
+            current = self.read(pending)
         except ConnectError:
             return dict.fromkeys(pending, lost)
-        landed = {key for key in pending if not found[key].error and found[key].offset == wanted[key].offset}
+        landed = {key for key in pending if not current[key].error and current[key].offset == wanted[key].offset}
         answers = {key: ACCEPTED if key in landed else lost for key in pending}
-        return {key: answer for key, answer in answers.items() if found[key] != known[key] or not may_try_again}
+        return {key: answer for key, answer in answers.items() if current[key] != known[key] or not may_try_again}
 
 
 def _add(transaction: Any, key: Key, wanted: Stored, known: Stored, lists: Mapping[str, Any]) -> None:
@@ -244,7 +247,7 @@ def _add(transaction: Any, key: Key, wanted: Stored, known: Stored, lists: Mappi
 
 
 def _errors(results: Sequence[Any]) -> dict[int, Exception]:
-    """What failed a transaction, by its place; the others' errors only say that they were rolled back."""
+    """The errors that failed a transaction, by position; the other operations only report the rollback."""
     innocent = (RolledBackError, RuntimeInconsistency)
     return {
         index: result
@@ -253,8 +256,8 @@ def _errors(results: Sequence[Any]) -> dict[int, Exception]:
     }
 
 
-def _told(error: Exception) -> str:
-    return _CHANGED.get(type(error), f"ZooKeeper refused it: {type(error).__name__}")
+def _described(error: Exception) -> str:
+    return _CHANGED.get(type(error), f"ZooKeeper refused the write: {type(error).__name__}")
 
 
 def _stored(znode: Znode | KazooException | None) -> Stored:
@@ -270,7 +273,7 @@ def _stored(znode: Znode | KazooException | None) -> Stored:
 
 
 def _refused(keys: Iterable[Key]) -> dict[Key, str]:
-    """Of which there can be no znode, and why: Kafka takes names that ZooKeeper doesn't."""
+    """The keys that can have no znode, and why: Kafka allows names that ZooKeeper does not."""
     refused = {}
     for key in keys:
         try:

@@ -63,9 +63,9 @@ def event_text(event: Event) -> str:
     """One event as one line."""
     about = "/".join(part for part in (event.step_id, event.item) if part)
     change = f"{event.before} → {event.after}" if event.item and (event.before or event.after) else None
-    told = event.error if event.event == "acted" or event.sentence is None else event.sentence
+    sentence = event.error if event.event == "acted" or event.sentence is None else event.sentence
     what = event.state if event.event == "moved" else event.event
-    first = None if told is None else told.splitlines()[0]
+    first = None if sentence is None else sentence.splitlines()[0]
     parts = (event.at, f"{what:<12}", event.outcome, about or None, change, first)
     return shown(" ".join(part for part in parts if part))
 

@@ -1,4 +1,4 @@
-"""The races R1 … R25 of a ZooKeeper group on its way to Kafka's coordination, each at the interleaving it is named for.
+"""The races R1 … R25 (``docs/races.md``), each at the interleaving it is named for.
 
 Run on models (see ``tests/simulation``): the judge looks at every step, so that a test mostly leads the members into
 the race and then lets them settle. ``member_class`` is another one where the mistakes are put back
@@ -650,5 +650,5 @@ def test_a_connection_that_breaks_at_any_request_of_a_round_leaves_nothing_behin
 
 
 def test_reservations_are_named_as_tools_expect() -> None:
-    """Owner data must have a ``-``, or the command line's tools throw (specification § 1.1)."""
+    """The text of an owner znode needs a ``-``, or Kafka's tools fail (``docs/races.md``)."""
     assert "-" in RESERVATION_SUFFIX

@@ -15,19 +15,17 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from kit.errors import InputError
-from kit.logs import extract as telling
-from kit.logs import layouts, texts
-from kit.logs import scan as sifting
+from kit.logs import batching, extract, layouts, scan, texts
 from kit.tables import schema as tables
 from tests.generators import log_texts
 
 _LINES = pa.schema([("file", pa.string()), ("block", pa.int64()), ("number", pa.int64()), ("value", pa.string())])
 
 
-def sifted(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+def scanned(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The lines of all files in order, and how many are before each block."""
-    blocks = [block for path in sorted(folder.iterdir()) for block in sifting.blocks_of(str(path), path.stat().st_size)]
-    rows = pl.concat([pl.DataFrame(batch) for block in blocks for batch in sifting._sifted(block, few=0)])
+    blocks = [block for path in sorted(folder.iterdir()) for block in scan.blocks_of(str(path), path.stat().st_size)]
+    rows = pl.concat([pl.DataFrame(batch) for block in blocks for batch in scan._scanned(block, few=0)])
     lines = rows.filter(pl.col("value").is_not_null()).sort("file", "block", "number")
     return lines.select(_LINES.names), lines.select("file", "block", n_before=pl.lit(0)).unique()
 
@@ -38,14 +36,14 @@ def told(lines: pl.DataFrame, before: pl.DataFrame, portion: int) -> pl.DataFram
             yield from each.to_arrow().cast(_LINES).to_batches()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(telling, "_ROWS", portion - 1)
-        rows = pa.Table.from_batches(list(telling.ExtractEvents(before, None, None)(batches())))
+        patch.setattr(batching, "_ROWS", portion - 1)
+        rows = pa.Table.from_batches(list(extract.ExtractEvents(before, None, None)(batches())))
     return pl.DataFrame(rows).with_columns(pl.col("layouts").list.sort())
 
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return sifted(log_texts.write(tmp_path_factory.mktemp("texts")))
+    return scanned(log_texts.write(tmp_path_factory.mktemp("texts")))
 
 
 @pytest.mark.parametrize("portion", [4, 31])
@@ -64,7 +62,7 @@ def test_any_entry_may_prove_the_zone(tmp_path, portion):
     proof = "[2018-05-01 10:00:00,000] DEBUG A group of bytes, createdTimeMs=1525161600000, sendTimeMs=0 (a.Client)\n"
     (tmp_path / "both.log").write_text(said + proof)
     (tmp_path / "proof.log").write_text(proof)
-    (row,) = told(*sifted(tmp_path), portion).filter(pl.col("n_events").is_not_null()).rows(named=True)
+    (row,) = told(*scanned(tmp_path), portion).filter(pl.col("n_events").is_not_null()).rows(named=True)
     assert (row["file"], row["n_events"]) == (str(tmp_path / "both.log"), 1)
     assert (row["least_step"], row["most_step"]) == (8, 8)
 
@@ -81,7 +79,7 @@ def rdkafka_list(pause: int) -> str:
 @pytest.mark.parametrize(("pause", "n_listed"), [(0, 2), (900, 2), (1100, 1)])
 def test_a_list_ends_where_it_pauses_for_long(tmp_path, pause, n_listed, portion):
     (tmp_path / "a.log").write_text(rdkafka_list(pause))
-    listed = told(*sifted(tmp_path), portion).filter(pl.col("partitions").list.len() > 0)
+    listed = told(*scanned(tmp_path), portion).filter(pl.col("partitions").list.len() > 0)
     assert listed["partitions"].to_list() == [["kiosk-orders-0", "kiosk-orders-1"][:n_listed]]
 
 
@@ -125,7 +123,7 @@ def test_no_zones(zone):
 
 
 def test_columns_are_those_of_events():
-    assert telling.ARROW_SCHEMA.names[: len(tables.LOG_EVENTS.schema.names)] == tables.LOG_EVENTS.schema.names
+    assert extract.ARROW_SCHEMA.names[: len(tables.LOG_EVENTS.schema.names)] == tables.LOG_EVENTS.schema.names
 
 
 def test_rows_that_stay_do_not_keep_the_texts_of_the_others():
@@ -135,5 +133,5 @@ def test_rows_that_stay_do_not_keep_the_texts_of_the_others():
     texts_of_many = pl.DataFrame({"raw": [f"{number} " * 100 for number in range(1000)]})
     one = texts_of_many.filter(pl.int_range(pl.len()) % 300 == 0)
     assert held(one) > 100_000
-    assert held(telling._by_themselves(one)) < 5_000
-    assert_frame_equal(telling._by_themselves(one), one)
+    assert held(batching.detached(one)) < 5_000
+    assert_frame_equal(batching.detached(one), one)

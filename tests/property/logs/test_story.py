@@ -125,7 +125,7 @@ def test_no_story_without_all_that_the_account_has(spark, tmp_path, monkeypatch)
     lacking = replace(whole, events=whole.events.limit(2))
     monkeypatch.setattr("kit.rebalances.read_client_logs", lambda *_: lacking)
     n_events = whole.files["n_events"].sum()
-    with pytest.raises(ReadError, match=f"the logs tell {n_events} events, but 2 came out of Spark"):
+    with pytest.raises(ReadError, match=f"the logs hold {n_events} events, but Spark returned 2"):
         read_rebalances(spark, str(log))
 
 

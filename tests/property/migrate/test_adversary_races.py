@@ -14,7 +14,7 @@ from kit.errors import OfframpError
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import RunResult
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC
-from kit.migrate.group.replacement import replace_step
+from kit.migrate.group.replacement import ReplaceParameters, replace_step
 from kit.migrate.group.toggle import mode_path
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.adversary import moves
@@ -30,7 +30,7 @@ DAYS_90 = timedelta(days=90).total_seconds()
 def all_to_kc(world: World, name: str) -> None:
     """Other hands went on with the group, soundly, to the end of the path."""
     for one in list(world.groups[name].members):
-        world.replacement(name, one.member_id, KC)
+        world.replace_member(name, one.member_id, KC)
     world.set_toggle(name, KAFKA)
     world.settle()
 
@@ -106,7 +106,7 @@ def test_a_plan_of_a_mix_that_reads_twice_starts_nobody(old: str, new: str) -> N
         plan = move_plan(world, "orders", "all MEZKCC")
         words = ({old: 3}, {old: 2, new: 1}, instruction("orders", old, new), True)
         try:
-            plan = replace(plan, steps=(replace_step("01-senseless", "orders", *words),))
+            plan = replace(plan, steps=(replace_step("01-senseless", ReplaceParameters("orders", *words)),))
         except OfframpError:
             return  # It can't even be made.
         process = world.start(plan)
@@ -175,7 +175,7 @@ def test_an_order_that_another_hand_carried_out_is_called_off_first() -> None:
         world.manners = (Manner.SLOW,)
         process.work("act")
         world.manners = (Manner.PROMPT,)
-        world.replacement("orders", world.orders[0].replacement.member, MEZKCC)
+        world.replace_member("orders", world.orders[0].replacement.member, MEZKCC)
         world.settle()
         world.again(process).work("resume", world.approve(record(process).plan))
 
@@ -185,7 +185,7 @@ def test_who_came_while_offsets_were_raised_is_seen(nth: int) -> None:
     """Raising takes a request and more per partition; nobody is started beside a KC that came meanwhile."""
 
     def adds(world: World, process, rng) -> None:
-        world.replacement("orders", None, KC)
+        world.replace_member("orders", None, KC)
 
     with scene(("orders", ENABLED, None)) as world:
         process = begin(world, move_plan(world, "orders", "canary MEZKCC"))

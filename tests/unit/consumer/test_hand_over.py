@@ -77,12 +77,12 @@ def test_a_reader_that_has_read_all_and_goes_has_taken_it(pipe: tuple[IO[bytes],
 def test_a_record_larger_than_any_pipe(pipe: tuple[IO[bytes], IO[bytes]]) -> None:
     reader, writer = pipe
     records = HandOver(writer, as_text, None)
-    found: list[bytes] = []
-    reading = in_background(lambda: found.extend(iter(lambda: reader.read(10_000), b"")))
+    output: list[bytes] = []
+    reading = in_background(lambda: output.extend(iter(lambda: reader.read(10_000), b"")))
     assert records.take(record(0, b"x" * 300_000), "c")
     writer.close()
     reading.join(10)
-    assert b"".join(found) == b"x" * 300_000 + b"\n"
+    assert b"".join(output) == b"x" * 300_000 + b"\n"
 
 
 def test_the_end_gives_a_reader_a_moment_and_no_more(

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kit.logs import scan as sifting
-from kit.logs import wordings
+from kit.logs import scan, wordings
 
 MARKED, OTHER = "generation %d of a group", "nothing %d"
 TEXTS = st.lists(
@@ -25,11 +24,11 @@ TEXTS = st.lists(
 def sift(path: Path, block: int, chunk: int) -> pl.DataFrame:
     """All rows, in the file's order, read with blocks and chunks of so many bytes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sifting, "BLOCK", block)
-        patch.setattr(sifting, "_CHUNK", chunk)
-        patch.setattr(sifting, "_LONGEST", chunk)
-        blocks = sifting.blocks_of(str(path), path.stat().st_size)
-        return pl.concat([pl.DataFrame(rows) for each in blocks for rows in sifting._sifted(each, few=0)]).sort(
+        patch.setattr(scan, "BLOCK", block)
+        patch.setattr(scan, "_CHUNK", chunk)
+        patch.setattr(scan, "_LONGEST", chunk)
+        blocks = scan.blocks_of(str(path), path.stat().st_size)
+        return pl.concat([pl.DataFrame(rows) for each in blocks for rows in scan._scanned(each, few=0)]).sort(
             "block", "number"
         )
 
@@ -107,11 +106,9 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path, suffix):
 def test_all_candidates_of_a_block_are_few_or_none(tmp_path, monkeypatch, few, held, are_few):
     path = tmp_path / "a.log"
     path.write_bytes(b"generation 1\nno\n" * 3)
-    monkeypatch.setattr(sifting, "_CHUNK", 16)
-    monkeypatch.setattr(sifting, "_HELD", held)
-    rows = pl.concat(
-        [pl.DataFrame(rows) for rows in sifting._sifted(sifting.Block(str(path), 0, path.stat().st_size), few)]
-    )
+    monkeypatch.setattr(scan, "_CHUNK", 16)
+    monkeypatch.setattr(scan, "_HELD", held)
+    rows = pl.concat([pl.DataFrame(rows) for rows in scan._scanned(scan.Block(str(path), 0, path.stat().st_size), few)])
     assert rows.select("value", "is_few", "n_candidates").rows() == [("generation 1", are_few, None)] * 3 + [
         (None, None, 3)
     ]
@@ -126,7 +123,7 @@ def test_bytes_that_are_no_text(tmp_path):
 
 
 def test_a_file_that_may_not_be_read_is_no_damaged_one(tmp_path):
-    (gone,) = sifting._sifted(sifting.Block(str(tmp_path / "gone.log"), 0, 10), few=0)
+    (gone,) = scan._scanned(scan.Block(str(tmp_path / "gone.log"), 0, 10), few=0)
     assert gone["damage"].to_pylist() == [None]
     assert "No such file" in gone["refusal"][0].as_py()
 

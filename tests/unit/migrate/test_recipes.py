@@ -10,19 +10,23 @@ from kit.errors import PlanError
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import STOP, Plan
 from kit.migrate.engine.step import Change
-from kit.migrate.fleet.wave import circuit_breaker_step, wave_step
-from kit.migrate.group.replacement import replace_step
-from kit.migrate.group.soak import soak_step
-from kit.migrate.group.toggle import Toggle, toggle_step
+from kit.migrate.fleet.wave import CircuitBreakerParameters, WaveParameters, circuit_breaker_step, wave_step
+from kit.migrate.group.replacement import ReplaceParameters, replace_step
+from kit.migrate.group.soak import SoakParameters, soak_step
+from kit.migrate.group.toggle import Toggle, ToggleParameters, toggle_step
 from kit.migrate.recipes import refuse_altered
 from tests.models.engine import START, make_plan
 
 STEPS = {
-    "replace": replace_step("01-replace", "orders", {"OZKCC": 2}, {"OZKCC": 1, "MEZKCC": 1}, "swap", True, ["a"]),
-    "toggle": toggle_step("02-toggle", "orders", None, None, "kafka"),
-    "soak": soak_step("03-soak", "orders", "MEZKCC", 60.0, 1000),
-    "wave": wave_step(1, {"orders": Toggle("zookeeper", 3), "bills": Toggle(None, None)}, "kafka"),
-    "pause": circuit_breaker_step(1, ["orders"], 60.0, 10, 100.0),
+    "replace": replace_step(
+        "01-replace", ReplaceParameters("orders", {"OZKCC": 2}, {"OZKCC": 1, "MEZKCC": 1}, "swap", True, ("a",))
+    ),
+    "toggle": toggle_step("02-toggle", ToggleParameters("orders", None, None, "kafka")),
+    "soak": soak_step("03-soak", SoakParameters("orders", "MEZKCC", 60.0, 1000)),
+    "wave": wave_step(
+        WaveParameters.of_toggles(1, {"orders": Toggle("zookeeper", 3), "bills": Toggle(None, None)}, "kafka")
+    ),
+    "pause": circuit_breaker_step(CircuitBreakerParameters(1, ("orders",), 60.0, 10, 100.0)),
 }
 AFFECTED = {name for step in STEPS.values() for name in step.affects}
 
@@ -71,6 +75,35 @@ def test_whatever_is_edited_is_refused(step, edit):
         refuse_altered(plan_of(EDITS[edit](step)))
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("soak", "soak_s", "60.0"),
+        ("soak", "soak_s", True),
+        ("soak", "lag_tolerance", 1000.5),
+        ("soak", "group", None),
+        ("toggle", "version", "0"),
+        ("toggle", "before", 1),
+        ("replace", "by_person", 1),
+        ("replace", "before", {"OZKCC": 2.0}),
+        ("replace", "members", "a"),
+        ("replace", "members", (1,)),
+        ("wave", "versions", {"orders": "3", "bills": None}),
+        ("pause", "groups", "orders"),
+    ],
+)
+def test_a_parameter_of_another_type_is_refused(kind, name, value):
+    step = replace(STEPS[kind], parameters={**STEPS[kind].parameters, name: value})
+    with pytest.raises(PlanError, match=f"parameter '{name}' can't be "):
+        refuse_altered(plan_of(step))
+
+
+def test_typed_parameters_are_those_of_the_step():
+    assert SoakParameters.of(STEPS["soak"]) == SoakParameters("orders", "MEZKCC", 60.0, 1000)
+    assert WaveParameters.of(STEPS["wave"]).toggles == {"orders": Toggle("zookeeper", 3), "bills": Toggle(None, None)}
+    assert ReplaceParameters.of(STEPS["replace"]).direction == ("OZKCC", "MEZKCC")
+
+
 @pytest.mark.parametrize("step", [step for name, step in STEPS.items() if name != "wave"])
 def test_a_group_in_the_parameters_that_nobody_sees(step):
     """Seen in a review: shown as another group's toggle, and it wrote this one's."""
@@ -97,13 +130,13 @@ def test_no_step_reaches_beyond_the_targets(step):
 )
 def test_members_that_read_twice_or_come_from_nowhere_are_no_step(before, after):
     with pytest.raises(PlanError):
-        replace_step("x", "orders", before, after, "swap", False)
+        replace_step("x", ReplaceParameters("orders", before, after, "swap", False))
 
 
 @pytest.mark.parametrize("times", [{"quiet_s": 0}, {"quiet_s": -1}, {"step_timeout_s": 1e18}])
 def test_senseless_times_are_no_step(times):
     with pytest.raises(PlanError, match="up to a day"):
-        replace_step("x", "orders", {"OZKCC": 1}, {"MEZKCC": 1}, "swap", False, **times)
+        replace_step("x", ReplaceParameters("orders", {"OZKCC": 1}, {"MEZKCC": 1}, "swap", False, **times))
 
 
 def test_plans_of_an_older_format_are_shown_and_no_more():

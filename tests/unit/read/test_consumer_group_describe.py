@@ -6,7 +6,7 @@ import pytest
 
 from kit.read import consumer_group_describe as consumer_protocol
 from kit.read.consumer_group_describe import ConsumerGroupDescribeResponse as Response
-from kit.read.coordinator import _Found, _Listed
+from kit.read.coordinator import _Collected, _Listed
 
 # Group "g" by hand after the protocol guide, version 0, flexible: lengths are one more than they count.
 ANSWER = bytes.fromhex(
@@ -43,9 +43,9 @@ def test_the_answer_becomes_rows(group):
 
 
 def test_the_state_has_kafkas_spelling(group):
-    found = _Found(listed={"g": _Listed(1, "consumer", "Stable", "consumer")})
-    found.take_consumer_group("g", group)
-    (row,) = found.result({}).groups.to_pylist()
+    collected = _Collected(listed={"g": _Listed(1, "consumer", "Stable", "consumer")})
+    collected.take_consumer_group("g", group)
+    (row,) = collected.result({}).groups.to_pylist()
     assert (row["state"], row["protocol"], row["group_type"], row["error"]) == (
         "Assigning",
         "uniform",
@@ -55,10 +55,10 @@ def test_the_state_has_kafkas_spelling(group):
 
 
 def test_groups_of_other_types_say_that_their_members_are_not_read():
-    found = _Found(listed={"s": _Listed(1, "share", "Stable", "share")})
-    (row,) = found.result({}).groups.to_pylist()
+    collected = _Collected(listed={"s": _Listed(1, "share", "Stable", "share")})
+    (row,) = collected.result({}).groups.to_pylist()
     assert row["error"] == "members of a group of type 'share' are not read"
-    assert found.coordinators("classic") == found.coordinators("consumer") == {}
+    assert collected.coordinators("classic") == collected.coordinators("consumer") == {}
 
 
 def test_a_pattern_subscribes_to_what_the_broker_gave(group):

@@ -28,11 +28,11 @@ def stands(
     return Standing(thread.encode(), czxid, mzxid or czxid, created_ms, modified_ms or created_ms, 0xABC)
 
 
-def answer(lives: Lives, at_ms: int, path: str, found: Standing | None) -> None:
-    lives.take_answer(Answer(at_ms, {path: found}, None))
+def answer(lives: Lives, at_ms: int, path: str, standing: Standing | None) -> None:
+    lives.take_answer(Answer(at_ms, {path: standing}, None))
 
 
-def told(lives: Lives) -> list[tuple]:
+def lives_of(lives: Lives) -> list[tuple]:
     rows = sorted(lives.rows(), key=lambda row: (row.kind, row.from_ms))
     return [(row.member_id, row.from_ms, row.until_ms, row.ended_by) for row in rows]
 
@@ -40,9 +40,9 @@ def told(lives: Lives) -> list[tuple]:
 def test_a_life_from_the_server_s_creation_to_the_telling_of_its_end(lives):
     assert lives.take_event(Event(105, "CREATED", OWNER))
     answer(lives, 106, OWNER, stands("g_h-1-0", 7, 100))
-    assert told(lives) == [("g_h-1", 100, None, None)]
+    assert lives_of(lives) == [("g_h-1", 100, None, None)]
     assert not lives.take_event(Event(205, "DELETED", OWNER))
-    assert told(lives) == [("g_h-1", 100, 205, "deleted")]
+    assert lives_of(lives) == [("g_h-1", 100, 205, "deleted")]
     (row,) = lives.rows()
     assert (row.topic, row.partition, row.value, row.czxid, row.session_id) == ("t", 0, "g_h-1-0", 7, 0xABC)
 
@@ -52,7 +52,7 @@ def test_an_end_told_late_is_no_later_than_what_stands_there_next(lives):
     lives.take_event(Event(400, "DELETED", OWNER))
     lives.take_event(Event(401, "CREATED", OWNER))
     answer(lives, 402, OWNER, stands("g_h-2-0", 2, 120))
-    assert told(lives) == [("g_h-1", 10, 120, "deleted"), ("g_h-2", 120, None, None)]
+    assert lives_of(lives) == [("g_h-1", 10, 120, "deleted"), ("g_h-2", 120, None, None)]
 
 
 def test_a_znode_gone_before_it_was_read_is_a_life_of_unknown_owner(lives):
@@ -76,9 +76,9 @@ def test_a_znode_not_read_yet_is_told_as_unknown(lives):
 def test_a_znode_made_again_while_nobody_listened_is_another_life(lives):
     answer(lives, 50, OWNER, stands("g_h-1-0", 1, 10))
     answer(lives, 900, OWNER, stands("g_h-1-0", 5, 700))
-    assert told(lives) == [("g_h-1", 10, 700, "replaced"), ("g_h-1", 700, None, None)]
+    assert lives_of(lives) == [("g_h-1", 10, 700, "replaced"), ("g_h-1", 700, None, None)]
     answer(lives, 1000, OWNER, None)
-    assert told(lives)[-1] == ("g_h-1", 700, 1000, "missed")
+    assert lives_of(lives)[-1] == ("g_h-1", 700, 1000, "missed")
 
 
 def test_a_changed_value_is_another_life(lives):
@@ -95,7 +95,7 @@ def test_a_changed_value_is_another_life(lives):
 def test_the_same_value_again_is_the_same_life(lives):
     answer(lives, 50, OWNER, stands("g_h-1-0", 1, 10))
     answer(lives, 60, OWNER, stands("g_h-1-0", 1, 10, 4, 55))
-    assert told(lives) == [("g_h-1", 10, None, None)]
+    assert lives_of(lives) == [("g_h-1", 10, None, None)]
 
 
 def test_members_and_other_paths(lives):
@@ -117,11 +117,11 @@ def test_an_owner_znode_that_holds_no_thread_id(lives):
 def test_the_time_of_watching_ends_where_it_was_proven(lives):
     lives.watch(100)
     lives.proven_ms = 150
-    assert told(lives) == [(None, 100, 150, None)]
+    assert lives_of(lives) == [(None, 100, 150, None)]
     lives.unwatch("missed")
     lives.watch(300)
     lives.unwatch("stopped")
-    assert told(lives) == [(None, 100, 150, "missed"), (None, 300, 300, "stopped")]
+    assert lives_of(lives) == [(None, 100, 150, "missed"), (None, 300, 300, "stopped")]
 
 
 def test_the_file_gives_the_same_lives_back(lives, tmp_path):

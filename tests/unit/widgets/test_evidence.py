@@ -32,7 +32,7 @@ def runs(tmp_path_factory):
 def test_the_newest_run_or_the_one_that_is_named(runs, tmp_path):
     newest = evidence.load(runs)
     assert evidence.verify(newest) == (
-        f"Run {newest.run_id} is UNDONE: All that was done was taken back, and read back so."
+        f"Run {newest.run_id} is UNDONE: Everything that was done was taken back, and read back."
     )
     others = sorted(path.name for path in runs.glob("2*") if path.name != newest.run_id)
     assert "is VERIFIED" in evidence.verify(evidence.load(runs, others[0]))

@@ -19,7 +19,7 @@ from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.states import RunState
 from tests.models.operations import GROUP, ToyGroup, open_toy
 from widgets import rollback_wizard, toggle_wizard, wizard
-from widgets.run import html as fragments
+from widgets.run import html
 
 
 @pytest.fixture
@@ -59,8 +59,8 @@ def field(view, label):
 
 
 def text(view):
-    told = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
-    return " ".join(" ".join(told).split())
+    texts = (BeautifulSoup(each.value, "html.parser").get_text() for each in below(view) if isinstance(each, ipw.HTML))
+    return " ".join(" ".join(texts).split())
 
 
 def planned(view, model):
@@ -70,10 +70,10 @@ def planned(view, model):
 
 
 def test_importing_is_light():
-    told = (
+    program = (
         "import sys, widgets; print(sorted({'ipywidgets', 'polars', 'pyspark', 'kazoo', 'altair'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout.strip() == "[]"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout.strip() == "[]"
 
 
 def test_every_input_and_button_has_a_name(view):
@@ -96,26 +96,27 @@ def test_names_are_escaped(view):
 
 
 def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
-    found = BeautifulSoup(fragments.stages("canary MEZKCC", "all MEZKCC", model.advice), "html.parser")
+    found = BeautifulSoup(html.stages("canary MEZKCC", "all MEZKCC", model.advice), "html.parser")
     (here,) = found.select('[aria-current="step"]')
     assert here.get_text() == "2. canary MEZKCCthe group is here"
     assert [each.small.get_text() for each in found.select("li")] == [
-        "✓ passed",
+        "earlier",
         "the group is here",
-        "chosen next",
-        "ahead",
-        "ahead",
-        "ahead",
+        "chosen",
+        "later",
+        "later",
+        "later",
     ]
-    off = BeautifulSoup(fragments.stages("unsafe mix", "all KC", "Stop <them>."), "html.parser")
-    assert "not on this path: its stage is unsafe mix" in off.get_text()
+    off = BeautifulSoup(html.stages("unsafe mix", "all KC", "Stop <them>."), "html.parser")
+    assert "not on this path. Its stage is unsafe mix" in off.get_text()
+    assert [each.small.get_text() for each in off.select("li")] == ["", "", "", "", "", "chosen"]
     assert off.select("[aria-current]") == []
 
 
 @pytest.mark.parametrize(
     ("is_met", "level", "word"),
     [
-        (True, "blocks", "✓ holds"),
+        (True, "blocks", "✓ met"),
         (False, "blocks", "✗ blocks"),
         (None, "blocks", "? unknown"),
         (False, "warns", "! warns"),
@@ -123,23 +124,34 @@ def test_the_stage_is_marked_in_words_and_for_screen_readers(model):
 )
 def test_checks_are_sentences_with_a_word(is_met, level, word):
     shown = BeautifulSoup(
-        fragments.checks([Rule("lag", "the lag <b> grows", level).found(is_met, "By 3 & 4.")]), "html.parser"
+        html.checks([Rule("lag", "the lag <b> grows", level).found(is_met, "By 3 & 4.")]), "html.parser"
     )
     assert shown.get_text() == f"{word}The lag <b> grows. By 3 & 4. (rule lag)"
 
 
 def test_an_unknown_lag_is_no_zero(model):
-    assert "not known" in fragments.lag_chart([(model.lags[0][0], None)])
-    assert "Lag now 60 records" in fragments.lag_chart(model.lags)
+    assert "not known" in html.lag_chart([(model.lags[0][0], None)])
+    assert "Lag now 60 records" in html.lag_chart(model.lags)
     unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.offsets.items()}
-    rows = BeautifulSoup(fragments.members(replace(model.standing, offsets=unknown)), "html.parser").select("tbody tr")
+    rows = BeautifulSoup(html.members(replace(model.standing, offsets=unknown)), "html.parser").select("tbody tr")
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
+
+
+def test_a_toggle_without_a_znode_and_an_unknown_assignment_are_said_in_words(model, toy, monkeypatch):
+    """A group without members follows nobody's assignment."""
+    monkeypatch.setattr(toy, "look", lambda group_id, look=toy.look: replace(look(group_id), effective_mode=None))
+    model._look = toy.look
+    model.refresh()
+    assert model.watch_error == ""
+    for view in (wizard(model), toggle_wizard(model)):
+        assert "There is no toggle znode. It is not known whose assignment the group follows." in text(view)
+        assert "None" not in text(view)
 
 
 def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
     plan = planned(view, model)
     assert plan.digest in text(view)
-    assert "✓ It could begin now" in text(view)
+    assert "✓ The plan can begin now" in text(view)
     field(view, "Type the group's name").value = GROUP
     field(view, "Type the digest's first 8").value = plan.digest[:8]
     button(view, "Approve this plan").click()
@@ -152,7 +164,7 @@ def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
 
 
 def test_a_disabled_button_that_is_pressed_all_the_same_does_nothing(view, model, toy):
-    for label in ("Carry out the plan", "Approve this plan", "Go on with this run", "Stop", "Undo this run"):
+    for label in ("Carry out the plan", "Approve this plan", "Resume this run", "Stop", "Undo this run"):
         assert button(view, label).disabled
         button(view, label).click()
         assert model.error in text(view)
@@ -172,9 +184,9 @@ def test_a_changed_field_voids_the_plan(view, model):
 
 
 def test_numbers_that_are_not_refreshed_any_more_say_so(view, model):
-    assert "Not refreshed any more" not in text(view)
+    assert "Not refreshed since" not in text(view)
     model.stop_watching()
-    assert "Not refreshed any more: the last look was at " in text(view)
+    assert "Not refreshed since " in text(view)
 
 
 def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, toy):
@@ -185,13 +197,13 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     model.act()
     while not model.instruction:
         time.sleep(0.01)
-    assert "By hand, now: Now replace one OZKCC by one MEZKCC." in text(view)
-    assert "It is being carried out from here." in text(view)
+    assert "Do this now, by hand: Now replace one OZKCC by one MEZKCC." in text(view)
+    assert "The run is being carried out from here." in text(view)
     assert not button(view, "Stop").disabled
     assert not button(view, "Undo this run").disabled
     toy.gate.set()
     model.wait(20)
-    assert "By hand, now" not in text(view)
+    assert "Do this now" not in text(view)
 
 
 def test_progress_tells_every_step_also_of_the_way_back(model, toy):
@@ -207,7 +219,7 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
         ("done", 2, 2),
         ("done", 1, 1),
     ]
-    assert "Longest time in which a partition had no owner: 7 ms" in fragments.verdict(model.record)
+    assert "Longest time in which a partition had no owner: 7 ms" in html.verdict(model.record)
     model.undo(GROUP)
     model.wait(20)
     assert model.record.state == RunState.UNDONE
@@ -219,7 +231,7 @@ def test_the_toggle_alone_in_both_directions(model, toy):
     model.refresh()
     view = toggle_wizard(model)
     assert model.to_stage == "Kafka coordination"
-    assert "The toggle is not there, which means ZooKeeper" in text(view)
+    assert "There is no toggle znode. The group follows ZooKeeper's assignment." in text(view)
     for mode in ("kafka", "zookeeper"):
         plan = planned(view, model)
         assert [step.kind for step in plan.steps] == ["toggle"]
@@ -229,14 +241,14 @@ def test_the_toggle_alone_in_both_directions(model, toy):
         model.wait(20)
         assert (model.error, toy.mode) == ("", mode)
         field(view, "Coordination").value = "all MEZKCC"
-    assert "The toggle says ZooKeeper" in text(view)
+    assert "The toggle znode holds 'zookeeper'. The group follows ZooKeeper's assignment." in text(view)
 
 
 def test_the_ways_back_alone(model, toy):
     toy.flavours = ["MEZKCC"] * 3
     model.refresh()
     for number in (1, 2):
-        model.wish_for(["Kafka coordination", "all MEZKCC"][number - 1])
+        model.set_request(["Kafka coordination", "all MEZKCC"][number - 1])
         model.make_plan()
         model.wait(20)
         model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]

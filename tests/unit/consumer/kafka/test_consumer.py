@@ -143,53 +143,53 @@ def at(offset: int, partition: int = 0) -> dict[TopicPartition, OffsetAndMetadat
 
 
 def test_each_answer_finds_its_own_callback():
-    commits, broker, told = Commits(), Broker(), []
+    commits, broker, answers = Commits(), Broker(), []
     for number, offsets in enumerate((at(1), at(2), at(1), at(3, partition=1))):
-        commits.begin(broker, offsets, lambda offsets, error, number=number: told.append((number, offsets, error)))
+        commits.begin(broker, offsets, lambda offsets, error, number=number: answers.append((number, offsets, error)))
     commits.begin(broker, at(9), None)
     first, second, third, _, fifth = broker.sent
     refused = KafkaError(KafkaError.REBALANCE_IN_PROGRESS)
     commits.on_commit(None, fifth)
     commits.on_commit(refused, second)
     commits.on_commit(None, [TopicPartition("t", 0, 77)])
-    assert told == []
+    assert answers == []
     commits.tell()
-    assert [(number, offsets) for number, offsets, _ in told] == [(1, at(2))]
-    assert told[0][2].args[0].code() == KafkaError.REBALANCE_IN_PROGRESS
+    assert [(number, offsets) for number, offsets, _ in answers] == [(1, at(2))]
+    assert answers[0][2].args[0].code() == KafkaError.REBALANCE_IN_PROGRESS
     commits.on_commit(None, third)
     commits.on_commit(None, first)
     commits.tell()
     commits.on_commit(None, [Answer(3, 1, KafkaError(KafkaError.OFFSET_METADATA_TOO_LARGE))])
-    assert [(number, error) for number, _, error in told[1:]] == [(0, None), (2, None)]
+    assert [(number, error) for number, _, error in answers[1:]] == [(0, None), (2, None)]
     commits.tell()
-    assert told[3][0] == 3
-    assert told[3][2].args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE
-    assert len(told) == 4
+    assert answers[3][0] == 3
+    assert answers[3][2].args[0].code() == KafkaError.OFFSET_METADATA_TOO_LARGE
+    assert len(answers) == 4
 
 
 def test_a_commit_without_an_answer_is_told_at_the_end():
-    commits, told = Commits(), []
-    commits.begin(Broker(), at(1), lambda offsets, error: told.append((offsets, error)))
+    commits, answers = Commits(), []
+    commits.begin(Broker(), at(1), lambda offsets, error: answers.append((offsets, error)))
     commits.abandon()
     commits.tell()
-    ((offsets, error),) = told
+    ((offsets, error),) = answers
     assert offsets == at(1)
     assert error.args[0].code() == KafkaError._DESTROY
 
 
 def test_nothing_to_commit_is_a_success_and_a_raising_callback_keeps_the_others():
-    commits, broker, told = Commits(), Broker(), []
+    commits, broker, answers = Commits(), Broker(), []
 
     def fail(offsets, error):
         raise ZeroDivisionError
 
     commits.begin(broker, {}, fail)
-    commits.begin(broker, {}, lambda offsets, error: told.append((offsets, error)))
+    commits.begin(broker, {}, lambda offsets, error: answers.append((offsets, error)))
     assert broker.sent == []
     with pytest.raises(ZeroDivisionError):
         commits.tell()
     commits.tell()
-    assert told == [({}, None)]
+    assert answers == [({}, None)]
 
 
 def test_a_synchronous_commit_reports_a_single_partition():
@@ -218,9 +218,9 @@ def native(generation: int, member: bytes, instance: bytes | None) -> bytes:
     ],
 )
 def test_group_metadata(blob, expected):
-    found = ConsumerGroupMetadata.of(blob)
-    assert (found.group_id, found.generation_id, found.member_id, found.group_instance_id) == expected
-    assert found.native == blob
+    metadata = ConsumerGroupMetadata.of(blob)
+    assert (metadata.group_id, metadata.generation_id, metadata.member_id, metadata.group_instance_id) == expected
+    assert metadata.native == blob
 
 
 @pytest.mark.parametrize("blob", [b"", b"CGMDv3:\0\0\0\0g\0m\0\1", b"CGMDv2:\0\0", b"CGMDv2:\0\0\0\0g"])

@@ -20,8 +20,8 @@ LISTED = {
 
 
 def methods() -> dict[str, inspect.Signature]:
-    found = inspect.getmembers(RebalanceConsumer, inspect.isfunction)
-    return {name: inspect.signature(method) for name, method in found if not name.startswith("_")}
+    members = inspect.getmembers(RebalanceConsumer, inspect.isfunction)
+    return {name: inspect.signature(method) for name, method in members if not name.startswith("_")}
 
 
 def call(view: RebalanceConsumer, name: str) -> object:

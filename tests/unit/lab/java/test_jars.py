@@ -19,16 +19,16 @@ def one_set(tmp_path, monkeypatch):
     monkeypatch.setenv("OFFRAMP_CACHE", str(tmp_path))
     sums = {f"set/{name}": hashlib.sha256(content).hexdigest() for name, content in NAMES.items()}
     monkeypatch.setattr(jars, "all_checksums", lambda: sums)
-    found = dict(NAMES)
+    files = dict(NAMES)
 
     def resolve(modules, without, work, say):
         (work / "libraries").mkdir()
-        for name, content in found.items():
+        for name, content in files.items():
             (work / "libraries" / name).write_bytes(content)
         return work / "libraries"
 
     monkeypatch.setattr(resolver, "resolve", resolve)
-    return jars.JarSet("set", ("g:m:1",)), found
+    return jars.JarSet("set", ("g:m:1",)), files
 
 
 def ensure(jar_set):
@@ -38,9 +38,9 @@ def ensure(jar_set):
 
 def test_fetches_once(one_set):
     jar_set, _ = one_set
-    folder, told = ensure(jar_set)
+    folder, lines = ensure(jar_set)
     assert sorted(path.name for path in folder.glob("*.jar")) == ["a.jar", "b.jar"]
-    assert any("checked and kept" in line for line in told)
+    assert any("checked and kept" in line for line in lines)
     assert ensure(jar_set) == (folder, [])
 
 
@@ -53,10 +53,10 @@ def test_fetches_once(one_set):
     ],
 )
 def test_refuses_what_is_not_expected(one_set, change, words):
-    jar_set, found = one_set
-    found |= change
-    for name in [name for name, content in found.items() if content is None]:
-        del found[name]
+    jar_set, files = one_set
+    files |= change
+    for name in [name for name, content in files.items() if content is None]:
+        del files[name]
     with pytest.raises(SetupError, match=re.escape(words)):
         ensure(jar_set)
     target = jars.folder_of(jar_set)
@@ -69,8 +69,8 @@ def test_damaged_set_is_fetched_again(one_set):
     folder, _ = ensure(jar_set)
     (folder / "a.jar").write_bytes(b"half")
     assert not jars.is_complete(folder)
-    _, told = ensure(jar_set)
-    assert told
+    _, lines = ensure(jar_set)
+    assert lines
     assert (folder / "a.jar").read_bytes() == NAMES["a.jar"]
 
 

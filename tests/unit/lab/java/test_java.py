@@ -60,10 +60,10 @@ def test_shim_drops_one_option_only(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "bundled_java", lambda: echo)
     monkeypatch.setattr(java, "trust_options", lambda: ["-Dtrust=x y"])
     shim = java.bundled_home() / "bin" / "java"
-    told = subprocess.run(
+    run = subprocess.run(
         [shim, "-a b", "--add-modules=jdk.incubator.vector", "", "$c"], capture_output=True, text=True, check=True
     )
-    assert told.stdout.splitlines() == ["-Dtrust=x y", "-a b", "", "$c"]
+    assert run.stdout.splitlines() == ["-Dtrust=x y", "-a b", "", "$c"]
 
 
 def test_bundled_java_reads_a_made_trust_store(monkeypatch):
@@ -71,8 +71,8 @@ def test_bundled_java_reads_a_made_trust_store(monkeypatch):
     monkeypatch.setattr(java, "SYSTEM_TRUST_STORES", ())
     store = java.trust_options()[0].partition("=")[2]
     tool = ["-m", "java.base/sun.security.tools.keytool.Main", "-list", "-keystore", store, "-storepass", "changeit"]
-    told = subprocess.run([java.bundled_java(), *tool], capture_output=True, text=True)
-    assert "trustedCertEntry" in told.stdout, told.stderr
+    run = subprocess.run([java.bundled_java(), *tool], capture_output=True, text=True)
+    assert "trustedCertEntry" in run.stdout, run.stderr
 
 
 def test_no_java_at_all_says_what_to_do(monkeypatch):

@@ -40,7 +40,7 @@ LAG = Rule("lag", "Lag does not grow.", WARNS)
         ({"valid_for": timedelta(0)}, "valid for some time"),
         ({"approver": " aNN ", "rules": SECOND, "approved_as": "bob"}, "another person"),
         ({"rules": SECOND}, "under one login"),
-        ({"valid_for": 25 * HOUR}, "longer than 24 hours, which is what the profile allows"),
+        ({"valid_for": 25 * HOUR}, "longer than the 24 hours that the profile allows"),
         ({"now": START - HOUR}, "clock trouble: the plan is of"),
     ],
 )

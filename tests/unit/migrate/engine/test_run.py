@@ -202,7 +202,7 @@ def test_a_failed_precondition_writes_nothing(world):
 def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
     result = answering(world, "verify", lambda step: Verified(False, "no offsets move")).act()
     assert result.state == RunState.FAILED
-    assert result.sentence == "step 's0': it did not hold within 5 s: no offsets move"
+    assert result.sentence == "step 's0': not confirmed within 5 s: no offsets move"
     assert result.to_undo == ("Step 0",)
     assert [new for _, _, new in world.cluster.writes] == ["new", "new"]
     assert world.time.seconds >= 5
@@ -243,7 +243,7 @@ def test_an_item_nobody_speaks_of_was_not_attempted(world):
 def test_an_item_outside_of_the_plan_fails_the_step(world):
     result = answering(world, "act", lambda step, report: report([ItemOutcome("owner", Outcome.CONFIRMED)])).act()
     assert result.state == RunState.FAILED
-    assert "owner is no item of the step that was approved: it is not to be touched" in result.sentence
+    assert "owner is not an item of the step that was approved" in result.sentence
     assert "owner" in [event.item for event in world.run.record.events]
 
 
@@ -254,13 +254,16 @@ def test_an_item_outside_of_the_plan_is_refused_before_it_is_written(world):
         return []
 
     result = answering(world, "act", act).act()
-    assert "owner is no item of the step that was approved: it is not to be touched" in result.sentence
+    assert "owner is not an item of the step that was approved" in result.sentence
     assert world.cluster.writes == []
 
 
 def test_what_was_written_without_asking_fails_the_step(world):
     result = answering(world, "act", lambda step, report: [ItemOutcome("i00", Outcome.CONFIRMED, "old", "new")]).act()
-    assert (result.state, "i00 was written without being asked for first" in result.sentence) == (RunState.FAILED, True)
+    assert (result.state, "i00 was written before the run allowed the write" in result.sentence) == (
+        RunState.FAILED,
+        True,
+    )
 
 
 @pytest.mark.parametrize("method", ["observe", "check", "act", "verify"])
@@ -285,7 +288,7 @@ def test_what_nobody_foresaw_is_recorded_with_its_traceback(world, method):
             ("i00", "UNKNOWN", "ZeroDivisionError: a bug"),
             ("i01", "NOT_ATTEMPTED", "ZeroDivisionError: a bug"),
         ]
-        assert "step 's0', item 'i00', of which nobody can tell what came of it: ZeroDivisionError" in str(raised.value)
+        assert "step 's0', outcome unknown of item 'i00': ZeroDivisionError" in str(raised.value)
 
 
 def test_an_error_of_the_project_is_told_by_its_sentence(world):
@@ -308,7 +311,7 @@ def test_a_server_that_is_away_while_verifying_is_waited_for(world):
 
     assert answering(world, "verify", verify).act().state == RunState.VERIFIED
     waiting = [event.sentence for event in world.run.record.events if event.event == "waiting"]
-    assert waiting == ["it can't be asked now: no route"]
+    assert waiting == ["the cluster does not answer: no route"]
 
 
 def test_stop_is_pressed_in_another_thread_and_heard_at_the_end_of_the_item(world):
@@ -502,7 +505,7 @@ def test_an_undo_that_does_not_come_back_is_halted_and_goes_on_only_backwards(wo
     answering(world, "undo", lambda step, acted, report: [])
     result = world.run.undo()
     assert result.state == RunState.UNDO_HALTED
-    assert result.sentence == "step 's1': it did not hold within 5 s: The cluster says: DONE."
+    assert result.sentence == "step 's1': not confirmed within 5 s: The cluster says: DONE."
     assert world.process().resume().state == RunState.UNDONE
     assert world.is_all_back
 
@@ -514,7 +517,10 @@ def test_a_step_nobody_can_tell_of_is_not_repeated(world, tmp_path):
     world.process()
     for verb in ("resume", "undo"):
         result = getattr(answering(world, "state", lambda step, acted=None: StepState.UNKNOWN), verb)()
-        assert "nobody can tell how far it came" in result.sentence
+        assert (
+            f"the step's state can't be read; when the cluster answers: offramp {verb} {world.run.run_id}"
+            in result.sentence
+        )
     assert world.cluster.writes == [("i00", "old", "new")]
 
 
@@ -647,7 +653,9 @@ def test_a_dry_run_walks_the_same_steps_and_writes_nothing(world):
     assert world.cluster.writes == []
     assert before == sorted((path.name, path.read_bytes()) for path in world.folder.iterdir())
     world.performer.check = lambda step: world.fail("")
-    assert {it.sentence for it in dry_run(world.plan, world.performer).steps} == {"it could not be checked: told"}
+    assert {it.sentence for it in dry_run(world.plan, world.performer).steps} == {
+        "the precondition could not be checked: told"
+    }
 
 
 _PROCESS = """
@@ -734,7 +742,8 @@ def test_what_others_changed_since_is_left_alone_and_told(world):
     result = answering(world, "undo", undo).undo()
     assert result.state == RunState.UNDONE
     assert (
-        result.sentence == "What was still as this run left it was taken back. Left alone: i10: somebody else set it."
+        result.sentence
+        == "Everything that nobody else had changed was taken back. Left alone: i10: somebody else set it."
     )
 
 

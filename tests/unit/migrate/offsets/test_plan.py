@@ -152,7 +152,10 @@ def test_where_a_reset_wants_an_offset(reset, wanted, note):
 
 
 def test_no_record_so_young_is_the_latest_and_nothing_can_be_shifted_from_nowhere():
-    assert wanted_by(Reset("time", NOW), Stored(20), 10, 100, None) == (100, "no record is as young as that: latest")
+    assert wanted_by(Reset("time", NOW), Stored(20), 10, 100, None) == (
+        100,
+        "all records are older than that time: latest",
+    )
     assert wanted_by(Reset("shift", 3), NOTHING, 10, 100, None) == (None, None)
 
 
@@ -356,15 +359,15 @@ ROW = '{"group_id":"shop","offset":5,"partition":0,"topic":"orders"}'
     [
         (["nothing"], "line 2: Expecting value"),
         (["[1]"], r"line 2: '\[1\]' is no row"),
-        ([ROW, ROW], "shop/orders-0 stands in line 2 and in line 3"),
-        ([ROW.replace("5", "-5")], "line 2: offset is -5; it has to be a whole number from 0 to"),
+        ([ROW, ROW], "shop/orders-0 is in line 2 and in line 3"),
+        ([ROW.replace("5", "-5")], "line 2: offset is -5; it must be a whole number from 0 to"),
         ([ROW.replace("5", "5.0")], "offset is 5.0"),
         ([ROW.replace("5", "true")], "offset is True"),
         ([ROW.replace("5", "9223372036854775808")], "offset is 9223372036854775808"),
         ([ROW.replace("5", '"5"')], "offset is '5'"),
         ([ROW.replace(',"partition":0', "")], "partition is None"),
         ([ROW.replace('"orders"', '""')], "topic is ''"),
-        ([ROW.replace("topic", "Topic")], "nobody knows the column 'Topic'"),
+        ([ROW.replace("topic", "Topic")], "unknown column 'Topic'"),
         ([ROW.replace('"topic"', '"offset":6,"topic"')], "a key stands twice"),
     ],
 )
@@ -380,8 +383,8 @@ def test_rows_that_are_refused(tmp_path, rows, said):
     ("lines", "said"),
     [
         (["group_id,topic", "a,b"], "line 2: the columns are .*; it needs group_id"),
-        (["group_id,topic,partition,offset", "a,b,0"], "line 3: it has another number of fields"),
-        (["group_id,topic,partition,offset", "a,b,0,5,6"], "line 3: it has another number of fields"),
+        (["group_id,topic,partition,offset", "a,b,0"], "line 3: the line has another number of fields"),
+        (["group_id,topic,partition,offset", "a,b,0,5,6"], "line 3: the line has another number of fields"),
         (["group_id,topic,partition,offset", "a,b,0,five"], "line 3: offset is 'five'"),
         (["group_id,topic,partition,offset", "a,b,-1,5"], "line 3: partition is -1"),
     ],

@@ -15,7 +15,7 @@ from kit.migrate.engine.states import RunState
 from tests.models.fleet import KAFKA, ZOOKEEPER, ToyFleet, open_toy_fleet
 from tests.unit.widgets.test_wizard import below, button, field, text
 from widgets import fleet_wizard
-from widgets.fleet import html as fleet_fragments
+from widgets.fleet import html as fleet_html
 
 NAMES = ("<a>", "b", "c", "d", "e")
 
@@ -91,15 +91,18 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
     assert model.rows.filter(model.rows["not_ready_reason"].is_null())["group_id"].to_list() == ["c"]
 
 
-def test_what_is_wished_names_groups_and_a_bad_pattern_is_refused(model, view):
-    model.wish_for(pattern="[b-d]", groups="b, d e")
-    assert model.wanted()["group_id"].to_list() == ["b", "d"]
-    assert "2 of the 2 groups that are meant are ready: all at once, which a rule refuses" in text(view)
+def test_a_request_names_groups_and_a_bad_pattern_is_refused(model, view):
+    model.set_request(pattern="[b-d]", groups="b, d e")
+    assert model.requested_rows()["group_id"].to_list() == ["b", "d"]
+    assert (
+        "2 of the 2 requested groups are ready: they are toggled all at once; the rule all_at_once forbids that"
+        in text(view)
+    )
     model.wave = 1
-    assert "are ready: in 2 waves of at most 1, with 60 s between them" in text(view)
-    model.wish_for(pattern="(")
+    assert "are ready: they are toggled in 2 waves of at most 1, with 60 s between them" in text(view)
+    model.set_request(pattern="(")
     assert "is not a regular expression" in text(view)
-    model.wish_for(KAFKA, pattern=".*", groups="b x")
+    model.set_request(KAFKA, pattern=".*", groups="b x")
     with pytest.raises(NotFound, match="no group 'x'"):
         model.prepare()
 
@@ -131,10 +134,10 @@ def test_a_group_that_fails_stops_the_waves_and_is_named(model, toy, view):
         model.wait(20)
     assert [mode for mode in toy.modes.values() if mode] == [KAFKA] * 4
     assert frames.failed_groups(model.record).rows() == [("wave-02", "c", "it is <deaf>")]
-    (told,) = parsed(fleet_fragments.progress(model.record)).select("details")
-    assert told.get_text() == "✗ cc: it is <deaf>"
-    assert "4 of 5 groups are toggled by this run." in text(view)
-    assert rows_of(fleet_fragments.progress(model.record))[4][2] == "· not begun"
+    (failed,) = parsed(fleet_html.progress(model.record)).select("details")
+    assert failed.get_text() == "✗ cc: it is <deaf>"
+    assert "4 of 5 groups were toggled by this run." in text(view)
+    assert rows_of(fleet_html.progress(model.record))[4][2] == "· not begun"
 
 
 def test_stop_then_all_back_at_once_is_a_plan_to_be_approved(model, toy, view):
@@ -175,9 +178,9 @@ def test_to_kafka_all_at_once_is_refused(model):
         model.wait(20)
 
 
-def test_what_can_not_be_wished_is_refused(model, toy):
+def test_an_invalid_request_is_refused(model, toy):
     with pytest.raises(InputError, match="not to 'nowhere'"):
-        model.wish_for("nowhere")
+        model.set_request("nowhere")
     model.wave = -1
     with pytest.raises(InputError, match="can't be negative"):
         model.make_plan()
@@ -205,7 +208,7 @@ def test_scans_are_farther_apart_the_longer_one_takes_and_failures_are_told(mode
     model.refresh()
     assert "ZooKeeper does not answer" not in text(view)
     model.stop_watching()
-    assert "Not refreshed any more: the last look was at " in text(view)
+    assert "Not refreshed since " in text(view)
 
 
 def test_every_input_has_a_name_nothing_is_loaded_and_names_are_escaped(view, model):
@@ -226,7 +229,7 @@ def test_the_table_is_narrowed_by_stage_by_name_and_to_those_not_ready(view, mod
     field(view, "Show stage").value = "OZKCC"
     assert "1 group." in text(view)
     field(view, "Show stage").value = ""
-    field(view, "Show only those not ready").value = True
+    field(view, "Show only groups that are not ready").value = True
     assert "· its stage is OZKCC" in text(view)
     assert "✓ ready" not in text(view)
     field(view, "Show groups").value = "("
@@ -266,7 +269,7 @@ def test_not_each_item_of_a_run_is_a_picture_of_its_own(many, monkeypatch):
     many.observe(pictures.append, "record")
     many.act()
     many.wait(60)
-    assert "150 of 150 groups are toggled by this run." in text(view)
+    assert "150 of 150 groups were toggled by this run." in text(view)
     assert many.record.state == RunState.VERIFIED
     assert len([event for event in many.record.events if event.event == "acted"]) == 150
     assert len(pictures) < 100

@@ -61,7 +61,7 @@ def test_a_group_has_to_be_named(toy, tmp_path):
         type(open_toy(toy, tmp_path))(None, toy.look, "")
 
 
-def test_it_opens_where_the_group_stands_and_wishes_the_next_stage(model):
+def test_it_opens_at_the_groups_stage_and_requests_the_next_one(model):
     assert (model.standing.stage, model.to_stage, model.stage_before) == ("OZKCC", "canary MEZKCC", "")
     assert "Replace one old consumer" in model.advice
     assert model.possible == {"plan"}
@@ -141,7 +141,7 @@ def test_a_second_person(toy, tmp_path, monkeypatch):
         ("overrides", "lag"),
     ],
 )
-def test_any_change_of_the_wish_voids_plan_and_approval(model, toy, trait, value):
+def test_any_change_of_the_request_voids_plan_and_approval(model, toy, trait, value):
     approved(model)
     setattr(model, trait, value)
     assert (model.plan, model.dry, model.approval, model.typed_subject, model.typed_digest) == (
@@ -158,15 +158,15 @@ def test_any_change_of_the_wish_voids_plan_and_approval(model, toy, trait, value
     assert toy.writes == []
 
 
-def test_a_wish_that_changes_while_it_is_planned_gives_no_plan(model, toy):
+def test_a_request_that_changes_while_it_is_planned_gives_no_plan(model, toy):
     toy.gate.clear()
     model.make_plan()
     model.canary = 2
     toy.gate.set()
-    with pytest.raises(IllegalMove, match="the wish was changed"):
+    with pytest.raises(IllegalMove, match="the request changed"):
         model.wait(20)
     assert model.plan is None
-    assert "the wish was changed" in model.error
+    assert "the request changed" in model.error
 
 
 def test_one_thing_at_a_time(model, toy):
@@ -195,7 +195,7 @@ def test_what_fails_in_the_worker_is_shown_and_raised(model, toy):
     assert model.error == "ZeroDivisionError: division by zero"
 
 
-def test_wishes_that_can_not_be(model):
+def test_invalid_requests(model):
     model.canary = 0
     with pytest.raises(InputError, match="canary of 0"):
         model.make_plan()
@@ -394,15 +394,15 @@ def test_a_dry_run_that_could_not_begin_is_told(model, toy):
     toy.mode = "kafka"
     model.prepare(digest)
     assert [each.item for each in model.dry.differences]
-    with pytest.raises(RunError, match="does not hold any more"):
+    with pytest.raises(RunError, match="is out of date"):
         model.verify(dry_run=True)
 
 
-def test_the_dry_run_of_an_undo_says_what_it_would_take_back(model, toy):
+def test_the_dry_run_of_an_undo_says_what_it_would_undo(model, toy):
     done(model)
     model.prepare_back(run_id=model.record.run_id)
     model._goal = None  # as in a notebook that was opened later
-    assert "would be taken back: Replace 1 OZKCC" in model.verify(dry_run=True)
+    assert "would undo: Replace 1 OZKCC" in model.verify(dry_run=True)
     assert len(toy.writes) == 1
 
 
@@ -415,7 +415,7 @@ def test_edited_evidence_is_told_and_not_shown_as_true(model, toy, tmp_path):
     model.refresh()
     assert "does not follow" in model.watch_error
     assert (again := open_toy(toy, tmp_path / "runs")).record is None
-    assert "A run's evidence in this folder can't be read or was edited: " in again.untrusted
+    assert "A run's evidence in this folder was edited or can't be read: " in again.untrusted
 
 
 def test_a_run_in_the_making_by_another_process_is_read_once_it_is_there(model, toy, tmp_path):

@@ -16,9 +16,9 @@ from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.moves import Stored
 from tests.models.offsets import ToyOffsets, open_toy
 from widgets import offsets_wizard
-from widgets.offsets import html as offset_fragments
+from widgets.offsets import html as offsets_html
 from widgets.offsets.html import SHOWN, log_picture
-from widgets.run import html as fragments
+from widgets.run import html
 
 
 @pytest.fixture
@@ -48,15 +48,15 @@ def view(model):
     return offsets_wizard(model)
 
 
-def planned(model, **wish):
-    model.wish_for(**wish)
+def planned(model, **request):
+    model.set_request(**request)
     model.make_plan()
     model.wait(20)
     return model.plan
 
 
-def done(model, **wish):
-    plan = planned(model, **wish)
+def done(model, **request):
+    plan = planned(model, **request)
     model.typed_subject, model.typed_digest = plan.subject, plan.digest[:8]
     model.approve()
     model.act()
@@ -79,8 +79,8 @@ def field(view, label):
 
 
 def text(view):
-    told = (BeautifulSoup(each.value, "html.parser").get_text(" ") for each in below(view) if type(each) is ipw.HTML)
-    return " ".join(" ".join(told).split())
+    texts = (BeautifulSoup(each.value, "html.parser").get_text(" ") for each in below(view) if type(each) is ipw.HTML)
+    return " ".join(" ".join(texts).split())
 
 
 def rows(model):
@@ -105,10 +105,10 @@ def test_what_is_committed_is_shown_of_what_is_selected_alone(model, toy):
     toy.kafka["shop", "orders", 0] = 70
     model.refresh()
     assert model.committed.offsets["kafka"][0] == 70
-    model.wish_for(topics="clicks")
+    model.set_request(topics="clicks")
     model.refresh()
     assert model.committed.offsets.select("topic", "zookeeper", "kafka").rows() == [("clicks", None, None)]
-    model.wish_for(topics="nowhere")
+    model.set_request(topics="nowhere")
     model.refresh()
     assert "there is no topic 'nowhere'" in model.watch_error
 
@@ -122,7 +122,7 @@ def test_members_are_told_before_anything_is_planned(model, toy):
         "idle_elsewhere": True,
         "source_idle": True,
     }
-    model.wish_for("reset", target="zookeeper")
+    model.set_request("reset", target="zookeeper")
     assert {each.rule.name: each.is_met for each in model.checks} == {"no_members": True, "idle_elsewhere": False}
     with pytest.raises(UnsafePlan, match="idle_elsewhere"):
         planned(model)
@@ -180,7 +180,7 @@ def test_another_group_is_written_and_looked_at(model, toy):
     done(model, groups="shop", to_group="till")
     assert {key[0]: offset for key, offset in toy.kafka.items() if key[1:] == ("orders", 0)} == {"shop": 50, "till": 60}
     assert set(model.committed.groups["group_id"]) == {"shop", "till"}
-    with pytest.raises(InputError, match="exactly one group, not of 2"):
+    with pytest.raises(InputError, match="exactly one group, not 2"):
         planned(model, groups="shop, other")
 
 
@@ -192,13 +192,13 @@ def test_a_file_is_saved_without_a_plan_and_brought_back(model, toy, tmp_path):
     assert model.sentence == f"3 offsets of kafka are saved to {path}."
     assert (model.plan, toy.writes) == (plan, [])
     done(model)
-    model.wish_for("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
+    model.set_request("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
     model.refresh()
     assert model.committed.groups["group_id"].to_list() == ["shop"]
     done(model)
     assert toy.kafka == before | {("shop", "orders", 3): 10}
     model.groups = "shop"
-    with pytest.raises(InputError, match="say which file"):
+    with pytest.raises(InputError, match="name the file to write"):
         model.export("")
     model.export(str(tmp_path / "x.txt"))
     with pytest.raises(InputError, match=r"ends in \.jsonl or \.csv"):
@@ -222,9 +222,9 @@ def test_a_frame_is_a_selection(model, toy):
 
 
 @pytest.mark.parametrize(
-    ("wish", "error", "told"),
+    ("values", "error", "said"),
     [
-        ({}, InputError, "say whose offsets"),
+        ({}, InputError, "select offsets"),
         ({"what": "move"}, InputError, "there are copy, reset, import"),
         ({"source": "redis"}, InputError, "there are kafka, zookeeper"),
         ({"groups": "nobody"}, NotFound, "'nobody'"),
@@ -234,14 +234,14 @@ def test_a_frame_is_a_selection(model, toy):
         ({"groups": "shop", "topics": "orders", "partitions": "1"}, NothingToDo, "as wanted already"),
         ({"what": "reset", "groups": "shop", "to": "soon"}, InputError, "'soon' is none of"),
         ({"what": "reset", "groups": "shop", "to": "-99999999999d"}, InputError, "is none of"),
-        ({"what": "import"}, InputError, "which file"),
+        ({"what": "import"}, InputError, "name the file to import"),
         ({"what": "import", "file": "nowhere.jsonl"}, InputError, "nowhere.jsonl"),
         ({"groups": "shop", "overrides": "luck"}, UnsafePlan, "no rule 'luck'"),
     ],
 )
-def test_what_can_not_be_wished_is_refused_by_name(model, toy, wish, error, told):
-    with pytest.raises(error, match=told):
-        planned(model, **wish)
+def test_an_invalid_request_is_refused_by_name(model, toy, values, error, said):
+    with pytest.raises(error, match=said):
+        planned(model, **values)
     assert (model.plan, toy.writes) == (None, [])
 
 
@@ -258,11 +258,25 @@ def test_only_plans_of_offsets_are_its_own(model, toy, tmp_path):
         other.prepare(plan.digest[:8], "reset")
     assert other.plan is None
     other.groups = "other"
-    with pytest.raises(InputError, match="also of group 'shop', which is not selected"):
+    with pytest.raises(InputError, match="also writes group 'shop', which is not selected"):
         other.prepare(plan.digest[:8])
     assert other.plan is None
     with pytest.raises(NotFound):
         other.prepare("0" * 8)
+    other.close()
+
+
+def test_a_plan_for_another_group_belongs_to_the_group_that_is_read(model, toy):
+    plan = planned(model, groups="shop", to_group="till")
+    assert plan.targets == ("till",)
+    other = open_toy(toy, model.runs)
+    other.set_request(groups="shop", to_group="till")
+    other.prepare(plan.digest[:8], "copy")
+    assert other.plan.digest == plan.digest
+    other.set_request(groups="", to_group="")
+    other.prepare(plan.digest[:8])
+    other.refresh()
+    assert set(other.committed.groups["group_id"]) == {"shop", "till"}
     other.close()
 
 
@@ -294,25 +308,25 @@ def test_a_cluster_that_is_away_is_told_and_numbers_stay(model, toy):
 
 def test_from_selection_to_undo_by_buttons(view, model, toy):
     field(view, "Groups").value = "shop"
-    button(view, "Look again").click()
+    button(view, "Read again").click()
     model.wait(20)
     assert "ZooKeeper has 4 offsets, 275 records behind. Kafka has 3 offsets, 180 records behind." in text(view)
-    field(view, "Leave out what would go backwards").value = True
+    field(view, "Leave out offsets that would go backwards").value = True
     button(view, "Make the plan").click()
     model.wait(20)
     assert "Offsets that change in Kafka: 2." in text(view)
-    assert "→ forwards: 1, by 10 records in all + set where there was none: 1 ! not as wanted: 1" in text(view)
+    assert "→ forwards: 1, by 10 records in all + set where there was none: 1 ! not as requested: 1" in text(view)
     assert "5 is before the log's start: raised to 10" in text(view)
-    assert "✓ It could begin now" in text(view)
+    assert "✓ The plan can begin now" in text(view)
     button(view, "Carry out the plan").click()
     assert "was not approved" in text(view)
-    field(view, "Type whose they are").value = "shop"
+    field(view, "Type the group or “N groups”").value = "shop"
     field(view, "Type the digest's first 8").value = model.plan.digest[:8]
     button(view, "Approve this plan").click()
     button(view, "Carry out the plan").click()
     model.wait(20)
     assert "✓ VERIFIED" in text(view)
-    field(view, "To undo, type whose they are").value = "shop"
+    field(view, "To undo, type the group or “N groups”").value = "shop"
     button(view, "Undo this run").click()
     model.wait(20)
     assert "✓ UNDONE" in text(view)
@@ -328,7 +342,7 @@ def test_what_is_deleted_is_saved_first_and_comes_back(model, toy):
     assert model.record.state == RunState.VERIFIED
     assert set(toy.kafka) == set(was) - gone
     assert set(offset_directions(plan)["direction"]) == {"deleted"}
-    assert f"× deleted: {len(gone)}" in offset_fragments.changes(plan)
+    assert f"× deleted: {len(gone)}" in offsets_html.changes(plan)
     (backup,) = (model.runs / "plans").glob("*.offsets.jsonl")
     assert load_offsets(backup, "toy").offsets == {key: Stored(was[key]) for key in gone}
     model.undo("shop")
@@ -356,7 +370,7 @@ def test_a_button_while_something_is_done_is_refused_and_told(view, model, toy):
     model.act()
     with pytest.raises(IllegalMove, match="one thing at a time"):
         model.export("x.jsonl")
-    button(view, "Look again").click()
+    button(view, "Read again").click()
     assert "one thing at a time" in model.error
     toy.gate.set()
     model.wait(20)
@@ -368,7 +382,7 @@ def test_names_are_escaped(model, toy):
     toy.zookeeper["<i>shop", "<b>", 0] = 4
     planned(model, groups="<i>shop")
     model.refresh()
-    shown = offset_fragments.committed(model.committed) + offset_fragments.changes(model.plan)
+    shown = offsets_html.committed(model.committed) + offsets_html.changes(model.plan)
     assert "<i>shop" not in shown
     assert "<b>" not in shown
 
@@ -379,8 +393,8 @@ def test_thousands_of_partitions_stay_readable(model, toy):
         toy.zookeeper["big", "many", number] = 2000 if number == 3990 else 500
         toy.kafka["big", "many", number] = 700 if number in (3998, 3999) else 400
     planned(model, groups="big", allow_backwards=True)
-    html = offset_fragments.changes(model.plan)
-    page = BeautifulSoup(html, "html.parser")
+    changes = offsets_html.changes(model.plan)
+    page = BeautifulSoup(changes, "html.parser")
     shown = [[cell.get_text() for cell in row.select("td")] for row in page.select("tbody tr")]
     assert len(shown) == SHOWN
     assert [row[1] for row in shown[:4]] == ["many-3998", "many-3999", "many-3990", "many-0"]
@@ -389,10 +403,10 @@ def test_thousands_of_partitions_stay_readable(model, toy):
     assert "the first 30 of 4,000 are shown" in page.get_text()
     assert "backwards: 2, by 400 records in all" in page.get_text()
     done(model)
-    proof = fragments.proof(model.record)
+    proof = html.proof(model.record)
     assert f"{model.record.run_id}/report.html" in proof
-    seen = offset_fragments.committed(model.committed)
-    assert len(html) + len(seen) + len(proof) + len(fragments.log(model.record)) < 50_000
+    seen = offsets_html.committed(model.committed)
+    assert len(changes) + len(seen) + len(proof) + len(html.log(model.record)) < 50_000
 
 
 def test_a_log_is_drawn_where_its_offsets_lie():

@@ -1,4 +1,4 @@
-"""Which committed offsets are to become what, as traits; and the planner that they mean."""
+"""A request to move committed offsets, as traits; and the function that plans it."""
 
 from __future__ import annotations
 
@@ -32,38 +32,42 @@ from kit.migrate.offsets.plan import (
 from kit.migrate.operations import operator
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
-WISH = (
+REQUEST = (
     "what", "source", "target", "groups", "topics", "partitions", "selection", "to", "to_group", "file",
     "other_cluster", "edited", "allow_backwards", "skip_backwards", "new_groups", "overrides", "on_failure",
 )  # fmt: skip
 
 
-class OffsetWish(t.HasTraits):
-    """What can't be wished so is refused by ``InputError``, when it is set or when it is planned."""
+class OffsetRequest(t.HasTraits):
+    """An invalid value raises ``InputError`` when it is set or when the request is planned."""
 
     what = t.Unicode(COPY, help="copy, reset, import or delete.")
-    source = t.Unicode(ZOOKEEPER, help="The store that is copied from: kafka or zookeeper.")
-    target = t.Unicode(KAFKA, help="The store that is written: kafka or zookeeper.")
-    groups = t.Unicode(help="Groups, with commas between.")
-    topics = t.Unicode(help="Topics, with commas between; empty: all of the groups.")
-    partitions = t.Unicode(help="Numbers of partitions, with commas between; empty: all of the topics.")
-    selection = t.Any(None, help="Instead of those: a polars frame with group_id, topic, partition; kept as Selection.")
+    source = t.Unicode(ZOOKEEPER, help="The store to copy from: kafka or zookeeper.")
+    target = t.Unicode(KAFKA, help="The store to write: kafka or zookeeper.")
+    groups = t.Unicode(help="Group ids, separated by commas.")
+    topics = t.Unicode(help="Topics, separated by commas; empty: all topics of the groups.")
+    partitions = t.Unicode(help="Partition numbers, separated by commas; empty: all partitions of the topics.")
+    selection = t.Any(
+        None, help="Instead of groups, topics and partitions: a polars frame with such columns; kept as Selection."
+    )
     to = t.Unicode("earliest", help="Where to reset to: earliest, latest, an offset, +n, -n, -90m, or a time.")
-    to_group = t.Unicode(help="The group that a copy is written for; empty: the one that is read.")
+    to_group = t.Unicode(help="The group to write a copy for; empty: the group that is read.")
     file = t.Unicode(help="The file to import.")
     other_cluster = t.Bool(False, help="The file may be another cluster's.")
     edited = t.Bool(False, help="The file may have been edited.")
-    allow_backwards = t.Bool(False, help="Offsets may go down: records are handed out again.")
-    skip_backwards = t.Bool(False, help="Leave out what would go down.")
+    allow_backwards = t.Bool(False, help="Offsets may go backwards: records are read again.")
+    skip_backwards = t.Bool(False, help="Leave out offsets that would go backwards.")
     new_groups = t.Bool(False, help="Groups that neither store knows may be written.")
-    overrides = t.Unicode(help="Rules to override, by name, with a blank or comma between; goes into the evidence.")
-    on_failure = t.Enum([STOP, UNDO], STOP, help="Whether a step that fails makes the run take back what it did.")
+    overrides = t.Unicode(help="Names of rules to override, separated by blanks or commas; they go into the evidence.")
+    on_failure = t.Enum(
+        [STOP, UNDO], STOP, help="What happens when a step fails: stop, or undo the steps that were done."
+    )
 
     def selected(self) -> Selection | None:
-        """What is selected, by a frame's rows or by names; None: nothing is.
+        """The selection, by the rows of a frame or by names; None: nothing is selected.
 
         Raises:
-            InputError: both ways are used, partitions have no topics, or one of them is no number.
+            InputError: both are given, partitions have no topics, or a partition is no number.
         """
         groups, topics, partitions = _listed(self.groups), _listed(self.topics), _numbers(self.partitions)
         if self.selection is None:
@@ -71,31 +75,33 @@ class OffsetWish(t.HasTraits):
                 return None
             return select(groups=groups or None, topics=topics or None, partitions=partitions or None)
         if groups or topics or partitions:
-            raise InputError("offsets are selected by a frame's rows or by names, not both")
+            raise InputError("select offsets by a frame's rows or by names, not both")
         chosen: Selection = self.selection
         return chosen
 
-    def wanted_selection(self) -> Selection:
+    def required_selection(self) -> Selection:
         """Raises:
         InputError: nothing is selected, or see ``selected``.
         """
-        found = self.selected()
-        if found is None:
-            raise InputError("say whose offsets: name groups or topics, or give a frame of them as selection")
-        return found
+        selection = self.selected()
+        if selection is None:
+            raise InputError("select offsets: name groups or topics, or give a frame of them as selection")
+        return selection
 
     def to_groups(self) -> dict[str, str]:
-        """Who is written for whom.
+        """The group that is read → the group that is written, where their names differ.
 
         Raises:
-            InputError: another name is wished for more or less than one group.
+            InputError: ``to_group`` is given, but not exactly one group is selected.
         """
         written = self.to_group.strip()
         if self.what != COPY or not written:
             return {}
-        groups = sorted(self.wanted_selection().groups or ())
+        groups = sorted(self.required_selection().groups or ())
         if len(groups) != 1:
-            raise InputError(f"a copy for group {written!r} is of exactly one group, not of {len(groups) or 'all'}")
+            raise InputError(
+                f"a copy for group {written!r} reads exactly one group, not {len(groups) or 'all'}: select one group"
+            )
         return {groups[0]: written}
 
     def path(self) -> Path:
@@ -103,14 +109,14 @@ class OffsetWish(t.HasTraits):
         InputError: no file is named.
         """
         if not self.file.strip():
-            raise InputError("say which file is to be imported")
+            raise InputError("name the file to import")
         return Path(self.file.strip()).expanduser()
 
     def planner(self) -> Callable[[Cluster], Plan]:
-        """What plans the wish as it is now; it raises as ``kit.migrate.offsets.plan``.
+        """The function that plans the request as it is now; it raises as ``kit.migrate.offsets.plan``.
 
         Raises:
-            InputError: it can't be wished so.
+            InputError: the request is not valid.
         """
         make = {COPY: self._copy, RESET: self._reset, IMPORT: self._import, DELETE: self._delete}[self.what]()
         options = partial(
@@ -125,11 +131,11 @@ class OffsetWish(t.HasTraits):
         return lambda cluster: make(cluster, options(operator(), datetime.now(UTC)))
 
     def _copy(self) -> Callable[[Cluster, PlanOptions], Plan]:
-        source, target, selection, renamed = self.source, self.target, self.wanted_selection(), self.to_groups()
+        source, target, selection, renamed = self.source, self.target, self.required_selection(), self.to_groups()
         return lambda cluster, options: plan_copy(cluster, source, target, selection, options, renamed)
 
     def _reset(self) -> Callable[[Cluster, PlanOptions], Plan]:
-        store, selection, reset = self.target, self.wanted_selection(), parse_reset(self.to.strip())
+        store, selection, reset = self.target, self.required_selection(), parse_reset(self.to.strip())
         return lambda cluster, options: plan_reset(cluster, store, selection, reset, options)
 
     def _import(self) -> Callable[[Cluster, PlanOptions], Plan]:
@@ -141,12 +147,12 @@ class OffsetWish(t.HasTraits):
         )
 
     def _delete(self) -> Callable[[Cluster, PlanOptions], Plan]:
-        store, selection = self.target, self.wanted_selection()
+        store, selection = self.target, self.required_selection()
         return lambda cluster, options: plan_delete(cluster, store, selection, options)
 
     @t.validate("what")
     def _known_what(self, proposal: Mapping[str, Any]) -> str:
-        return _one_of(proposal["value"], (COPY, RESET, IMPORT, DELETE), "what is done with offsets is not")
+        return _one_of(proposal["value"], (COPY, RESET, IMPORT, DELETE), "there is no action")
 
     @t.validate("source", "target")
     def _known_store(self, proposal: Mapping[str, Any]) -> str:
@@ -169,7 +175,7 @@ def _listed(text: str) -> list[str]:
 def _numbers(text: str) -> list[int]:
     wrong = [name for name in _listed(text) if not name.isdecimal()]
     if wrong:
-        raise InputError(f"partition {wrong[0]!r} is no number from 0 on")
+        raise InputError(f"partition {wrong[0]!r} is no number; partitions are 0, 1, 2, …")
     return [int(name) for name in _listed(text)]
 
 

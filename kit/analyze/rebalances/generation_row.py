@@ -1,0 +1,98 @@
+"""One generation of one group → its row of ``tables.REBALANCES``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kit.analyze.rebalances.consumer_instances import are_utc
+from kit.analyze.rebalances.group_logs import GroupLogs, Owners, member_of
+from kit.tables.rebalances import MemberRebalance, Rebalance
+
+
+def generation_row(
+    group: GroupLogs, number: int, before: Rebalance | None, owned_before: Owners, owned: Owners
+) -> Rebalance:
+    """``before``: the row of the generation before, if the logs have it; owners are by partition."""
+    rows, broker_events = group.rows.get(number, []), group.broker_events.get(number, [])
+    assignment = group.assignments.get(number, {})
+    replaced, first = _without_restarts(group, rows)
+    members = {member_of(row) for row in rows} | set(assignment) | (set(owned.values()) if group.has_epochs else set())
+    members -= replaced
+    starts, ends = group.times(number, first)
+    started, ended = min(starts, default=None), max(ends, default=None)
+    leaders = [row.leader_id for row in rows] + [event["leader_id"] for event in broker_events]
+    leader = next(filter(None, leaders), None)
+    last_joiner, join_spread_ms = _last_joiner(first)
+    moved, kept = moved_and_kept(owned_before, owned)
+    reasons = [row.reason for row in rows if row.reason] + [e["reason"] for e in broker_events if e["reason"]]
+    return Rebalance(
+        group_id=group.group_id,
+        generation=number,
+        is_epoch=group.has_epochs or any(row.is_epoch for row in rows),
+        is_utc=all(row.is_utc for row in rows) and are_utc(broker_events),
+        started_at=started,
+        ended_at=ended,
+        duration_ms=None if started is None or ended is None else _ms(started, ended),
+        leader_id=leader,
+        assignor=next((row.assignor for row in rows if row.assignor), None),
+        coordinator=next((row.coordinator for row in rows if row.coordinator), None),
+        members=tuple(sorted(members)),
+        joined=None if before is None else tuple(sorted(members - set(before.members))),
+        left=None if before is None else tuple(sorted(_left(group, before, members, number))),
+        members_without_log=tuple(sorted({*assignment, *filter(None, [leader])} - {member_of(row) for row in rows})),
+        last_joiner=last_joiner,
+        join_spread_ms=join_spread_ms,
+        moved=moved,
+        kept=kept,
+        partitions_without_known_owner=tuple(sorted(set(owned_before) - set(owned))) if rows else (),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def moved_and_kept(owned_before: Owners, owned: Owners) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """The partitions of both whose owner changed, and those whose owner didn't; None: no partition is in both.
+
+    >>> moved_and_kept({"t-0": "a", "t-1": "a", "t-2": "a"}, {"t-0": "a", "t-1": "b"})
+    (('t-1',), ('t-0',))
+    """
+    both = sorted(owned_before.keys() & owned.keys())
+    if not both:
+        return None, None
+    moved = tuple(p for p in both if owned_before[p] != owned[p])
+    return moved, tuple(p for p in both if owned_before[p] == owned[p])
+
+
+def _without_restarts(group: GroupLogs, rows: list[MemberRebalance]) -> tuple[set[str], list[MemberRebalance]]:
+    """A static member that is restarted comes back into the same generation, under another member id: the ids it had
+    before, and the rebalances without its returns."""
+    newest: dict[str, str] = {}
+    replaced, heirs, first = set[str](), set[str](), []
+    for row in sorted(rows, key=lambda row: (row.started_at is None, row.started_at)):
+        member, instance_id = member_of(row), group.instance_ids.get(member_of(row))
+        if instance_id is not None:
+            before, newest[instance_id] = newest.get(instance_id, member), member
+            if before != member:
+                replaced.add(before)
+                heirs.add(member)
+        if member not in heirs:
+            first.append(row)
+    return replaced, first
+
+
+def _last_joiner(rows: list[MemberRebalance]) -> tuple[str | None, int | None]:
+    """The last member to join, and how long after the first; unknown where fewer than two joins are in the logs."""
+    joins = sorted((row.joined_at, member_of(row)) for row in rows if row.joined_at)
+    if len(joins) < 2:
+        return None, None
+    return joins[-1][1], _ms(joins[0][0], joins[-1][0])
+
+
+def _left(group: GroupLogs, before: Rebalance, members: set[str], number: int) -> set[str]:
+    """Gone for sure: by the broker's word, by their own, or by a leader's list of all. Silence proves nothing."""
+    missing = set(before.members) - members
+    known = missing if number in group.assignments else missing & group.resigned(number)
+    return known | group.removed(number) - members
+
+
+def _ms(since: datetime, until: datetime) -> int:
+    return round((until - since).total_seconds() * 1000)

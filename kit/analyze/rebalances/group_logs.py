@@ -1,0 +1,161 @@
+"""Everything that the logs of members and brokers hold about one group, by generation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, datetime_of, time_of
+from kit.tables.rebalances import MemberRebalance
+
+Owners = Mapping[str, str]
+"""Partition → member."""
+_ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
+_REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
+_EXPULSIONS = ("member_left", "member_failed", "member_fenced")
+
+
+@dataclass
+class GroupLogs:
+    """What the logs hold about one group.
+
+    Attributes:
+        has_epochs: its members have the new protocol. There a member whose partitions stay logs nothing of a new epoch,
+            while a classic member joins every generation.
+        rows: generation → its members' rebalances.
+        broker_events: generation → brokers' lines about it.
+        assignments: generation → the whole group's, member → partitions, where a leader printed it.
+        left_at: member → when it said that it left.
+        instance_ids: static member → its ``group.instance.id``.
+    """
+
+    group_id: str
+    has_epochs: bool = False
+    rows: dict[int, list[MemberRebalance]] = field(default_factory=dict)
+    broker_events: dict[int, list[Event]] = field(default_factory=dict)
+    assignments: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    left_at: dict[str, datetime] = field(default_factory=dict)
+    instance_ids: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The generations that any log has, in order."""
+        return sorted({*self.rows, *self.broker_events})
+
+    def times(self, number: int, rows: Iterable[MemberRebalance]) -> tuple[list[datetime], list[datetime]]:
+        """When the rows and the brokers' lines of that generation began, and when they ended."""
+        logged = [at for event in self.broker_events.get(number, []) if (at := _at(event)) is not None]
+        starts = [row.started_at for row in rows if row.started_at is not None]
+        ends = [row.ended_at for row in rows if row.ended_at is not None]
+        return starts + logged, ends + logged
+
+    def removed(self, number: int) -> set[str]:
+        """Members that are gone by the broker's word."""
+        events = self.broker_events.get(number, [])
+        removed = {event["member_id"] for event in events if event["kind"] in _EXPULSIONS and event["member_id"]}
+        texts = [event["text"] for event in events if event["kind"] == "group_rebalancing"]
+        lists = [members for text in texts for match in _REMOVED.findall(text) for members in match if members]
+        return removed.union(*(members.split(", ") for members in lists))
+
+    def resigned(self, number: int) -> set[str]:
+        """Members that are gone by their own word, at the end of that generation."""
+        ended = max(self.times(number, self.rows.get(number, []))[1], default=None)
+        return {member for member, at in self.left_at.items() if ended is not None and at <= ended}
+
+
+def collect(
+    instances: Iterable[ConsumerInstance], rows: Iterable[MemberRebalance], events: Iterable[Event]
+) -> list[GroupLogs]:
+    """Each group's share of the consumers, of their rebalances and of all events, by group id."""
+    groups: dict[str, GroupLogs] = {}
+
+    def of(group_id: str) -> GroupLogs:
+        return groups.setdefault(group_id, GroupLogs(group_id))
+
+    for row in rows:
+        if row.group_id and row.generation is not None:
+            of(row.group_id).rows.setdefault(row.generation, []).append(row)
+    events = list(events)
+    for event in events:
+        if event["kind"] == "assignment_computed" and event["group_id"] and event["generation"] is not None:
+            _take_assignment(of(event["group_id"]), event)
+        elif event["group_instance_id"] and event["group_id"] and event["member_id"]:
+            of(event["group_id"]).instance_ids[event["member_id"]] = event["group_instance_id"]
+    for instance in instances:
+        if group_id := instance.said("group_id"):
+            _take_instance(of(group_id), instance)
+    _take_broker_events(of, events)
+    for group in groups.values():
+        group.rows = _with_what_they_lead_to(group.rows) if group.has_epochs else group.rows
+    return [groups[group_id] for group_id in sorted(groups)]
+
+
+def _take_assignment(group: GroupLogs, event: Event) -> None:
+    """The whole group's assignment, where a leader ≥ 2.4 printed it."""
+    members = {member: [p for p in ps.split(", ") if p] for member, ps in _ASSIGNMENT.findall(event["text"])}
+    if members:
+        group.assignments[event["generation"]] = members
+
+
+def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:
+    group.has_epochs |= any(event["kind"] == "reconciling" for event in instance.events)
+    times = [_at(event) for event in instance.events if event["kind"] in ("leaving", "left")]
+    last = max((at for at in times if at is not None), default=None)
+    if instance.member_id is not None and last is not None:
+        group.left_at[instance.member_id] = last
+
+
+def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event]) -> None:
+    """Brokers' lines by generation; in the new protocol they name who comes and goes before they name the epoch."""
+    waiting: dict[str, list[Event]] = {}
+    for event in events:
+        if event["source"] != "broker" or not event["group_id"]:
+            continue
+        group, generation = of(event["group_id"]), _leads_to(event)
+        if generation is None:
+            waiting.setdefault(group.group_id, []).append(event)
+            continue
+        of_generation = group.broker_events.setdefault(generation, [])
+        of_generation.append(event)
+        group.has_epochs |= event["kind"] == "epoch_bumped"
+        # A group that loses its last member of the new protocol is converted back and continues with a generation.
+        if group.has_epochs and event["kind"] in ("epoch_bumped", "group_rebalancing"):
+            of_generation += _changes(waiting.pop(group.group_id, []))
+
+
+def _changes(events: list[Event]) -> list[Event]:
+    """A join that changes the group leads to an epoch at once. Other joins are classic members that ask for theirs."""
+    return [event for event in events[:-1] if event["kind"] != "member_joining"] + events[-1:]
+
+
+def _leads_to(event: Event) -> int | None:
+    """The generation a broker's line is about; it names the old one when a rebalance begins."""
+    generation: int | None = event["generation"]
+    if generation is None:
+        return None
+    return generation + 1 if event["kind"] == "group_rebalancing" else generation
+
+
+def _with_what_they_lead_to(rows: dict[int, list[MemberRebalance]]) -> dict[int, list[MemberRebalance]]:
+    """A member of the new protocol gives partitions up in its old epoch: the next epoch's rebalance asked for them."""
+    moved: dict[int, list[MemberRebalance]] = {}
+    last: dict[str, MemberRebalance] = {}
+    for generation in sorted(rows):
+        for row in rows[generation]:
+            before = last.get(member_of(row))
+            is_same = before is not None and before.generation == generation
+            gives_up = before is not None and is_same and set(row.owned or ()) < set(before.owned or ())
+            moved.setdefault(generation + gives_up, []).append(row)
+            last[member_of(row)] = row
+    return moved
+
+
+def member_of(row: MemberRebalance) -> str:
+    """Its member id, else what its log calls it."""
+    return row.member_id or row.consumer
+
+
+def _at(event: Event) -> datetime | None:
+    return datetime_of(time_of(event))

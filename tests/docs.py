@@ -1,0 +1,271 @@
+"""The parts of the docs that say what the code says: made from the code, between two comments of a page.
+
+``python -m tests.docs`` writes them anew; ``tests/unit/test_docs.py`` compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+
+from kit import errors
+from kit.migrate import lock, runs_folder
+from kit.migrate.engine import event, journal, record
+from kit.migrate.engine.approval import Approval
+from kit.migrate.engine.checks import Rule
+from kit.migrate.engine.performer import Outcome, StepState
+from kit.migrate.engine.plan import FORMAT, Plan
+from kit.migrate.engine.states import MOVES, RunState
+from kit.migrate.engine.step import Step
+from kit.migrate.fleet import plan as fleet
+from kit.migrate.group import rules as group_rules
+from kit.migrate.offsets import rules as offset_rules
+from kit.tables import schema
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+MADE = re.compile(r"<!-- made by `python -m tests\.docs`: ([a-z_]+) -->.*?<!-- end -->", re.DOTALL)
+ERROR = re.compile(r"(\w+)\s+(?:exit code )?(\d+)\s*(.*)")
+
+NEXT = {
+    "OfframpError": "read the message",
+    "InputError": "`offramp VERB --help`",
+    "ProfileError": "mend `offramp.toml`; all keys are in `kit/profile.py`",
+    "ConnectError": "look at the addresses in `offramp.toml`, then at the network and the servers; run it again",
+    "AuthenticationFailed": "look at `security` in `offramp.toml` and at the user's rights",
+    "WrongCluster": "compare `bootstrap_servers` and `cluster_id` in `offramp.toml`; name a cluster by `--profile`",
+    "ReadError": "read the message; run it again",
+    "NotFound": "the message names what there is; so do `offramp groups`, `offramp plan list` and `offramp runs`",
+    "PartialRead": "read the errors below the rows; the rows are good",
+    "HistoryError": "name another folder by `--history`, or use the version of offramp that wrote it",
+    "LabError": "`offramp lab status`, `offramp lab down`; the message names the process's log",
+    "SetupError": "`make setup`; the message names what could not be had",
+    "PlanError": "plan again: `offramp plan …`",
+    "NothingToDo": "nothing: the cluster is as desired",
+    "UnsafePlan": "mend what the rule names, or plan again with `--override RULE`",
+    "ApprovalError": "`offramp approve PLAN`, then `offramp act PLAN`, `offramp resume RUN` or `offramp undo RUN`",
+    "StalePlan": "plan again; nothing was written",
+    "RunError": "`offramp runs RUN`, then `offramp resume RUN` or `offramp undo RUN`",
+    "StepFailed": "`offramp runs RUN`, then `offramp resume RUN` or `offramp undo RUN`; report the traceback",
+    "TargetBusy": "wait for the run that is named, or `offramp stop RUN`",
+    "LockLost": "`offramp runs RUN`, then `offramp resume RUN` or `offramp undo RUN`",
+    "Stopped": "`offramp resume RUN` or `offramp undo RUN`",
+    "IllegalMove": "do one of the moves that the message names",
+    "EvidenceError": "`offramp verify RUN` names the file and the line; plan anew from where the group stands",
+    "HandOverError": "make room on the disk; start `offramp consume` again: nothing is lost",
+    "OutputClosed": "nothing, if the reader was to end; else start `offramp consume` again",
+    "ChildEnded": "mend the program; start `offramp consume` again: the record in hand comes again",
+}
+"""What to do next, by error: tests hold that none is missing and that each command is one."""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`"
+
+
+# The floors
+
+
+def layers() -> list[list[str]]:
+    """The floors of the house, the uppermost first, by import-linter's first contract."""
+    return [[room.strip() for room in floor.split("|")] for floor in _contract(0)["layers"]]
+
+
+def migrate_layers() -> list[list[str]]:
+    """The floors of ``kit.migrate``, by the contract whose container it is."""
+    contract = next(each for each in _contracts() if each.get("containers") == ["kit.migrate"])
+    return [[room.strip() for room in floor.split("|")] for floor in contract["layers"]]
+
+
+def _contracts() -> list[dict[str, list[str]]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return project["tool"]["importlinter"]["contracts"]
+
+
+def _contract(number: int) -> dict[str, list[str]]:
+    return _contracts()[number]
+
+
+def floors() -> str:
+    names = [" · ".join(room.removeprefix("kit.") for room in floor) for floor in layers()]
+    boxes = [f'    f{number}["{name}"]' for number, name in enumerate(names)]
+    arrows = " --> ".join(f"f{number}" for number in range(len(names)))
+    return "\n".join(["```mermaid", "flowchart TD", *boxes, f"    {arrows}", "```"])
+
+
+def floors_of_migrate() -> str:
+    return " → ".join(" · ".join(map(code, floor)) for floor in migrate_layers())
+
+
+# Errors
+
+
+def error_tree() -> list[tuple[str, int, str]]:
+    """(class, exit code, sentence) in the order of ``kit.errors``' docstring."""
+    lines = (errors.__doc__ or "").splitlines()
+    found = [ERROR.search(line) for line in lines if re.search(r"[├└]──|OfframpError", line)]
+    return [(each[1], int(each[2]), each[3]) for each in found if each]
+
+
+def exit_codes() -> str:
+    rows = [
+        (number, code(name), sentence.partition(": ")[0] or "any other error of offramp's own", NEXT[name])
+        for name, number, sentence in sorted(error_tree(), key=lambda each: each[1])
+    ]
+    return table(["exit code", "error", "what happened", "what to do next"], rows)
+
+
+# States
+
+
+def documented(kind: type[StrEnum]) -> dict[str, str]:
+    """Each member's value with the sentence below it in the source."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    names, said = [], {}
+    for node in body.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names.append(node.targets[0].id)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and names:
+            said[names[-1]] = inspect.cleandoc(str(node.value.value)).replace("\n", " ")
+    return {str(kind[name]): said.get(name, "") for name in names}
+
+
+def run_states() -> str:
+    said = documented(RunState)
+    rows = [
+        (code(state), said[state] or "–", ", ".join(code(to) for to in sorted(MOVES[state])) or "–")
+        for state in RunState
+    ]
+    return table(["state", "what it means", "may become"], rows)
+
+
+def run_picture() -> str:
+    moves = [f"    {state} --> {to}" for state in RunState for to in sorted(MOVES[state]) if to != state]
+    return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {RunState.PLANNED}", *moves, "```"])
+
+
+def outcomes() -> str:
+    return table(["outcome of an item", "what it means"], [(code(n), said) for n, said in documented(Outcome).items()])
+
+
+def step_states() -> str:
+    return ", ".join(code(state) for state in StepState)
+
+
+# Rules
+
+
+def rules() -> str:
+    rows = [
+        (code(rule.name), where, rule.sentence.rstrip("."), rule.level, _override(rule))
+        for where, module in (("group", group_rules), ("fleet", fleet), ("offsets", offset_rules))
+        for rule in rules_of(module)
+    ]
+    return table(["rule", "of a plan for", "what must be so", "if not", "`--override`"], rows)
+
+
+def rules_of(module: ModuleType) -> list[Rule]:
+    """Those that the module itself makes, in its order."""
+    own = re.findall(r"^([A-Z_]+) = Rule\(", inspect.getsource(module), re.MULTILINE)
+    return [getattr(module, name) for name in own]
+
+
+def _override(rule: Rule) -> str:
+    return "–" if rule.level == "warns" else "yes" if rule.can_be_overridden else "no"
+
+
+# Files and znodes
+
+
+def files() -> str:
+    plan, run = f"{runs_folder.PLANS}/<first {runs_folder.PREFIX} of the digest>", "<run id>"
+    rows = [
+        (f"{plan}.json", "the plan", "`offramp plan …`"),
+        (f"{runs_folder.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
+        (f"{runs_folder.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
+        (f"{plan}.seen", "the latest time at which an approval was asked for", "`offramp act`"),
+        (f"{plan}.offsets.jsonl", "the offsets that the plan deletes", "`offramp plan offsets delete`"),
+        (f"{run}/{journal.PLAN}", "the plan as it was carried out", "`offramp act`"),
+        (
+            f"{run}/{journal.APPROVAL}, approval-2.json, …",
+            "the approvals it was carried out by",
+            "`act`, `resume`, `undo`",
+        ),
+        (f"{run}/{journal.EVENTS}", "the journal: a line per event, each chained to the one before", "same"),
+        (f"{run}/{record.VERDICT}", "how it ended, with hashes of the rest; after each ending", "same"),
+        (f"{run}/{record.REPORT}", "the same for a reader; after each ending", "same"),
+        (
+            f"{run}/{journal.STOP}",
+            "somebody asks the run to stop; it is removed when the run has read it",
+            "`offramp stop`",
+        ),
+    ]
+    return table(["file under `runs/`", "what it holds", "written by"], [(code(f), what, by) for f, what, by in rows])
+
+
+def znodes() -> str:
+    rows = [
+        (f"{lock.LOCKS}/<group>", "ephemeral: the run, host and time that hold the group's lock"),
+        (f"{lock.RUNS}/<group>", "persistent: the last run that changed the group; it closes older runs' way back"),
+    ]
+    return table(["znode", "what it holds"], [(code(path), what) for path, what in rows])
+
+
+def keys() -> str:
+    rows = [
+        (f"plan (format {FORMAT})", _names(Plan)),
+        ("a step of a plan", _names(Step)),
+        ("approval", _names(Approval)),
+        (journal.EVENTS, ", ".join(f"`{name}` {kind}" for name, kind in event.COLUMNS.items())),
+    ]
+    return table(["file", "keys"], rows)
+
+
+def _names(kind: type) -> str:
+    return ", ".join(code(field.name) for field in fields(kind))
+
+
+def tables() -> str:
+    named = [table for table in vars(schema).values() if isinstance(table, schema.Table)]
+    rows = [(code(each.name), code(each.row.__name__), ", ".join(map(code, each.schema.names))) for each in named]
+    return table(["table", "row class in `kit/tables`", "columns"], rows)
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    each.__name__: each
+    for each in (
+        floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
+        keys, tables,
+    )
+}  # fmt: skip
+
+
+def render(page: str) -> str:
+    """A page with everything in it that is made, made anew."""
+    return MADE.sub(lambda found: _block(found[1]), page)
+
+
+def _block(name: str) -> str:
+    return f"<!-- made by `python -m tests.docs`: {name} -->\n\n{BLOCKS[name]()}\n\n<!-- end -->"
+
+
+def main() -> None:
+    for path in PAGES:
+        path.write_text(render(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
