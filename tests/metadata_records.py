@@ -115,7 +115,7 @@ def batch(
         ">hiqqqhii", attributes, len(values) - 1, first_ms, first_ms + max(deltas), -1, -1, -1, len(values)
     )
     body = head + packed(records, codec)
-    return struct.pack(">qiiBI", base_offset, 9 + len(body), epoch, 2, crc32c(body)) + body
+    return struct.pack(">qiibI", base_offset, 9 + len(body), epoch, 2, crc32c(body)) + body
 
 
 def packed(records: bytes, codec: str) -> bytes:

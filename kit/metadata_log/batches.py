@@ -19,9 +19,11 @@ Bytes: TypeAlias = bytes | memoryview
 Row: TypeAlias = tuple[int, int, bytes | None, bytes | None]
 """Offset, time (ms), key, value."""
 
-HEADER = struct.Struct(">qiiBIhiqqqhii")
+HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, epoch, magic, CRC, attributes, last offset delta, two times, producer (3), record count."""
 _LENGTH_FROM, _CRC_FROM = 12, 21
+MOST_OFFSET = 2**62
+"""No log gets there: so many records take Kafka a million years."""
 _MOST_BYTES = 256 * 2**20
 """A batch is 8 MiB at most when a controller writes it; one that grows beyond this is no batch of a metadata log."""
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
@@ -87,6 +89,8 @@ def _batch(view: memoryview, at: int, end: int) -> Batch:
     found = crc32c(view[at + _CRC_FROM : end])
     if found != crc:
         return _broken(at, f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed")
+    if not 0 <= base_offset <= MOST_OFFSET:
+        return _broken(at, f"a batch can't begin at offset {base_offset}")
     batch = Batch(at, base_offset, base_offset + last_delta, epoch, bool(attributes & _IS_CONTROL), None, [])
     try:
         body = _unpacked(bytes(view[at + HEADER.size : end]), attributes & 0x07)
@@ -107,6 +111,8 @@ def _records(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterat
             raise DecodeError("the value ends too early")
         delta_ms, place = varint(body, start + 1)
         delta, place = varint(body, place)
+        if not 0 <= delta < 2**31:
+            raise DecodeError(f"a record can't be {delta} behind its batch's first")
         key, place = _sized(body, place, at)
         value, place = _sized(body, place, at)
         yield base_offset + delta, first_ms + delta_ms, key, value

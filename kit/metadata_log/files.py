@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.errors import InputError, NotFound, ReadError
-from kit.metadata_log.batches import HEADER
+from kit.metadata_log.batches import HEADER, MOST_OFFSET
 
 FOLDER = "__cluster_metadata-0"
 SEGMENT, CHECKPOINT, FETCHED = "segment", "checkpoint", "fetched"
@@ -54,9 +54,10 @@ class LogFile:
 
 def log_file(path: Path) -> LogFile:
     """A file by its name; one of no known name is a checkpoint if it ends so, else a segment of unknown offset."""
-    if match := _SEGMENT.fullmatch(path.name):
+    if (match := _SEGMENT.fullmatch(path.name)) and int(match[1]) <= MOST_OFFSET:
         return LogFile(str(path), SEGMENT, int(match[1]))
-    if match := _CHECKPOINT.fullmatch(path.name):
+    match = _CHECKPOINT.fullmatch(path.name)
+    if match and int(match[1]) <= MOST_OFFSET and int(match[2]) < 2**31:
         return LogFile(str(path), CHECKPOINT, int(match[1]), int(match[2]))
     return LogFile(str(path), CHECKPOINT if path.suffix == ".checkpoint" else SEGMENT, None)
 
@@ -67,12 +68,17 @@ def find_files(paths: str | Path | Iterable[str | Path]) -> list[LogFile]:
     Raises:
         InputError: there is no such path, or one file is given twice.
         NotFound: a folder holds neither segment nor checkpoint.
+        ReadError: a folder or file can't be opened.
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
-    found = [each for path in given for each in _at(Path(path))]
+    try:
+        found = [each for path in given for each in _at(Path(path))]
+        found.sort(key=lambda each: (each.kind, _first_offset(each), each.epoch or 0))
+    except OSError as error:
+        raise ReadError(f"{error.filename} can't be read: {error.strerror}") from None
     if len({Path(each.name).resolve() for each in found}) < len(found):
         raise InputError("a file of the metadata log is given twice")
-    return sorted(found, key=lambda each: (each.kind, _first_offset(each), each.epoch or 0))
+    return found
 
 
 def _at(path: Path) -> list[LogFile]:

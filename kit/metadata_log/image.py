@@ -196,7 +196,8 @@ class Image:
         self._set(self.configs, (body["resourceType"], body["resourceName"]), body["name"], body, body["value"] is None)
 
     def _on_client_quota(self, body: Body) -> None:
-        entity = tuple(sorted((each["entityType"], each["entityName"]) for each in body["entity"]))
+        names = {each["entityType"]: each["entityName"] for each in body["entity"]}
+        entity = tuple((kind, names[kind]) for kind in sorted(names))
         self._set(self.quotas, entity, body["key"], body, body["remove"])
 
     def _set(self, of: dict[Any, dict[str, Value]], owner: Any, key: str, body: Body, is_removed: bool) -> None:

@@ -20,7 +20,7 @@ from kit.metadata_log.secrets import has_secrets, without_secrets
 
 CONFIG, FEATURE_LEVEL = 4, 12
 BEGIN, END, ABORT = 23, 24, 25
-_FRAME_VERSION = 1
+_FRAME_VERSION, _MOST = 1, 32_767
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,12 @@ def parse_value(value: bytes | None) -> Record:
             raise DecodeError(f"version {frame} of a record's frame is not known")
         key, at = uvarint(value, at)
         version, at = uvarint(value, at)
+        if max(key, version) > _MOST:
+            raise DecodeError("its type or version is no number of 16 bits")
         return _typed(RECORD_TYPES.get(key), "record", key, version, value, at)
     except DecodeError as problem:
         name = RECORD_TYPES[key].name if key is not None and key in RECORD_TYPES else None
+        key, version = (None if each is None or each > _MOST else each for each in (key, version))
         return Record(None, None, -1, key, version, name, None, error=str(problem))
 
 

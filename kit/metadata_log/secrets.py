@@ -15,9 +15,9 @@ from kit.text.withholding import WITHHELD
 
 _CREDENTIAL = "UserScramCredential"
 _PARTS = ("salt", "storedKey", "serverKey")
-_BROKER = 4
-"""Resource type of a broker's settings (``ConfigResource.Type``); those of others have no passwords."""
-_OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.|connections\.))?")
+_WITHOUT_PASSWORDS = (2, 8, 16, 32)
+"""Resource types (``ConfigResource.Type``): topic, broker logger, client metrics, group."""
+_OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 _SHOWN = frozenset(files(__package__).joinpath("shown_settings.txt").read_text(encoding="utf-8").split())
 """What brokers of 3.9.1 and 4.1.1 describe as dynamic and not sensitive, and their three limits for replication."""
 
@@ -38,4 +38,4 @@ def without_secrets(name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def is_secret_config(resource_type: int, key: str) -> bool:
     """Whether a setting's value is withheld: a broker's, unless Kafka knows it as dynamic and no password."""
-    return resource_type == _BROKER and _OF_A_LISTENER.sub("", key, count=1) not in _SHOWN
+    return resource_type not in _WITHOUT_PASSWORDS and _OF_A_LISTENER.sub("", key, count=1) not in _SHOWN

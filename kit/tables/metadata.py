@@ -90,10 +90,10 @@ class MetadataPartition:
     assignment_key: str
     isr_key: str
     leader: Int32 | None
-    leader_epoch: Int32 | None
+    leader_epoch: int | None
     recovery: Int32 | None
-    partition_epoch: Int32 | None
-    controller_epoch: Int32 | None
+    partition_epoch: int | None
+    controller_epoch: int | None
     mzxid: int | None
     offset: int | None
     error: str | None

@@ -125,6 +125,12 @@ def test_a_count_that_is_too_high_or_too_low_is_told():
         assert "can't be read" in batch.error
 
 
+@pytest.mark.parametrize("base_offset", [-1, 2**63 - 1])
+def test_an_offset_that_no_log_has(base_offset):
+    (batch,) = read_batches(written.batch(base_offset, [b"a"]))
+    assert (batch.error, batch.records) == (f"a batch can't begin at offset {base_offset}", [])
+
+
 def test_a_fetch_that_cuts_its_last_batch():
     octets = written.batch(5, [b"a", b"b"], epoch=2) + written.batch(7, [b"c"], epoch=3)
     assert whole_batches(octets) == (len(octets), 8, 3)

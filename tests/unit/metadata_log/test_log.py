@@ -189,6 +189,14 @@ def test_paths_that_are_none(tmp_path):
         read_log([folder, folder / f"{0:020}.log"])
 
 
+def test_a_name_with_an_offset_that_no_log_has(tmp_path):
+    (tmp_path / ("9" * 20 + ".log")).write_bytes(written.segment(*THREE))
+    (tmp_path / ("9" * 20 + "-" + "9" * 10 + ".checkpoint")).write_bytes(b"")
+    log = read_log(tmp_path)
+    assert log.files["base_offset"].to_list() == [None, None]
+    assert topics(log) == ["a", "b"]
+
+
 def test_no_secret_is_in_a_table(tmp_path):
     values = [written.credential("alice", b"hush-hush"), written.config(4, "1", "ssl.key.password", "hush-hush")]
     log = read_log(written.write_log(tmp_path, {0: written.segment(*values)}, {(2, 1): written.checkpoint(*values)}))
