@@ -93,6 +93,7 @@ def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
 
 
 def kafka_settings(profile: Profile) -> dict[str, Any]:
+    """A profile's brokers and their security as kafka-python's arguments."""
     security = profile.security.kafka
     settings: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in profile.bootstrap_servers.split(",")],

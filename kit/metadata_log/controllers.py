@@ -36,7 +36,7 @@ TOPIC_ID = uuid.UUID(int=1)
 _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
 _FETCH_VERSION = 13
-"""The first that names topics by id; a controller refuses this one's name (observed, 3.9.1)."""
+"""The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
 
 class FetchSnapshotRequest(ApiMessage, load_json="kit.metadata_log"):  # type: ignore[misc, call-arg]

@@ -18,7 +18,6 @@ from kit.metadata_log.batches import Batch, Bytes, read_batches
 from kit.metadata_log.fields import DecodeError, Field, Reader, is_in, struct_reader, uvarint
 from kit.metadata_log.secrets import has_secrets, without_secrets
 
-CONFIG, FEATURE_LEVEL = 4, 12
 BEGIN, END, ABORT = 23, 24, 25
 _FRAME_VERSION, _MOST = 1, 32_767
 
