@@ -77,7 +77,7 @@ def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
     where = f"cluster {profile.name!r}: brokers {profile.bootstrap_servers}"
     security = profile.security.kafka
     try:
-        return BrokerClient(_kafka_settings(profile), timeout_s)
+        return BrokerClient(kafka_settings(profile), timeout_s)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
             f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused: wrong user or "
@@ -92,7 +92,8 @@ def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
         raise ConnectError(f"{where}: {error}") from None
 
 
-def _kafka_settings(profile: Profile) -> dict[str, Any]:
+def kafka_settings(profile: Profile) -> dict[str, Any]:
+    """A profile's brokers and their security as kafka-python's arguments."""
     security = profile.security.kafka
     settings: dict[str, Any] = {
         "bootstrap_servers": [server.strip() for server in profile.bootstrap_servers.split(",")],

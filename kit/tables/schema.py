@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from kit.tables import groups as model
+from kit.tables import metadata as metadata_model
 from kit.tables import rebalances as rebalance_model
 
 SCHEMA_VERSION = 2
@@ -159,4 +160,9 @@ OFFSET_COMMITS = Table("offset_commits", rebalance_model.OffsetCommit)
 GROUP_GENERATIONS = Table("group_generations", rebalance_model.GroupGeneration)
 GROUP_EPOCHS = Table("group_epochs", rebalance_model.GroupEpoch)
 OFFSETS_PARTITIONS = Table("offsets_partitions", rebalance_model.OffsetsPartition)
+METADATA_RECORDS = Table("metadata_records", metadata_model.MetadataRecord)
+METADATA_FILES = Table("metadata_files", metadata_model.MetadataFile)
+METADATA_PARTITIONS = Table("metadata_partitions", metadata_model.MetadataPartition)
+METADATA_ITEMS = Table("metadata_items", metadata_model.MetadataItem)
+METADATA_NODES = Table("metadata_nodes", metadata_model.MetadataNode)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

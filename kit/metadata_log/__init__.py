@@ -1,0 +1,19 @@
+"""``__cluster_metadata``, the log in which KRaft keeps a cluster's metadata → records, and the image they add up to.
+
+A room of its own beside ``kit.offsets_topic``: Spark's tasks read many files. It judges nothing and writes nothing.
+
+    log = read_log("copied/__cluster_metadata-0")         # or read_log(Controllers("host:9093"))
+    print(log)                                             # n records by type, n unknown, gaps
+    log.partitions, log.items, log.nodes, log.records      # polars
+
+``batches``, ``crc32c``: bytes → records; ``fields``, ``record_types.json``: Kafka's encoding and its record types;
+``records``: values → fields; ``secrets``: what is withheld; ``transactions``, ``continuity``: what counts, and what
+is missing; ``image``: replay; ``files``, ``controllers``: where the bytes come from; ``file_summary``: the account;
+``rows``: tables; ``tasks``: many files by Spark; ``log``: all of it together.
+"""
+
+from kit.metadata_log.controllers import Controllers
+from kit.metadata_log.log import MetadataLog, read_log, verify_log
+from kit.metadata_log.tasks import MetadataFiles, read_files
+
+__all__ = ["Controllers", "MetadataFiles", "MetadataLog", "read_files", "read_log", "verify_log"]

@@ -1,0 +1,167 @@
+"""A metadata log, read: its records, the image that they add up to, and an account of every file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from kit.errors import PartialRead
+from kit.metadata_log.continuity import with_gaps
+from kit.metadata_log.controllers import Controllers
+from kit.metadata_log.file_summary import Tally
+from kit.metadata_log.files import CHECKPOINT, LogFile, find_files
+from kit.metadata_log.image import Image
+from kit.metadata_log.records import Record, read_records
+from kit.metadata_log.rows import item_rows, node_rows, partition_rows, record_batches
+from kit.metadata_log.transactions import with_transactions
+from kit.tables import schema as tables
+from kit.text.visible import visible
+
+
+@dataclass(frozen=True, repr=False)
+class MetadataLog:
+    """``image`` is what the log adds up to; ``files`` (``tables.METADATA_FILES``) accounts for every record.
+
+    The frames below are made when they are first used, ``records`` by reading the bytes once more.
+    """
+
+    sources: tuple[LogFile, ...]
+    image: Image
+    files: pl.DataFrame
+    until: int | None = None
+
+    @cached_property
+    def records(self) -> pl.DataFrame:
+        """``tables.METADATA_RECORDS``: checkpoints first, then the segments, each in order."""
+        checkpoints = (with_transactions(stream([file])) for file in self.sources if file.kind == CHECKPOINT)
+        segments = with_transactions(stream(_segments(self.sources), self.until))
+        batches = record_batches(chain(chain.from_iterable(checkpoints), segments))
+        return pl.DataFrame(pa.Table.from_batches(batches, tables.METADATA_RECORDS.schema))
+
+    @cached_property
+    def partitions(self) -> pl.DataFrame:
+        """``tables.METADATA_PARTITIONS``: one row per partition of the image."""
+        return pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(partition_rows(self.image))).sort("topic", "partition")
+
+    @cached_property
+    def items(self) -> pl.DataFrame:
+        """``tables.METADATA_ITEMS``: one row per config, quota, credential, ACL, token, feature of the image."""
+        return pl.DataFrame(tables.METADATA_ITEMS.from_rows(item_rows(self.image))).sort("kind", "entity", "item")
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """``tables.METADATA_NODES``: one row per registered broker and controller."""
+        return pl.DataFrame(tables.METADATA_NODES.from_rows(node_rows(self.image))).sort("role", "node_id")
+
+    @property
+    def types(self) -> dict[str, int]:
+        """How many records there are of each type, in all files."""
+        counts: Counter[str] = Counter()
+        for name, _, n in (each.rpartition(": ") for row in self.files["types"] for each in row):
+            counts[name] += int(n)
+        return dict(sorted(counts.items()))
+
+    def __repr__(self) -> str:
+        """What was read, in sentences: a notebook shows it."""
+        return "\n".join(_account(self))
+
+
+def read_log(source: str | Path | Iterable[str | Path] | Controllers) -> MetadataLog:
+    """Read a metadata log from copied files or from a live controller; nothing is written to either.
+
+    ``source`` is a log's folder (``__cluster_metadata-0``), the data folder around it, files of it, or
+    ``Controllers``. The image begins with the newest whole checkpoint and goes on with the segments, as Kafka does. It
+    ends where the first damaged or missing place is (``image.stopped``). Copied files may end within a batch, or with
+    records that no quorum has agreed to yet; a controller sends whole ones that it has.
+
+    Raises:
+        InputError, NotFound: there is no such path, or no log in it.
+        ReadError: a file can't be read, or the controller refused.
+        ConnectError, AuthenticationFailed: no controller answered, or all refused the login.
+    """
+    if isinstance(source, Controllers):
+        fetched = source.fetch()
+        return _read(fetched.files, fetched.until)
+    return _read(find_files(source), None)
+
+
+def verify_log(log: MetadataLog) -> str:
+    """What was read, in sentences.
+
+    Raises:
+        PartialRead: something is damaged, missing or of a newer Kafka: what and where.
+    """
+    wrong = [
+        f"{row['file']}: {'; '.join([*row['problems'], *(f'type {each} is not known' for each in row['unknown'])])}."
+        for row in log.files.iter_rows(named=True)
+        if row["problems"] or row["unknown"]
+    ]
+    wrong += [f"The image stops {log.image.stopped}."] if log.image.stopped else []
+    wrong += [f"{each}." for each in log.image.problems]
+    if wrong:
+        raise PartialRead(" ".join([*_account(log), *map(visible, wrong)]))
+    return "\n".join(_account(log))
+
+
+def _account(log: MetadataLog) -> list[str]:
+    """The account in sentences; wrong things are counted, not named."""
+    image, files = log.image, log.files
+    n_records, n_unknown, n_errors = (files[name].sum() for name in ("n_records", "n_unknown", "n_errors"))
+    return [
+        f"{len(files)} files, {n_records} records: {', '.join(f'{n} {name}' for name, n in log.types.items())}; "
+        f"{files['n_control'].sum()} control records, {n_unknown} of unknown types, {n_errors} problems.",
+        repr(image),
+        *([f"It stops {visible(image.stopped)}."] if image.stopped else []),
+    ]
+
+
+def stream(files: Iterable[LogFile], until: int | None = None) -> Iterator[Record]:
+    """The records of files that follow on one another, up to ``until``, with a row for each gap."""
+    records = chain.from_iterable(read_records(file.read(), file.name) for file in files)
+    return with_gaps(each for each in records if until is None or each.offset is None or each.offset < until)
+
+
+def _read(files: Sequence[LogFile], until: int | None) -> MetadataLog:
+    tallies = {file.name: Tally(file) for file in files}
+    image = Image()
+    for file in (each for each in files if each.kind == CHECKPOINT):
+        later = Image()
+        _replay(later, _counted(stream([file]), tallies), 0, (file.base_offset or 0) - 1)
+        # One that is cut replaces none.
+        image = later if tallies[file.name].is_whole else image
+    _replay(image, _counted(stream(_segments(files), until), tallies), image.offset + 1)
+    rows = tables.METADATA_FILES.from_rows(each.row() for each in tallies.values())
+    return MetadataLog(tuple(files), image, pl.DataFrame(rows), until)
+
+
+def _segments(files: Iterable[LogFile]) -> list[LogFile]:
+    return [each for each in files if each.kind != CHECKPOINT]
+
+
+def _counted(records: Iterable[Record], tallies: Mapping[str, Tally]) -> Iterator[Record]:
+    for record in records:
+        tallies[record.file].add(record)
+        yield record
+
+
+def _replay(image: Image, records: Iterator[Record], first: int, at_offset: int | None = None) -> None:
+    """Everything from ``first`` on; what is behind the place where the image stops is read all the same."""
+    image.replay(with_transactions(with_gaps(_since(records, first), first)), at_offset)
+    for _ in records:
+        pass
+
+
+def _since(records: Iterable[Record], first: int) -> Iterator[Record]:
+    """Damage before ``first`` is skipped, too: a checkpoint has what was there."""
+    expected = 0
+    for record in records:
+        expected = expected if record.offset is None else record.offset + 1
+        if expected > first or (record.offset is None and expected == first):
+            yield record

@@ -1,0 +1,219 @@
+"""Records and images as tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from kit.metadata_log.image import Body, Entity, Image, Partition, Topic, Value
+from kit.metadata_log.records import Record
+from kit.metadata_log.secrets import is_secret_config
+from kit.tables import schema as tables
+from kit.tables.metadata import MetadataItem, MetadataNode, MetadataPartition
+
+KRAFT = "kraft"
+DEFAULT = "<default>"
+_BATCH = 10_000
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: Python has no later time."""
+_CONFIG_TYPES = {2: "topics", 4: "brokers", 8: "broker-loggers", 16: "client-metrics", 32: "groups"}
+_QUOTA_TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+_PATTERNS = {3: "LITERAL", 4: "PREFIXED"}
+_OPERATIONS = {
+    2: "ALL",
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+    13: "CREATE_TOKENS",
+    14: "DESCRIBE_TOKENS",
+    15: "TWO_PHASE_COMMIT",
+}
+_PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+_MIGRATION_STATES = {0: "NONE", 1: "MIGRATION", 2: "PRE_MIGRATION", 3: "POST_MIGRATION", 4: "ZK"}
+
+
+def record_batches(records: Iterable[tuple[Record, str]]) -> Iterator[pa.RecordBatch]:
+    """``tables.METADATA_RECORDS``, some thousand rows at a time."""
+    waiting = iter(records)
+    while chunk := list(islice(waiting, _BATCH)):
+        yield from _record_table(chunk).to_batches()
+
+
+def _record_table(records: list[tuple[Record, str]]) -> pa.Table:
+    times = [each.written_ms if 0 <= each.written_ms <= _LAST_MS else None for each, _ in records]
+    return tables.METADATA_RECORDS.from_columns(
+        {
+            "file": [each.file for each, _ in records],
+            "offset": [each.offset for each, _ in records],
+            "epoch": [each.epoch for each, _ in records],
+            "written_at": pa.array(times, pa.timestamp("ms", "UTC")),
+            "api_key": [each.api_key for each, _ in records],
+            "version": [each.version for each, _ in records],
+            "name": [each.name for each, _ in records],
+            "transaction": [transaction for _, transaction in records],
+            "body": [None if each.body is None else json_text(each.body) for each, _ in records],
+            "raw": [each.raw for each, _ in records],
+            "error": [each.error for each, _ in records],
+        }
+    )
+
+
+def json_text(body: object) -> str:
+    """JSON without spaces."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def partition_rows(image: Image) -> Iterator[MetadataPartition]:
+    """``tables.METADATA_PARTITIONS`` of KRaft's side."""
+    for topic_id, topic in image.topics.items():
+        for number, each in sorted(topic.partitions.items()):
+            yield _partition(topic_id, topic, number, each)
+
+
+def _partition(topic_id: str, topic: Topic, number: int, each: Partition) -> MetadataPartition:
+    return MetadataPartition(
+        side=KRAFT,
+        topic=topic.name,
+        topic_id=topic_id,
+        partition=number,
+        replicas=tuple(each.replicas),
+        adding=tuple(each.adding),
+        removing=tuple(each.removing),
+        isr=tuple(each.isr),
+        assignment_key=assignment_key(each.replicas, each.adding, each.removing),
+        isr_key=_listed(sorted(each.isr)),
+        leader=each.leader if each.leader >= 0 else None,
+        leader_epoch=each.leader_epoch,
+        recovery=each.recovery,
+        partition_epoch=each.epoch,
+        controller_epoch=None,
+        mzxid=None,
+        offset=each.offset,
+        error=None,
+    )
+
+
+def assignment_key(replicas: Iterable[int], adding: Iterable[int], removing: Iterable[int]) -> str:
+    """Replicas in order, then what is added and removed, sorted: ``1,2,3 +3 -1``."""
+    parts = [_listed(replicas), *(f"+{each}" for each in sorted(adding)), *(f"-{each}" for each in sorted(removing))]
+    return " ".join(parts)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def item_rows(image: Image) -> Iterator[MetadataItem]:
+    """``tables.METADATA_ITEMS`` of KRaft's side."""
+    for topic_id, topic in image.topics.items():
+        yield _item("topic", topic.name, "id", topic_id, topic.offset)
+    for (kind, name), settings in image.configs.items():
+        entity = f"{_CONFIG_TYPES.get(kind, f'type-{kind}')}/{entity_name(name or None)}"
+        for key, each in settings.items():
+            is_secret = is_secret_config(kind, key)
+            yield _item("config", entity, key, None if is_secret else each.fields["value"], each.offset, is_secret)
+    for owner, limits in image.quotas.items():
+        for key, each in limits.items():
+            yield _item("quota", quota_entity(owner), key, number_text(each.fields["value"]), each.offset)
+    for (user, mechanism), each in image.credentials.items():
+        told = f"iterations={each.fields['iterations']}"
+        yield _item("scram", user, _MECHANISMS.get(mechanism, f"mechanism {mechanism}"), told, each.offset, True)
+    for each in image.acls.values():
+        yield _acl(each)
+    for token_id, each in image.tokens.items():
+        told = json_text({key: value for key, value in each.fields.items() if key != "tokenId"})
+        yield _item("token", token_id, "token", told, each.offset)
+    yield from _single_items(image)
+
+
+def _single_items(image: Image) -> Iterator[MetadataItem]:
+    for name, each in image.features.items():
+        yield _item("feature", name, "level", str(each.fields["featureLevel"]), each.offset)
+    if image.producer_ids is not None:
+        each = image.producer_ids
+        yield _item("producer_ids", "", "next", str(each.fields["nextProducerId"]), each.offset)
+    if image.migration_state is not None:
+        each = image.migration_state
+        state = each.fields["zkMigrationState"]
+        yield _item("migration", "", "state", _MIGRATION_STATES.get(state, f"state {state}"), each.offset)
+
+
+def _item(kind: str, entity: str, item: str, value: str | None, offset: int, is_secret: bool = False) -> MetadataItem:
+    return MetadataItem(KRAFT, kind, entity, item, value, is_secret, None, offset, None)
+
+
+def _acl(each: Value) -> MetadataItem:
+    fields = each.fields
+    resource, pattern = _named(_RESOURCES, fields["resourceType"]), _named(_PATTERNS, fields["patternType"])
+    rule = [
+        fields["principal"],
+        fields["host"],
+        _named(_OPERATIONS, fields["operation"]),
+        _named(_PERMISSIONS, fields["permissionType"]),
+    ]
+    return _item("acl", f"{resource}:{pattern}:{fields['resourceName']}", json_text(rule), None, each.offset)
+
+
+def _named(names: dict[int, str], code: int) -> str:
+    return names.get(code, str(code))
+
+
+def entity_name(name: str | None) -> str:
+    """A name as ZooKeeper's paths have it (``Sanitizer`` in Kafka), so that a slash in it is no slash."""
+    return DEFAULT if name is None else quote(name, safe="").replace("~", "%7E")
+
+
+def quota_entity(entity: Entity) -> str:
+    """``users/alice/clients/c1``, users first."""
+    order = {kind: at for at, kind in enumerate(_QUOTA_TYPES)}
+    parts = sorted(entity, key=lambda part: order.get(part[0], len(order)))
+    return "/".join(f"{_QUOTA_TYPES.get(kind, kind)}/{entity_name(name)}" for kind, name in parts)
+
+
+def number_text(value: float | str) -> str:
+    """A whole number without its decimals, as people write quotas."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def node_rows(image: Image) -> Iterator[MetadataNode]:
+    """``tables.METADATA_NODES``."""
+    for node_id, each in image.brokers.items():
+        yield _node(node_id, "broker", each)
+    for node_id, each in image.controllers.items():
+        yield _node(node_id, "controller", each)
+
+
+def _node(node_id: int, role: str, each: Value) -> MetadataNode:
+    fields, is_broker = each.fields, role == "broker"
+    return MetadataNode(
+        node_id=node_id,
+        role=role,
+        epoch=fields.get("brokerEpoch"),
+        incarnation_id=fields["incarnationId"],
+        listeners=tuple(sorted(f"{at['name']}://{at['host']}:{at['port']}" for at in fields["endPoints"])),
+        features=tuple(sorted(map(_feature, fields["features"]))),
+        rack=fields.get("rack"),
+        is_fenced=fields.get("fenced"),
+        is_shutting_down=fields.get("inControlledShutdown"),
+        is_migrating=fields.get("isMigratingZkBroker", False) if is_broker else None,
+        is_migration_ready=fields.get("zkMigrationReady"),
+        log_dirs=tuple(fields.get("logDirs", ())) if is_broker else None,
+        offset=each.offset,
+    )
+
+
+def _feature(fields: Body) -> str:
+    return f"{fields['name']}={fields['minSupportedVersion']}..{fields['maxSupportedVersion']}"
