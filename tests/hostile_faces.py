@@ -261,6 +261,8 @@ def _value(kind: pa.DataType, at: int, names: Sequence[str]) -> Any:
         return [_value(kind.value_type, each % len(names), names) for each in (at, at + 1)]
     if pa.types.is_string(kind):
         return names[at]
+    if pa.types.is_binary(kind):
+        return names[at].encode()
     if pa.types.is_timestamp(kind):
         return START + timedelta(seconds=at)
     return at % 2 == 0 if pa.types.is_boolean(kind) else at % 100
