@@ -200,7 +200,7 @@ def test_an_approved_plan_is_carried_out_explained_and_taken_back_under_load(sit
     rehearsed = site.run(ROLLBACK, tmp_path / "rehearsed.ipynb", run_id=row.run_id)
     assert "Dry run: nothing was changed" in rehearsed.cells[-1].outputs[0].text
     nbval.check(site.lab, [tmp_path / "report.ipynb", tmp_path / "rehearsed.ipynb"], tmp_path)
-    with pytest.raises(papermill.PapermillExecutionError, match="nothing was taken back"):
+    with pytest.raises(papermill.PapermillExecutionError, match="nothing was undone"):
         site.run(ROLLBACK, tmp_path / "refused.ipynb", run_id=row.run_id, dry_run=False)
     assert site.stage() == THERE
     back = site.run(ROLLBACK, tmp_path / "back.ipynb", run_id=row.run_id, dry_run=False, approval_digest=digest[:8])
