@@ -42,7 +42,7 @@ class RunContext:
     """Raises ApprovalError where nothing may be written any more: looked at before every write."""
     is_marked: bool = False
     unsure: list[str] = field(default_factory=list)
-    """Items of the present step whose outcome is unknown."""
+    """Items of the present step whose outcome is unknown, the newest first: an ending names the first."""
 
     def raise_if_halted(self) -> None:
         """Raises:
@@ -177,7 +177,8 @@ class _Reporter:
         self.outcomes += outcomes
         by_item = {outcome.item: outcome.outcome for outcome in outcomes}
         left = [it for it in self.context.unsure if by_item.get(it) not in (Outcome.CONFIRMED, Outcome.UNCHANGED)]
-        self.context.unsure = list(dict.fromkeys([*left, *(it for it in by_item if by_item[it] == Outcome.UNKNOWN)]))
+        unknown = [item for item in by_item if by_item[item] == Outcome.UNKNOWN]
+        self.context.unsure = list(dict.fromkeys([*unknown, *left]))
         self.context.journal.append(*(of_item(self.event, self.step.step_id, outcome) for outcome in outcomes))
         self._refuse_strangers([outcome.item for outcome in outcomes])
         unasked = [it.item for it in outcomes if it.is_written and it.item not in self.attempted]
