@@ -15,10 +15,6 @@ class Watch:
         self._thread = threading.Thread(target=self._watch, name="offramp: watching", daemon=True)
         self._thread.start()
 
-    @property
-    def is_running(self) -> bool:
-        return self._thread.is_alive()
-
     def stop(self) -> None:
         """Returns when the last look has ended; when the watching thread itself calls it, at once."""
         self._over.set()

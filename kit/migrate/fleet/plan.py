@@ -1,4 +1,4 @@
-"""Many groups: who stands where, and plans that toggle those that are ready, wave by wave with a brake between.
+"""Many groups: who stands where, and plans that toggle those that are ready, wave by wave, with a circuit breaker.
 
 KIP-125 imagines a script that toggles all groups that are wholly migration-enabled and have been stable for some time,
 and takes the load off the cluster again by toggling them back.
