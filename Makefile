@@ -57,6 +57,7 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
+	@$(BIN)/python -m kit.lab.make_archives
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 

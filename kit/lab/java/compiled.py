@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -18,7 +19,7 @@ COMPILER = "Compile.java"
 
 
 def classes(source: str, jar_set: jars.JarSet) -> Path:
-    """Folder with the classes of ``source`` (a file beside this module), compiled against ``jar_set``.
+    """Jar with the classes of ``source`` (a file beside this module), compiled against ``jar_set``.
 
     Kept in the cache folder under the digest of source and jars. Raises SetupError when it doesn't compile.
     """
@@ -27,15 +28,18 @@ def classes(source: str, jar_set: jars.JarSet) -> Path:
     target = (
         cache_folder()
         / "classes"
-        / f"{Path(source).stem}-{hashlib.sha256(text + libraries.name.encode()).hexdigest()[:12]}"
+        / f"{Path(source).stem}-{hashlib.sha256(text + libraries.name.encode()).hexdigest()[:12]}.jar"
     )
-    if not target.is_dir():
+    if not target.exists():
         compile_into(target, source, libraries)
     return target
 
 
 def compile_into(target: Path, source: str, libraries: Path) -> None:
-    """Compile into a draft folder beside ``target`` and move it there in one step."""
+    """Compile into a draft beside ``target`` and move it there in one step.
+
+    A jar, not a folder: Java shares no classes of folders (see :mod:`kit.lab.java.class_archive`).
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".draft-", dir=target.parent) as draft:
         folder = Path(draft) / "classes"
@@ -47,8 +51,4 @@ def compile_into(target: Path, source: str, libraries: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0 or not any(folder.iterdir()):
             raise SetupError(f"{source} could not be compiled:\n{done.stdout[:2000]}{done.stderr[:2000]}")
-        try:
-            folder.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process was faster
-                raise
+        Path(shutil.make_archive(str(folder), "zip", folder)).replace(target)

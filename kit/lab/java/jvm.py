@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kit.lab.java import class_archive
 from kit.spark.java import java_command
 
 FLAGS = (
@@ -35,6 +36,7 @@ def java(
     if not logging.exists():
         logging.write_text(LOGGING, encoding="utf-8")
     flags = [*FLAGS, f"-Xmx{heap_mb}m", f"-Dlog4j.configuration=file:{logging}", *options]
+    flags += class_archive.options(class_path, main)
     return [java_command(), *flags, "-cp", class_path, main, *arguments]
 
 
