@@ -1,4 +1,7 @@
-"""The same numbers on a local Spark, on a standalone cluster and through Spark Connect; the history's own rules."""
+"""The same numbers on a standalone cluster and through Spark Connect as without Spark; the history's own rules.
+
+Reports and notebooks run on a local Spark: ``tests/notebooks``.
+"""
 
 from __future__ import annotations
 
@@ -109,10 +112,6 @@ def check(lab, tmp_path, result: dict) -> None:
     assert [tuple(event) for event in result["told_by_tasks"]] == TOLD
     assert result["since"] == 0
     assert result["partitioned"] == ["coordinator", "date"]
-
-
-def test_local(lab, groups, tmp_path):
-    check(lab, tmp_path, run(lab, tmp_path, 'master = "local[2]"'))
 
 
 def test_standalone_cluster(lab, groups, tmp_path, spark_class):
