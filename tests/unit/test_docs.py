@@ -261,6 +261,10 @@ MAP = {
     "the write of the toggle": ("kit/migrate/group/toggle.py", "client.set_async("),
     "the heat map's colours": ("kit/show/charts.py", "symlog"),
     "a fault in the lab": ("kit/lab/faults.py", "def kill("),
+    "what `offramp groups` prints": ("kit/analyze/groups/summary.py", "def group_summary("),
+    "how long an approval holds": ("kit/migrate/operations.py", "VALID_FOR ="),
+    "an approval that expired": ("kit/migrate/engine/approval.py", "the approval expired"),
+    "which znodes are read under": ("kit/read/zookeeper.py", "def _fetch_groups("),
 }
 """What a new owner looks for: what the file that the map names has to hold."""
 
