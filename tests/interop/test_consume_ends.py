@@ -321,8 +321,7 @@ def test_a_loop_that_is_left_commits_what_was_dealt_with(stores: Stores, flavour
 def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
     stores: Stores, caplog: pytest.LogCaptureFixture, joins: bool
 ) -> None:
-    """Another embedded consumer delays the join. ZooKeeper gets the last offset at once; Kafka gets it, or a warning says
-    that it lacks it."""
+    """Another member delays the join. ZooKeeper gets the last offset at once; Kafka gets it too, or a warning tells."""
     topic = prepare(stores, "mezkcc", f"while-it-joins-{joins}", 1)
     other = Consumer(
         {

@@ -217,7 +217,9 @@ def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
     if record is None or not titles:
         return '<p class="soft">There is nothing to undo.</p>'
     name = f"<code>{html_text(record.plan.subject)}</code>"
-    return f'<p class="soft">An undo undoes: {html_text("; ".join(titles))}. To undo, type {name}.</p>'
+    return (
+        f'<p class="soft">An undo undoes: {html_text("; ".join(titles))}. To enable “Undo this run”, type {name}.</p>'
+    )
 
 
 def stage_before(stage: str) -> str:

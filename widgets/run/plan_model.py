@@ -9,7 +9,7 @@ from typing import Any
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError, Stopped
-from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval
+from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, typed_mismatch
 from kit.migrate.engine.plan import Plan
 from kit.migrate.operations import Operations, operator
 from widgets.run.run_model import RunModel, showing
@@ -109,6 +109,13 @@ class PlanModel(RunModel):
             )
         self._take(plan)
         self._worker.start("comparing the plan with the cluster", self._rehearse)
+
+    @property
+    def approval_mismatch(self) -> str:
+        """Why the typed subject and digest do not approve the shown plan; empty: they do, or there is no plan."""
+        if self.plan is None:
+            return ""
+        return typed_mismatch(self.plan, self.typed_subject, self.typed_digest) or ""
 
     @showing
     def approve(self) -> Approval:

@@ -7,6 +7,7 @@ finds the newest run there and shows its state.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -17,9 +18,11 @@ from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
 from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import AT_WORK, RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations, operator
+from kit.text.visible import visible
 from widgets.run.plan_model import PlanModel
 from widgets.run.run_model import showing
 from widgets.run.watch import Watch
@@ -53,6 +56,7 @@ class Procedure(PlanModel):
         self._run: Run | None = None
         self._goal: RunState | None = None
         self._undo_next = False
+        self._at_possible = threading.RLock()
         self._look_for_runs()
         self._update()
 
@@ -176,9 +180,7 @@ class Procedure(PlanModel):
             IllegalMove: there is nothing to undo, or another action is running.
         """
         record = self._required_run(UNDOABLE, "undo")
-        typed = (self.typed_undo if typed is None else typed).strip()
-        is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
-        if typed != record.plan.subject and not is_digest:
+        if not _names_run(self.typed_undo if typed is None else typed, record):
             raise ApprovalError(f"nothing was undone: to undo run {record.run_id}, type {record.plan.subject!r}")
         if self._run is not None and self.direction == FORWARD:
             self._undo_next = True
@@ -264,17 +266,31 @@ class Procedure(PlanModel):
             raise RunError(f"run {record.run_id} has nothing to undo")
         return f"Dry run: nothing was changed; an undo of run {record.run_id} would undo: {'; '.join(self.to_undo)}"
 
-    @t.observe("busy", "direction", "plan", "approval", "record")
+    @t.observe("busy", "direction", "plan", "approval", "record", "typed_subject", "typed_digest", "typed_undo")
     def _update(self, change: Any = None) -> None:
-        self.possible = frozenset(name for name, is_so in self._can().items() if is_so)
+        with self._at_possible:  # JupyterLab may deliver two fields on two threads at once: the last one sees both.
+            self.possible = frozenset(name for name, is_so in self._can().items() if is_so)
 
     def _can(self) -> dict[str, bool]:
         state = None if self.record is None else self.record.state
         return {
             "plan": not self.busy,
-            "approve": not self.busy and self.plan is not None,
+            "approve": not self.busy and self.plan is not None and not self.approval_mismatch,
             "act": not self.busy and self.plan is not None and self.approval is not None,
             "stop": bool(self.direction),
             "resume": not self.busy and state in RESUMABLE,
-            "undo": bool(self.to_undo) and state in UNDOABLE and (not self.busy or self.direction == FORWARD),
+            "undo": self.can_undo and _names_run(self.typed_undo, self.record),
         }
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether the shown run can be undone once its subject is typed."""
+        is_free = not self.busy or self.direction == FORWARD
+        return bool(self.to_undo) and self.record.state in UNDOABLE and is_free
+
+
+def _names_run(typed: str, record: RunRecord) -> bool:
+    """Whether ``typed`` is the subject of the run's plan, or eight or more characters of its digest."""
+    typed = typed.strip()
+    is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
+    return is_digest or typed in (record.plan.subject.strip(), visible(record.plan.subject).strip())

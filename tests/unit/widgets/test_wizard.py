@@ -152,9 +152,16 @@ def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
     plan = planned(view, model)
     assert plan.digest in text(view)
     assert "✓ The plan can begin now" in text(view)
+    approve = button(view, "Approve this plan")
+    assert approve.disabled
+    assert f"is disabled: type {GROUP} and the first 8 characters of the digest" in text(view)
     field(view, "Type the group's name").value = GROUP
+    assert approve.disabled
+    assert "is disabled: type at least 8 characters of the plan's digest" in text(view)
     field(view, "Type the digest's first 8").value = plan.digest[:8]
-    button(view, "Approve this plan").click()
+    assert not approve.disabled
+    assert "is disabled" not in text(view)
+    approve.click()
     assert "✓ Approved by" in text(view)
     button(view, "Carry out the plan").click()
     model.wait(20)
@@ -200,6 +207,8 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     assert "Do this now, by hand: Now replace one OZKCC by one MEZKCC." in text(view)
     assert "The run is being carried out from here." in text(view)
     assert not button(view, "Stop").disabled
+    assert button(view, "Undo this run").disabled
+    field(view, "To undo, type the group's name").value = GROUP
     assert not button(view, "Undo this run").disabled
     toy.gate.set()
     model.wait(20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
@@ -77,7 +78,7 @@ def test_of_growth_nothing_is_known_after_one_look(model):
 def test_a_plan_is_kept_and_rehearsed_and_nothing_is_written(model, toy):
     plan = planned(model)
     assert (model.desk.plan(plan.digest[:8]).digest, model.dry.steps[0].can_begin) == (plan.digest, True)
-    assert model.possible == {"plan", "approve"}
+    assert model.possible == {"plan"}
     assert "nothing was changed" in model.verify(dry_run=True)
     assert plan.digest in model.how_to_approve()
     assert toy.writes == []
@@ -106,11 +107,29 @@ def test_without_approval_nothing_begins_whatever_the_button_shows(model, toy):
 def test_what_is_typed_has_to_be_this_plans(model, toy, subject, digest):
     plan = planned(model)
     model.typed_subject, model.typed_digest = subject, digest.format(plan.digest)
+    assert "approve" not in model.possible
+    assert model.approval_mismatch
     with pytest.raises(ApprovalError):
         model.approve()
     with pytest.raises(ApprovalError):
         model.act()
     assert toy.writes == []
+
+
+def test_a_button_is_possible_once_all_is_typed_in_any_order_on_any_thread(model):
+    """JupyterLab delivers each field on a thread of its own: the last one to arrive enables the button."""
+    plan = planned(model)
+    fields = {"typed_subject": GROUP, "typed_digest": plan.digest[:8]}
+    for _ in range(50):
+        threads = [threading.Thread(target=setattr, args=(model, *each)) for each in fields.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.possible == {"plan", "approve"}
+        model.typed_digest = plan.digest[:7]
+        assert model.possible == {"plan"}
+        model.typed_subject = ""
 
 
 def test_a_second_person(toy, tmp_path, monkeypatch):
@@ -269,13 +288,15 @@ def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
     toy.gate.clear()
     model.act()
     until(lambda: model.instruction)
-    assert {"stop", "undo"} <= model.possible
+    assert model.can_undo
+    assert "stop" in model.possible
     model.stop()
     assert "asked to stop" in model.sentence
     toy.gate.set()
     with pytest.raises(Stopped):
         model.wait(20)
     assert (model.record.state, len(toy.writes), model.instruction) == (RunState.STOPPED, 1, "")
+    model.typed_undo = GROUP
     assert model.possible >= {"resume", "undo", "plan"}
     with pytest.raises(RunError, match="is STOPPED"):
         model.verify()
