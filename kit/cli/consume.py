@@ -350,13 +350,13 @@ def properties_of(pairs: Sequence[str], file: Path | None) -> dict[str, str]:
     lines = [(f"property {number} on the command line", pair) for number, pair in enumerate(pairs, 1)]
     if file is not None:
         lines = [*_lines_of(file), *lines]
-    found = {}
+    properties = {}
     for where, line in lines:
         key, separator, value = line.partition("=")
         if not separator:  # The line isn't quoted: it may be a password.
             raise InputError(f"{where} is no property: it has no '='; it must be key=value")
-        found[key.strip()] = value.strip()
-    return found
+        properties[key.strip()] = value.strip()
+    return properties
 
 
 def _lines_of(file: Path) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, print_rows, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
@@ -59,13 +59,13 @@ def copy(
     profile_file: ProfileFile = None,
 ) -> None:
     """Copy offsets from one store to the other, or to another group."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
         if to_group is not None and len(groups or ()) != 1:
             raise InputError("--to-group goes with exactly one --group")
         renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
         selection = _selection(groups, topics, partitions)
-        _show(desk.save_plan(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
+        _show(operations.save_plan(plan_copy(operations.cluster, source, target, selection, options, renamed)), as_json)
 
 
 @app.command("reset")
@@ -86,10 +86,10 @@ def reset(
     profile_file: ProfileFile = None,
 ) -> None:
     """Set offsets to an end of the log, to an offset, by a shift, to a time, or to some time ago (as -90m, -36h)."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
-        _show(desk.save_plan(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
+        _show(operations.save_plan(plan_reset(operations.cluster, store, selection, parse_reset(to), options)), as_json)
 
 
 @app.command("import")
@@ -111,11 +111,13 @@ def import_(
     profile_file: ProfileFile = None,
 ) -> None:
     """Write the offsets of a file to a store."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
-        made = plan_import(desk.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited)
-        _show(desk.save_plan(made), as_json)
+        made = plan_import(
+            operations.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited
+        )
+        _show(operations.save_plan(made), as_json)
 
 
 @app.command("delete")
@@ -135,12 +137,12 @@ def delete(
     profile_file: ProfileFile = None,
 ) -> None:
     """Delete offsets from a store: what is left over of a migration. A backup is saved with the plan."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(False, False, False, override, undo_on_failure)
-        plan = plan_delete(desk.cluster, store, _selection(groups, topics, partitions), options)
-        file = backup or desk.backup_file(plan)
+        plan = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
+        file = backup or operations.backup_file(plan)
         count = save_backup(plan, file)
-        _show(desk.save_plan(plan), as_json)
+        _show(operations.save_plan(plan), as_json)
         say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
 
 
@@ -155,8 +157,10 @@ def export(
     profile_file: ProfileFile = None,
 ) -> None:
     """Save offsets to a file, as a backup or to bring them elsewhere. Reads only."""
-    with open_desk(profile, profile_file, None) as desk:
-        count = export_offsets(desk.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC))
+    with open_operations(profile, profile_file, None) as operations:
+        count = export_offsets(
+            operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
+        )
         say(f"{count} offsets saved to {file}")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
 from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S
@@ -59,12 +59,12 @@ def plan_group(
     profile_file: ProfileFile = None,
 ) -> None:
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
-        wish = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
+        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
-        show_plan(desk.plan_group(wish, override or ()), as_json)
+        show_plan(operations.plan_group(request, override or ()), as_json)
 
 
 @plan_app.command("fleet")
@@ -95,10 +95,12 @@ def plan_fleet(
     profile_file: ProfileFile = None,
 ) -> None:
     """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
-        show_plan(desk.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
+        show_plan(
+            operations.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json
+        )
 
 
 @plan_app.command("show")
@@ -110,10 +112,10 @@ def show(
     profile_file: ProfileFile = None,
 ) -> None:
     """Print a plan again, and what has changed since it was made. Writes nothing."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.plan(plan)
-        show_plan(found, as_json)
-        dry = desk.dry_run(found)
+    with open_operations(profile, profile_file, runs) as operations:
+        loaded = operations.plan(plan)
+        show_plan(loaded, as_json)
+        dry = operations.dry_run(loaded)
         for difference in dry.differences:
             say(f"changed since: {difference.sentence}")
         first = dry.steps[0]
@@ -142,36 +144,38 @@ def approve(
     profile_file: ProfileFile = None,
 ) -> None:
     """Show one plan and approve it, by typing its group's name and the beginning of its digest."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.plan(plan)
-        typer.echo(plan_text(found))
-        for given in desk.approvals(found):
+    with open_operations(profile, profile_file, runs) as operations:
+        loaded = operations.plan(plan)
+        typer.echo(plan_text(loaded))
+        for given in operations.approvals(loaded):
             say(f"{given.approved_by} approved it already, until {given.expires_at.isoformat()}; this one is added")
         subject = typed_subject or typer.prompt("Type the group's name", err=True)
         digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
         valid_for = None if hours is None else _duration(hours)
-        made = desk.approve(found, subject, digest, approver, valid_for, sign_with, _passphrase)
-        say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
-        say(f"carry it out: offramp act {found.digest[:8]}")
+        made = operations.approve(loaded, subject, digest, approver, valid_for, sign_with, _passphrase)
+        say(
+            f"{made.approved_by} approved {loaded.digest[:8]} for {loaded.subject}, until {made.expires_at.isoformat()}"
+        )
+        say(f"carry it out: offramp act {loaded.digest[:8]}")
 
 
 @app.command()
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
-    with open_desk(profile, profile_file, runs) as desk:
-        _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
+    with open_operations(profile, profile_file, runs) as operations:
+        _carry_out(operations.begin(operations.plan(plan)), Run.act, RunState.VERIFIED)
 
 
 @app.command()
 def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.run(run)
-        wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
-        newer = desk.newer_approval(found.record)
-        if not found.record.has_written and not found.record.is_at_work:
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
             say(f"run {run} has written nothing to the cluster so far")
-        _carry_out(found, lambda going: going.resume(newer), wanted)
+        _carry_out(chosen, lambda going: going.resume(newer), wanted)
 
 
 @app.command()
@@ -180,12 +184,12 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
 
     The plan says for how long that needs no new approval; after that approve the same plan again, then undo.
     """
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.run(run)
-        newer = desk.newer_approval(found.record)
-        if not found.record.has_written and not found.record.is_at_work:
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
             say(f"run {run} wrote nothing to the cluster: there is nothing to take back")
-        _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
+        _carry_out(chosen, lambda going: going.undo(newer), RunState.UNDONE)
 
 
 def _duration(hours: float) -> timedelta:

@@ -28,7 +28,7 @@ from widgets.run.run_model import showing
 from widgets.run.watch import Watch
 
 EVERY_S = 2.0
-OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
+OpenOperations = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
 FORWARD, BACK = "forward", "back"
 RESUMABLE = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
 UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})
@@ -37,7 +37,7 @@ _ENDS_INSTRUCTION = frozenset({"acted", "undone", "verified", "failed"})
 
 
 class Procedure(PlanModel):
-    """``open_desk`` gets two functions: one takes instructions to a person, one takes each event of a run.
+    """``open_operations`` gets two functions: one takes instructions to a person, one takes each event of a run.
 
     ``close_all`` closes the connections.
     """
@@ -49,8 +49,8 @@ class Procedure(PlanModel):
     is_watching = t.Bool(False)
     possible = t.Any(frozenset(), help="The names of the actions that are possible now.")
 
-    def __init__(self, open_desk: OpenDesk, close_all: Callable[[], None] = lambda: None) -> None:
-        super().__init__(open_desk(self._say, self._tell))
+    def __init__(self, open_operations: OpenOperations, close_all: Callable[[], None] = lambda: None) -> None:
+        super().__init__(open_operations(self._say, self._tell))
         self._close_all = close_all
         self._watch: Watch | None = None
         self._run: Run | None = None
@@ -213,14 +213,14 @@ class Procedure(PlanModel):
     # Within the worker
 
     def _act(self, plan: Plan) -> None:
-        run = self.desk.begin(plan)
+        run = self.operations.begin(plan)
         self._void()
         self._carry_out(run, Run.act, FORWARD)
 
     def _carry_on(self, verb: Callable[..., Any], direction: str) -> None:
         record = self.record
-        newer = self.desk.newer_approval(record)
-        self._carry_out(self.desk.run(record.run_id), lambda run: verb(run, newer), direction)
+        newer = self.operations.newer_approval(record)
+        self._carry_out(self.operations.run(record.run_id), lambda run: verb(run, newer), direction)
 
     def _carry_out(self, run: Run, verb: Callable[[Run], Any], direction: str) -> None:
         self._goal = RunState.VERIFIED if direction == FORWARD else RunState.UNDONE
@@ -255,7 +255,7 @@ class Procedure(PlanModel):
         """Find what other processes did: an approval of this plan, a new run, events of the shown run."""
         plan = self.plan
         if plan is not None and self.approval is None:
-            approval = self.desk.approval(plan)
+            approval = self.operations.approval(plan)
             if self.plan is plan:
                 self.approval = approval
         self._look_for_runs()

@@ -107,9 +107,9 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
 
 
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
-    desk = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    monkeypatch.setattr(operate, "open_desk", lambda *_: nullcontext(desk))
+    operations = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    monkeypatch.setattr(operate, "open_operations", lambda *_: nullcontext(operations))
     monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
     with Path(os.devnull).open(encoding="utf-8") as nobody:
         monkeypatch.setattr(sys, "stdin", nobody)
@@ -119,7 +119,7 @@ def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path
     assert (ended.value.code, told.err.count("\n")) == (130, 1)
     assert told.err.endswith("offramp: interrupted\n")
     assert "Replace 1 OZKCC" in told.out
-    assert desk.approvals(plan) == ()
+    assert operations.approvals(plan) == ()
 
 
 def test_a_wrong_call_shows_what_was_typed(monkeypatch, capfd):

@@ -132,8 +132,8 @@ def test_checks_are_sentences_with_a_word(is_met, level, word):
 def test_an_unknown_lag_is_no_zero(model):
     assert "not known" in html.lag_chart([(model.lags[0][0], None)])
     assert "Lag now 60 records" in html.lag_chart(model.lags)
-    unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.offsets.items()}
-    rows = BeautifulSoup(html.members(replace(model.standing, offsets=unknown)), "html.parser").select("tbody tr")
+    unknown = {pair: replace(found, log_end=None) for pair, found in model.group_state.offsets.items()}
+    rows = BeautifulSoup(html.members(replace(model.group_state, offsets=unknown)), "html.parser").select("tbody tr")
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 

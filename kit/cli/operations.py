@@ -23,8 +23,8 @@ UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Take bac
 
 
 @contextmanager
-def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
-    """The operator's desk, at which events and requests are told on standard error."""
+def open_operations(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
+    """What an operator does with the profile's cluster; events and requests go to standard error."""
     with refusals():
         chosen = load_profile(profile, profile_file)
         with connect(chosen) as cluster:
