@@ -188,7 +188,7 @@ class EffectSteps:
             return
         until = self.world.now + LAST_COMMIT_SECONDS
         yield lambda: embedded.assignment.membership is effects.Membership.IN or self.world.now >= until
-        if self.gate.seconds_without_lease > 0:
+        if self.gate.lease.seconds_without_session > 0:
             yield from self._drop_what_kafka_has(offsets)
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:

@@ -299,7 +299,7 @@ class Driver:
         """
         if self.embedded is not None and self._commits and self._gate.uncommitted.of(offsets):
             self.embedded.await_joined(LAST_COMMIT_SECONDS)
-            if self._gate.seconds_without_lease > 0:
+            if self._gate.lease.seconds_without_session > 0:
                 self._drop_what_kafka_has(offsets)
         self._commit_kafka(offsets, LAST_COMMIT_SECONDS)
 
