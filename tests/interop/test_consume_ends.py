@@ -109,7 +109,7 @@ ENDS = [
     End("sigint", 0, "", signalled(signal.SIGINT), n_taken=READ, flavours=("mezkcc",)),
     End("child-fails", 27, "sh ended with exit code 3", waits, command=child("exit 3"), n_taken=READ),
     End("child-is-killed", 27, "sh was ended by SIGKILL", waits, command=child("sleep 1; kill -9 $$"), n_taken=READ),
-    End("child-is-content", 0, "sh wanted no more", waits, command=child("exit 0"), n_taken=READ, flavours=("kc",)),
+    End("child-is-content", 0, "sh closed its input", waits, command=child("exit 0"), n_taken=READ, flavours=("kc",)),
     End(
         "nothing-fits", 25, "/dev/full can't be written", reads_all, ("--consumption-file", "/dev/full"),
         n_taken=0, flavours=("ozkcc",),

@@ -76,9 +76,7 @@ def test_a_full_disk_is_one_line():
     with open("/dev/full", "wb") as full:
         ended = subprocess.run([*OFFRAMP, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert ended.returncode == 1
-    assert ended.stderr.decode().splitlines() == [
-        "offramp: what was to be told can't be written: No space left on device"
-    ]
+    assert ended.stderr.decode().splitlines() == ["offramp: the output can't be written: No space left on device"]
 
 
 def test_ctrl_c_while_modules_are_loaded_is_one_line(tmp_path):
@@ -202,4 +200,4 @@ def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
     world.process().undo()
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 23
-    assert "it is not going on, so there is nothing to stop" in ended.output
+    assert "no process carries it out, so there is nothing to stop" in ended.output

@@ -104,7 +104,7 @@ def test_signers_in_a_profile(tmp_path, keys):
     for lines, wrong in (
         ("require_signature = true", "needs .*signers"),
         ('signers = { ann = ["ssh-ed25519 x"] }', "signers: it is no public SSH key"),
-        (f'signers = {{ ann = ["{line}"], bob = ["{line} b"] }}', "one key stands twice"),
+        (f'signers = {{ ann = ["{line}"], bob = ["{line} b"] }}', "one key is given for two names"),
         ("longest_hours = 0", "longest_hours"),
         ("longest_hours = inf", "longest_hours"),
     ):
@@ -180,7 +180,7 @@ def test_approve_shows_the_plan_before_it_asks(operations, terminal):
     again = terminal.invoke(
         app, ["approve", plan.digest[:8], "--by", "Cid", "--subject", GROUP, "--digest", plan.digest]
     )
-    assert re.search(r"approved it already, until .*; this one is added", again.output)
+    assert re.search(r"approved this plan already, until .*; yours is added", again.output)
     assert len(operations.approvals(plan)) == 2
     assert (
         terminal.invoke(app, ["approve", plan.digest[:8], "--hours", "25"], input=f"{GROUP}\n{plan.digest}\n").exit_code
