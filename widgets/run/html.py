@@ -98,7 +98,7 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
 
 
 def checks(findings: Iterable[Finding]) -> str:
-    """Each rule as a sentence, whether the rule is met, and what was findings."""
+    """Each rule as a sentence, whether the rule is met, and the finding."""
     lines = []
     for each in findings:
         mood, word = _check_word(each)
