@@ -1,24 +1,24 @@
-"""One cluster: its addresses, its expected id, its security by reference.
+"""A cluster's profile: addresses, expected cluster id, and security with secrets by reference.
 
 ``offramp.toml``::
 
     [clusters.production]
     bootstrap_servers = "kafka-1:9092,kafka-2:9092"
     zookeeper_connect = "zk-1:2181,zk-2:2181/kafka"    # a chroot is allowed; leave out for a cluster without ZooKeeper
-    cluster_id = "lkc-…"                               # anything else answering is refused
+    cluster_id = "lkc-…"                               # a cluster with another id is refused
 
     [clusters.production.spark]
     master = "local[*]"                                # or: remote = "sc://spark:15002"
 
-    [clusters.production.deploy]                       # who replaces processes, see kit.migrate.group.deploy
+    [clusters.production.deploy]                       # how processes are replaced, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
     [clusters.production.approvals]
-    require_second_person = true                       # who makes a plan may not approve it, by name nor by login
-    longest_hours = 24                                 # for which an approval may hold
+    require_second_person = true                       # the planner may not approve, by name or by login
+    longest_hours = 24                                 # the longest validity of an approval
     require_signature = true                           # offramp approve --sign-with ~/.ssh/id_ed25519
 
-    [clusters.production.approvals.signers]            # whose signature counts: lines as in id_ed25519.pub
+    [clusters.production.approvals.signers]            # public keys of approvers: lines of id_ed25519.pub
     ann = ["ssh-ed25519 AAAA… ann@laptop"]
 
     [clusters.production.security.kafka]
@@ -32,7 +32,7 @@
     digest = { env = "ZOOKEEPER_DIGEST" }              # "user:password"; TLS: ca_file, certificate_file, key_file
     check_host_name = true                             # of TLS; false only where certificates don't name their servers
 
-A secret is only ever named. Relative file names are relative to ``offramp.toml``.
+The profile never holds a secret, only where it is. File names are relative to ``offramp.toml``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LAB = "lab"
 
 
 class Secret(str):
-    """A secret's text; its ``repr`` is stars, so that a client that logs its settings doesn't log it."""
+    """A secret's text. Its ``repr`` is stars, so that a client that logs its settings does not log the secret."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class _Section(BaseModel):
 
 
 class SecretReference(_Section):
-    """Where a secret is: an environment variable or a file (its first line)."""
+    """The place of a secret: an environment variable, or a file (its first line)."""
 
     env: str | None = None
     file: Path | None = None
@@ -75,7 +75,7 @@ class SecretReference(_Section):
     @model_validator(mode="after")
     def _one_place(self) -> SecretReference:
         if (self.env is None) == (self.file is None):
-            raise ValueError('name one place: { env = "NAME" } or { file = "path" }')
+            raise ValueError('give either { env = "NAME" } or { file = "path" }')
         return self
 
     def reveal(self) -> Secret:
@@ -86,13 +86,15 @@ class SecretReference(_Section):
         """
         if self.env is not None:
             if self.env not in os.environ:
-                raise ProfileError(f"the secret's environment variable {self.env} is not set")
+                raise ProfileError(
+                    f"the environment variable {self.env} is not set; the profile expects a secret in it"
+                )
             return Secret(os.environ[self.env])
         assert self.file is not None
         try:
             lines = self.file.read_text().splitlines()
         except OSError as error:
-            raise ProfileError(f"the secret's file {self.file} can't be read: {error.strerror}") from error
+            raise ProfileError(f"the profile's secret file {self.file} can't be read: {error.strerror}") from error
         return Secret(lines[0] if lines else "")
 
 
@@ -131,7 +133,7 @@ class Security(_Section):
 
 
 class SparkSettings(_Section):
-    """``remote`` (a Spark Connect URL) wins over ``master``; ``conf`` is handed to Spark as it is."""
+    """``remote`` (a Spark Connect URL) wins over ``master``; ``conf`` goes to Spark unchanged."""
 
     master: str = "local[*]"
     remote: str | None = None
@@ -139,9 +141,9 @@ class SparkSettings(_Section):
 
 
 class DeploySettings(_Section):
-    """All but ``kind`` is for kind ``command``; ``command`` is a list: program and arguments, with placeholders.
+    """The other keys are for kind ``command``; ``command`` is a list: program and arguments, with placeholders.
 
-    ``allow_any_characters`` lets names through that hold others than letters, digits and ``._:-``.
+    ``allow_any_characters`` permits names with other characters than letters, digits and ``._:-``.
     """
 
     kind: Literal["manual", "command", "lab"] = MANUAL
@@ -151,7 +153,7 @@ class DeploySettings(_Section):
 
 
 class ApprovalSettings(_Section):
-    """``signers``: who may sign, and the public SSH keys of each. ``longest_hours``: for which an approval may hold."""
+    """``signers``: name → public SSH keys. ``longest_hours``: the longest validity of an approval."""
 
     require_second_person: bool = False
     require_signature: bool = False
@@ -163,18 +165,18 @@ class ApprovalSettings(_Section):
     def _whose(cls, signers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         if not signers:
             return signers
-        from kit.identity.ssh_signature import public_key  # Only who signs needs it, and it takes time to load.
+        from kit.identity.ssh_signature import public_key  # Only signatures need it, and it takes time to load.
 
         keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}
         of_all = [key for name in keys for key in keys[name]]
         if len(set(of_all)) < len(of_all):
-            raise ValueError("one key stands twice: a signature by it would be anybody's")
+            raise ValueError("one key is given for two names: its signature would prove neither")
         return keys
 
     @model_validator(mode="after")
     def _somebody(self) -> ApprovalSettings:
         if self.require_signature and not self.signers:
-            raise ValueError("require_signature needs [approvals.signers]: who may sign, and their public keys")
+            raise ValueError("require_signature needs [approvals.signers]: add the approvers and their public SSH keys")
         return self
 
 
@@ -195,11 +197,11 @@ class Profile(_Section):
 def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:
     """The cluster called ``name`` (the only one when None).
 
-    Looked for in ``file``, else in ``$OFFRAMP_PROFILE_FILE``, else in ``offramp.toml`` here or in a folder above,
-    else in ``~/.config/offramp/offramp.toml``.
+    The file is ``file``, else ``$OFFRAMP_PROFILE_FILE``, else ``offramp.toml`` here or in a folder above, else
+    ``~/.config/offramp/offramp.toml``.
 
     Raises:
-        ProfileError: no such file or cluster, malformed TOML, an unknown, missing or wrong key.
+        ProfileError: there is no such file or cluster, it is not TOML, or a key is unknown, missing or wrong.
     """
     path = _find(file)
     clusters = _parse(path).get("clusters")
@@ -260,7 +262,7 @@ def _problem(name: str, item: Any) -> str:
 
 
 def _resolved(section: Any, folder: Path) -> Any:
-    """Every file name of a section and of the sections in it, made absolute against the profile's folder."""
+    """Make every file name of a section and its subsections absolute, from the profile's folder."""
     updates = {}
     for key, value in section:
         if isinstance(value, BaseModel):

@@ -55,7 +55,7 @@ def open_group(
     from widgets.group.model import GroupMigration
 
     def made(connection: Connection) -> GroupMigration:
-        return GroupMigration(connection.desk, connection.look, group_id, connection.close)
+        return GroupMigration(connection.operations, connection.look, group_id, connection.close)
 
     return _open(profile, runs, cluster_id, made)
 
@@ -91,7 +91,7 @@ def open_offsets(profile: Profile | str | None, runs: Path | str = "", cluster_i
     from widgets.offsets.model import OffsetMove
 
     def made(connection: Connection) -> OffsetMove:
-        return OffsetMove(connection.desk, connection.look_at_offsets, connection.close)
+        return OffsetMove(connection.operations, connection.look_at_offsets, connection.close)
 
     return _open(profile, runs, cluster_id, made)
 
@@ -113,7 +113,7 @@ def open_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id:
     from widgets.fleet.model import FleetToggle
 
     def made(connection: Connection) -> FleetToggle:
-        return FleetToggle(connection.desk, connection.scan, connection.close)
+        return FleetToggle(connection.operations, connection.scan, connection.close)
 
     return _open(profile, runs, cluster_id, made)
 

@@ -1,4 +1,4 @@
-"""``offramp consume``: consumers of one flavour on a profile's cluster, until told to stop."""
+"""``offramp consume``: consumers of one flavour on a profile's cluster, until they are stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 class Flavour(StrEnum):
-    """KIP-125's words for what a member is."""
+    """KIP-125's flavours of a member."""
 
     OZKCC = "ozkcc"
     MEZKCC = "mezkcc"
@@ -45,9 +45,9 @@ class Flavour(StrEnum):
 
 @dataclass(frozen=True)
 class ConsumeOptions:
-    """What is to be consumed and where to. ``properties`` are the consumer's own keys, and win over all others.
+    """What to consume, and where the records go. ``properties`` are the consumer's own keys; they win over all others.
 
-    ``topic_seconds``: how long to wait for a topic that isn't there.
+    ``topic_seconds``: how long to wait for a topic that does not exist.
     """
 
     flavour: Flavour
@@ -72,33 +72,33 @@ def consume(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="After `--`: a program to hand the records to on its standard input; by default standard output."
+            help="After `--`: a program that gets the records on its standard input; by default standard output."
         ),
     ] = None,
     flavour: Annotated[
         Flavour,
         typer.Option(
-            help="What to be: an old ZooKeeper consumer (ozkcc), a migration-enabled one that follows migration/mode "
+            help="An old ZooKeeper consumer (ozkcc), a migration-enabled one that follows migration/mode "
             "(mezkcc), or a plain Kafka consumer (kc)."
         ),
     ] = Flavour.OZKCC,
     group: Annotated[str, typer.Option("--group", "-g", help="The group to join.")] = "",
     topic: Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")] = None,
-    allow: Annotated[str | None, typer.Option(help="Instead: topics whose whole name matches this pattern.")] = None,
-    deny: Annotated[str | None, typer.Option(help="Instead: all topics but those that match.")] = None,
-    threads: Annotated[int, typer.Option(help="Streams per topic; of a kc members, each on a thread.")] = 1,
+    allow: Annotated[str | None, typer.Option(help="Instead of --topic: topics that match as a whole.")] = None,
+    deny: Annotated[str | None, typer.Option(help="Instead of --topic: all topics except those that match.")] = None,
+    threads: Annotated[int, typer.Option(help="Streams per topic; with kc: members, each on a thread.")] = 1,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Where the group has no offset, begin with the oldest record.")
+        bool, typer.Option("--from-beginning", help="Without a committed offset, begin with the oldest record.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object per record instead of its value alone.")
     ] = False,
-    max_messages: Annotated[int, typer.Option(help="Leave after so many records; 0: never.")] = 0,
+    max_messages: Annotated[int, typer.Option(help="Leave the group after so many records; 0: never.")] = 0,
     property_: Annotated[
         list[str] | None,
-        typer.Option("--property", "-X", help="key=value of the consumer's own configuration; can be given again."),
+        typer.Option("--property", "-X", help="key=value of the consumer's configuration; can be given again."),
     ] = None,
-    properties: Annotated[Path | None, typer.Option(help="A properties file of such lines.")] = None,
+    properties: Annotated[Path | None, typer.Option(help="A file of lines key=value.")] = None,
     consumption_file: Annotated[
         Path | None,
         typer.Option(help="Append a JSON line per record handed over: at_ms, consumer, topic, partition, offset."),
@@ -108,7 +108,7 @@ def consume(
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
     wait_for_topics: Annotated[
-        float, typer.Option(help="Seconds to wait for a topic that isn't there; 0: refuse at once.", min=0)
+        float, typer.Option(help="Seconds to wait for a topic that does not exist; 0: refuse at once.", min=0)
     ] = 0.0,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -116,8 +116,8 @@ def consume(
     """Consume as a member of a group, in any of KIP-125's flavours: a canary by hand.
 
     Records go to standard output, or to a program of any language. A record is committed only after it was handed
-    over: written whole, and read by who reads the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. What is
-    guaranteed is in docs/consumers.md.
+    over: written in full, and read by the reader of the pipe. SIGTERM or Ctrl-C: commit, leave the group, end. The
+    guarantees are in docs/consumers.md.
 
     \b
     offramp consume --flavour mezkcc -g orders -t orders --threads 2 --json -- ./service --stdin
@@ -147,14 +147,14 @@ def run_consumers(profile: Profile, options: ConsumeOptions) -> None:
     """Consume until SIGTERM, SIGINT, the limit, the time-out, or the end of the output; then leave in order.
 
     Raises:
-        InputError: something wished for can't be.
-        NotFound: a topic isn't there, and did not appear in time; nothing was registered.
-        HandOverError: records can't be handed over any more; what was not is not committed.
+        InputError: an option can't be used.
+        NotFound: a topic does not exist, and was not created in time; nothing was registered.
+        HandOverError: records can't be handed over any more; the others are not committed.
         OfframpError: as :func:`kit.connect` and the consumers raise it.
         SystemExit: a signal came before it was a member; 128 and its number.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    # It serves the look before the start; what goes wrong there is told by an error of ours, once.
+    # kafka-python only checks the cluster before the start; offramp reports its errors, once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signals = _Signals()
     try:
@@ -167,10 +167,10 @@ def run_consumers(profile: Profile, options: ConsumeOptions) -> None:
             signals.calm()
             child_error = child.close() if child is not None else None
     except (_Interrupted, OfframpError):
-        # A library written in C may tell of the interruption in words of its own.
+        # A C library may report the interruption by an error of its own.
         if signals.interrupted is None:
             raise
-        sys.stderr.write(f"offramp: {signals.interrupted.name} before it was a member; nothing is left behind\n")
+        sys.stderr.write(f"offramp: {signals.interrupted.name} before it was a member; nothing was registered\n")
         raise SystemExit(128 + signals.interrupted) from None
     is_childs_end = child is not None and isinstance(hand_over.error, OutputClosed)
     if hand_over.error is not None and not is_childs_end:
@@ -178,13 +178,13 @@ def run_consumers(profile: Profile, options: ConsumeOptions) -> None:
     if child_error is not None:
         raise child_error
     if is_childs_end:
-        sys.stderr.write(f"{options.command[0]} wanted no more: {hand_over.error}\n")
+        sys.stderr.write(f"{options.command[0]} closed its input: {hand_over.error}\n")
 
 
 def _consume(
     profile: Profile, options: ConsumeOptions, child: Child | None, signals: _Signals, missing: list[str]
 ) -> HandOver:
-    """Everything until the last member has left."""
+    """Run all members until the last one has left."""
     with ExitStack() as stack:
         hand_over = HandOver(
             _output(child), as_json if options.as_json else as_text, options.consumption, options.limit
@@ -206,7 +206,7 @@ def _consume(
             if signals.is_asked:
                 hand_over.end()
             elif child is not None and child.has_ended:
-                hand_over.fail(OutputClosed(f"{child.name} ended by itself"))
+                hand_over.fail(OutputClosed(f"{child.name} ended"))
     return hand_over
 
 
@@ -215,7 +215,7 @@ def _output(child: Child | None) -> IO[bytes]:
         assert child.process.stdin is not None
         return child.process.stdin
     if sys.stdout is None:
-        raise InputError("standard output is closed: there is nobody to hand records to")
+        raise InputError("standard output is closed: records can't be handed over")
     return sys.stdout.buffer
 
 
@@ -228,11 +228,11 @@ def _members(
 
 
 class _Interrupted(BaseException):
-    """A signal came before there was anything to leave in order. No Exception: no client may swallow it."""
+    """A signal came before a member was started. Not an Exception: no client library may catch it."""
 
 
 class _Signals:
-    """SIGTERM and SIGINT: at first they end everything where it stands, after :meth:`calm` they are only noted."""
+    """SIGTERM and SIGINT: before :meth:`calm` they end the process at once, after it they are only noted."""
 
     def __init__(self) -> None:
         self.is_asked = False
@@ -242,11 +242,11 @@ class _Signals:
             signal.signal(number, self._received)
 
     def calm(self) -> None:
-        """There is something to be left in order from now on."""
+        """From now on members have to leave in order."""
         self._is_calm = True
 
     def _received(self, number: int, frame: object) -> None:
-        """No lock is taken here: the main thread may have it."""
+        """Takes no lock: the interrupted main thread may hold it."""
         self.is_asked = True
         if not self._is_calm:
             self._is_calm, self.interrupted = True, signal.Signals(number)
@@ -255,15 +255,15 @@ class _Signals:
 
 def _check(options: ConsumeOptions) -> None:
     if sum((bool(options.topics), options.allow is not None, options.deny is not None)) != 1:
-        raise InputError("give topics, or one pattern of topics to allow, or one to deny")
+        raise InputError("give one of --topic, --allow or --deny")
     if options.threads < 1:
-        raise InputError(f"{options.threads} threads can't consume; 1 or more can")
+        raise InputError(f"--threads {options.threads}: give 1 or more")
     if options.flavour is Flavour.KC and not options.topics:
-        raise InputError("a Kafka consumer (kc) takes topics; a pattern among them begins with ^")
+        raise InputError("a Kafka consumer (kc) needs --topic; a pattern begins with ^")
 
 
 def _check_cluster(profile: Profile, options: ConsumeOptions) -> list[str]:
-    """The right cluster, before anything is registered; the topics that it hasn't."""
+    """Check the cluster before anything is registered; → the topics that it does not have."""
     if options.flavour is not Flavour.KC and not profile.zookeeper_connect:
         raise ProfileError(
             f"cluster {profile.name!r} has no zookeeper_connect: {options.flavour.value} needs ZooKeeper"
@@ -273,7 +273,7 @@ def _check_cluster(profile: Profile, options: ConsumeOptions) -> list[str]:
 
 
 def _await_topics(profile: Profile, options: ConsumeOptions) -> None:
-    """A member for a topic that isn't there would wait without a word, and leave a group behind."""
+    """Wait until the topics exist: a member would wait for them silently, and leave a group behind."""
     until = time.monotonic() + options.topic_seconds
     with connect(profile) as cluster:
         while missing := _missing_topics(cluster, options):
@@ -281,13 +281,13 @@ def _await_topics(profile: Profile, options: ConsumeOptions) -> None:
                 waited = f" after {options.topic_seconds:g} s" if options.topic_seconds else ""
                 raise NotFound(
                     f"cluster {profile.name!r} has no topic {', '.join(map(repr, missing))}{waited}; nothing was "
-                    "registered. Mend the name, or wait for it with --wait-for-topics SECONDS"
+                    "registered. Correct the name, or wait for the topic with --wait-for-topics SECONDS"
                 )
             time.sleep(LOOK_SECONDS)
 
 
 def _missing_topics(cluster: Cluster, options: ConsumeOptions) -> list[str]:
-    """Of those that are named, not of patterns."""
+    """The named topics that do not exist; patterns are left out."""
     named = [topic for topic in options.topics if options.flavour is not Flavour.KC or not topic.startswith("^")]
     if not named:
         return []
@@ -325,12 +325,12 @@ def _kafka_member(profile: Profile, options: ConsumeOptions, hand_over: HandOver
         **options.properties,
     }
     if options.metrics:
-        raise InputError("metrics are those of a ZooKeeper member (ozkcc, mezkcc); a Kafka consumer has its own")
+        raise InputError("--metrics works with ozkcc and mezkcc only; a Kafka consumer has metrics of its own")
     return KafkaMember(KafkaConsumer(config), str(config["client.id"]), hand_over, events)
 
 
 def serve_metrics(address: str, collector: PrometheusCollector) -> None:
-    """Serve the numbers on ``host:port`` for Prometheus; raises InputError when that can't be listened on."""
+    """Serve the metrics on ``host:port`` for Prometheus; raises InputError if the address can't be used."""
     host, _, port = address.rpartition(":")
     registry = CollectorRegistry()
     registry.register(collector)
@@ -350,17 +350,17 @@ def properties_of(pairs: Sequence[str], file: Path | None) -> dict[str, str]:
     lines = [(f"property {number} on the command line", pair) for number, pair in enumerate(pairs, 1)]
     if file is not None:
         lines = [*_lines_of(file), *lines]
-    found = {}
+    properties = {}
     for where, line in lines:
         key, separator, value = line.partition("=")
-        if not separator:  # The line isn't quoted: it may be a password.
-            raise InputError(f"{where} is no property: it has no '='; it must be key=value")
-        found[key.strip()] = value.strip()
-    return found
+        if not separator:  # The message does not quote the line: it may be a password.
+            raise InputError(f"{where} has no '=': a property is key=value")
+        properties[key.strip()] = value.strip()
+    return properties
 
 
 def _lines_of(file: Path) -> list[tuple[str, str]]:
-    """Each line that says something, with where it stands."""
+    """Each line with a property, and its place."""
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""How the ``offramp`` command ends, whatever the verb: a wrong call, Ctrl-C, nobody who reads its output any more."""
+"""How the ``offramp`` command ends, for every verb: a wrong call, Ctrl-C, a reader that closed the output."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kit.text.visible import visible
 
 INTERRUPTED = 130
 CLOSED = 141
-"""As of a process that SIGPIPE ended, which is what ``| head`` does to others."""
+"""The exit code of a process that SIGPIPE ended, as ``| head`` ends other programs."""
 
 
 def exit_code(run: Callable[[], object]) -> int:
-    """Run the command line and say what to exit with; the exceptions of a mistake of ours pass through."""
+    """Run the command line; → its exit code. Exceptions of a bug in offramp pass through."""
     outputs = [_Output(stream) for stream in (sys.stdout, sys.stderr)]
     code = _code(run)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The rest is tidying up.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Only clean-up follows.
     is_read = [output.is_flushed() for output in outputs]
     return code if all(is_read) or code not in (0, 1) else CLOSED
 
@@ -35,15 +35,15 @@ def _code(run: Callable[[], object]) -> int:
         ended = run()
     except TyperException as error:
         return _wrong_call(error)
-    except SystemExit as error:  # Of Typer, where nobody reads the output.
+    except SystemExit as error:  # Typer raises it if nobody reads the output.
         ended = error.code
-        return ended if isinstance(ended, int) else 0  # Who raises it has told why.
+        return ended if isinstance(ended, int) else 0  # The code that raised it has printed why.
     except (KeyboardInterrupt, Abort):
         ended = INTERRUPTED
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        say(f"offramp: what was to be told can't be written: {error.strerror}")
+        say(f"offramp: the output can't be written: {error.strerror}")
         ended = 1
     if ended == INTERRUPTED:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -53,7 +53,7 @@ def _code(run: Callable[[], object]) -> int:
 
 
 def _wrong_call(error: TyperException) -> int:
-    """What was typed may have come from anywhere; a verb that was called without anything shows its help instead."""
+    """Print what is wrong, with hidden characters escaped; a verb without any argument prints its help instead."""
     context = getattr(error, "ctx", None)
     if context is None or error.message != context.get_help():
         error.message = visible(error.message)
@@ -63,14 +63,14 @@ def _wrong_call(error: TyperException) -> int:
 
 
 class _Output:
-    """A stream of ours. Rich turns one that nobody reads away to nowhere, so a copy of what it was is kept."""
+    """Standard output or error. Rich redirects a closed one to nowhere, so this keeps a copy of the original."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._file = os.dup(stream.fileno())
 
     def is_flushed(self) -> bool:
-        """Whether somebody still reads it; if not, what is left of it goes nowhere instead of into a traceback."""
+        """Whether it still has a reader. If not, the rest of the output is dropped, without a traceback."""
         try:
             self._stream.flush()
         except OSError:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, print_rows, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
@@ -32,13 +32,11 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 Groups = Annotated[list[str] | None, typer.Option("--group", "-g", help="A group; can be given again.")]
 Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="A topic; can be given again.")]
-Partitions = Annotated[list[int] | None, typer.Option("--partition", help="Of the topics; can be given again.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", help="A partition; can be given again.")]
 Store = Annotated[str, typer.Option("--store", help="kafka or zookeeper.")]
-Backwards = Annotated[
-    bool, typer.Option("--allow-backwards", help="Offsets may go down: records are handed out again.")
-]
-Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out what would go down.")]
-New = Annotated[bool, typer.Option("--new-groups", help="Groups that neither store knows may be written.")]
+Backwards = Annotated[bool, typer.Option("--allow-backwards", help="Let offsets go backwards: records are read again.")]
+Skip = Annotated[bool, typer.Option("--skip-backwards", help="Leave out offsets that would go backwards.")]
+New = Annotated[bool, typer.Option("--new-groups", help="Write groups that neither store knows, too.")]
 
 
 @app.command("copy")
@@ -48,7 +46,7 @@ def copy(
     groups: Groups = None,
     topics: Topics = None,
     partitions: Partitions = None,
-    to_group: Annotated[str | None, typer.Option(help="Write them for this group; of one --group only.")] = None,
+    to_group: Annotated[str | None, typer.Option(help="Write them for this group; needs exactly one --group.")] = None,
     allow_backwards: Backwards = False,
     skip_backwards: Skip = False,
     override: Overrides = None,
@@ -59,13 +57,13 @@ def copy(
     profile_file: ProfileFile = None,
 ) -> None:
     """Copy offsets from one store to the other, or to another group."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
         if to_group is not None and len(groups or ()) != 1:
-            raise InputError("--to-group goes with exactly one --group")
+            raise InputError("--to-group needs exactly one --group")
         renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
         selection = _selection(groups, topics, partitions)
-        _show(desk.save_plan(plan_copy(desk.cluster, source, target, selection, options, renamed)), as_json)
+        _show(operations.save_plan(plan_copy(operations.cluster, source, target, selection, options, renamed)), as_json)
 
 
 @app.command("reset")
@@ -85,11 +83,11 @@ def reset(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Set offsets to an end of the log, to an offset, by a shift, to a time, or to some time ago (as -90m, -36h)."""
-    with open_desk(profile, profile_file, runs) as desk:
+    """Set offsets to an end of the log, to an offset, by a shift, to a time, or to a time ago (-90m, -36h)."""
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
-        _show(desk.save_plan(plan_reset(desk.cluster, store, selection, parse_reset(to), options)), as_json)
+        _show(operations.save_plan(plan_reset(operations.cluster, store, selection, parse_reset(to), options)), as_json)
 
 
 @app.command("import")
@@ -98,8 +96,8 @@ def import_(
     store: Store,
     groups: Groups = None,
     topics: Topics = None,
-    other_cluster: Annotated[bool, typer.Option("--other-cluster", help="The file may be of another one.")] = False,
-    edited: Annotated[bool, typer.Option("--edited", help="The file may have been edited.")] = False,
+    other_cluster: Annotated[bool, typer.Option("--other-cluster", help="Accept a file of another cluster.")] = False,
+    edited: Annotated[bool, typer.Option("--edited", help="Accept a file that was edited.")] = False,
     allow_backwards: Backwards = False,
     skip_backwards: Skip = False,
     new_groups: New = False,
@@ -111,11 +109,13 @@ def import_(
     profile_file: ProfileFile = None,
 ) -> None:
     """Write the offsets of a file to a store."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
-        made = plan_import(desk.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited)
-        _show(desk.save_plan(made), as_json)
+        made = plan_import(
+            operations.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited
+        )
+        _show(operations.save_plan(made), as_json)
 
 
 @app.command("delete")
@@ -125,7 +125,7 @@ def delete(
     topics: Topics = None,
     partitions: Partitions = None,
     backup: Annotated[
-        Path | None, typer.Option(help="File of what is deleted: .jsonl or .csv; by default beside the plan.")
+        Path | None, typer.Option(help="File for the deleted offsets: .jsonl or .csv; by default beside the plan.")
     ] = None,
     override: Overrides = None,
     undo_on_failure: UndoOnFailure = False,
@@ -134,14 +134,14 @@ def delete(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Delete offsets from a store: what is left over of a migration. A backup is saved with the plan."""
-    with open_desk(profile, profile_file, runs) as desk:
+    """Delete offsets from a store, for example those that a migration left. A backup is saved with the plan."""
+    with open_operations(profile, profile_file, runs) as operations:
         options = _options(False, False, False, override, undo_on_failure)
-        plan = plan_delete(desk.cluster, store, _selection(groups, topics, partitions), options)
-        file = backup or desk.backup_file(plan)
+        plan = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
+        file = backup or operations.backup_file(plan)
         count = save_backup(plan, file)
-        _show(desk.save_plan(plan), as_json)
-        say(f"{count} offsets saved to {file}; `offramp plan offsets import` takes it, and so does the run's undo")
+        _show(operations.save_plan(plan), as_json)
+        say(f"{count} offsets saved to {file}; to restore them: offramp plan offsets import, or undo the run")
 
 
 @app.command("export")
@@ -154,9 +154,11 @@ def export(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Save offsets to a file, as a backup or to bring them elsewhere. Reads only."""
-    with open_desk(profile, profile_file, None) as desk:
-        count = export_offsets(desk.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC))
+    """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster."""
+    with open_operations(profile, profile_file, None) as operations:
+        count = export_offsets(
+            operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
+        )
         say(f"{count} offsets saved to {file}")
 
 

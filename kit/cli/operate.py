@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
+from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
 from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S
@@ -27,18 +27,18 @@ app = typer.Typer(rich_markup_mode=None)
 plan_app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
-WayBack = Annotated[float, typer.Option(help="Hours for which the run may be taken back without a new approval.")]
+WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
 
 
 @plan_app.command("group")
 def plan_group(
     group: Annotated[str, typer.Argument(help="The group.")],
-    to: Annotated[str, typer.Option("--to", help=f"Where it is to stand: {', '.join(PATH)}.")],
-    canary: Annotated[int, typer.Option(help="How many members go ahead.")] = 1,
+    to: Annotated[str, typer.Option("--to", help=f"The stage to reach: {', '.join(PATH)}.")],
+    canary: Annotated[int, typer.Option(help="How many members are replaced first.")] = 1,
     member: Annotated[
-        list[str] | None, typer.Option("--member", help="Whom to replace first; can be given again.")
+        list[str] | None, typer.Option("--member", help="A member to replace first; can be given again.")
     ] = None,
-    soak: Annotated[float, typer.Option(help="Seconds for which a canary is watched.")] = 60.0,
+    soak: Annotated[float, typer.Option(help="Seconds to watch a canary.")] = 60.0,
     min_stable: Annotated[
         float,
         typer.Option("--min-stable", "--stable", help="Seconds for which the group must have had the same members."),
@@ -48,7 +48,7 @@ def plan_group(
         float, typer.Option("--step-timeout", "--each", help="Seconds that one replacement may take.")
     ] = 180.0,
     observe: Annotated[
-        float, typer.Option("--observe", "--look", help="Seconds for which the group is looked at first.")
+        float, typer.Option("--observe", "--look", help="Seconds between the two looks at the group.")
     ] = 5.0,
     way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
@@ -59,12 +59,12 @@ def plan_group(
     profile_file: ProfileFile = None,
 ) -> None:
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
-    with open_desk(profile, profile_file, runs) as desk:
+    with open_operations(profile, profile_file, runs) as operations:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
-        wish = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
+        request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
-        show_plan(desk.plan_group(wish, override or ()), as_json)
+        show_plan(operations.plan_group(request, override or ()), as_json)
 
 
 @plan_app.command("fleet")
@@ -72,8 +72,8 @@ def plan_fleet(
     to: Annotated[str, typer.Option("--to", help="kafka or zookeeper.")],
     groups: Annotated[list[str] | None, typer.Argument(help="Groups; by default all that are ready.")] = None,
     pattern: Annotated[str, typer.Option("--groups", help="Regular expression a group's whole id must match.")] = ".*",
-    wave: Annotated[int, typer.Option(help="Groups at a time; 0: all at once.")] = 10,
-    pause: Annotated[float, typer.Option(help="Seconds between two waves, in which they are watched.")] = 60.0,
+    wave: Annotated[int, typer.Option(help="Groups per wave; 0: all at once.")] = 10,
+    pause: Annotated[float, typer.Option(help="Seconds to watch a wave before the next one.")] = 60.0,
     min_stable: Annotated[
         float,
         typer.Option("--min-stable", "--stable", help="Seconds for which a group must have had the same members."),
@@ -81,10 +81,10 @@ def plan_fleet(
     lag_tolerance: Annotated[int, typer.Option(help="Records by which the toggled groups' lag may grow.")] = 10_000,
     max_read_ms: Annotated[
         float | None,
-        typer.Option("--max-read-ms", "--read-ms", help="How long a read of them may take; by default 5 times now."),
+        typer.Option("--max-read-ms", "--read-ms", help="Longest read of the toggled groups; by default 5 times now."),
     ] = None,
     step_timeout: Annotated[
-        float, typer.Option("--step-timeout", "--each", help="Seconds until all groups of a wave must follow.")
+        float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
     ] = SETTLE_S,
     way_back: WayBack = WAY_BACK_S / 3600,
     undo_on_failure: UndoOnFailure = False,
@@ -94,11 +94,13 @@ def plan_fleet(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Toggle every group that is wholly migration-enabled and stable, in waves; or back. Writes nothing."""
-    with open_desk(profile, profile_file, runs) as desk:
+    """Toggle all stable groups with only migration-enabled members, in waves; or back. Writes nothing."""
+    with open_operations(profile, profile_file, runs) as operations:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
-        show_plan(desk.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json)
+        show_plan(
+            operations.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json
+        )
 
 
 @plan_app.command("show")
@@ -109,30 +111,30 @@ def show(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Print a plan again, and what has changed since it was made. Writes nothing."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.plan(plan)
-        show_plan(found, as_json)
-        dry = desk.dry_run(found)
+    """Print a plan, and what has changed since it was made. Writes nothing to the cluster."""
+    with open_operations(profile, profile_file, runs) as operations:
+        loaded = operations.plan(plan)
+        show_plan(loaded, as_json)
+        dry = operations.dry_run(loaded)
         for difference in dry.differences:
             say(f"changed since: {difference.sentence}")
         first = dry.steps[0]
-        say(f"it {'could' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
+        say(f"the plan {'can' if first.can_begin and not dry.differences else 'can not'} begin now: {first.sentence}")
 
 
 @app.command()
 def approve(
     plan: Named,
     typed_subject: Annotated[
-        str | None, typer.Option("--subject", help="The group's name, as a confirmation; asked for by default.")
+        str | None, typer.Option("--subject", help="The group's name, as a confirmation; without it you are asked.")
     ] = None,
     typed_digest: Annotated[
         str | None,
-        typer.Option("--digest", help="Eight or more of the digest's first characters; asked for by default."),
+        typer.Option("--digest", help="The first eight or more characters of the digest; without it you are asked."),
     ] = None,
-    approver: Annotated[str | None, typer.Option("--by", help="Who approves; by default who is logged in.")] = None,
+    approver: Annotated[str | None, typer.Option("--by", help="Your name; by default the login name.")] = None,
     hours: Annotated[
-        float | None, typer.Option(help="For how long it may be carried out; by default 4, or what the profile allows.")
+        float | None, typer.Option(help="Hours for which the approval is valid; by default 4, or the profile's limit.")
     ] = None,
     sign_with: Annotated[
         Path | None, typer.Option("--sign-with", help="Your private SSH key, such as ~/.ssh/id_ed25519.")
@@ -142,58 +144,60 @@ def approve(
     profile_file: ProfileFile = None,
 ) -> None:
     """Show one plan and approve it, by typing its group's name and the beginning of its digest."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.plan(plan)
-        typer.echo(plan_text(found))
-        for given in desk.approvals(found):
-            say(f"{given.approved_by} approved it already, until {given.expires_at.isoformat()}; this one is added")
+    with open_operations(profile, profile_file, runs) as operations:
+        loaded = operations.plan(plan)
+        typer.echo(plan_text(loaded))
+        for given in operations.approvals(loaded):
+            say(f"{given.approved_by} approved this plan already, until {given.expires_at.isoformat()}; yours is added")
         subject = typed_subject or typer.prompt("Type the group's name", err=True)
         digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
         valid_for = None if hours is None else _duration(hours)
-        made = desk.approve(found, subject, digest, approver, valid_for, sign_with, _passphrase)
-        say(f"{made.approved_by} approved {found.digest[:8]} for {found.subject}, until {made.expires_at.isoformat()}")
-        say(f"carry it out: offramp act {found.digest[:8]}")
+        made = operations.approve(loaded, subject, digest, approver, valid_for, sign_with, _passphrase)
+        say(
+            f"{made.approved_by} approved {loaded.digest[:8]} for {loaded.subject}, until {made.expires_at.isoformat()}"
+        )
+        say(f"carry it out: offramp act {loaded.digest[:8]}")
 
 
 @app.command()
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Carry an approved plan out. Ctrl-C stops it after what is being written; then resume it or undo it."""
-    with open_desk(profile, profile_file, runs) as desk:
-        _carry_out(desk.begin(desk.plan(plan)), Run.act, RunState.VERIFIED)
+    """Carry an approved plan out. Ctrl-C stops the run after the present write; then resume it or undo it."""
+    with open_operations(profile, profile_file, runs) as operations:
+        _carry_out(operations.begin(operations.plan(plan)), Run.act, RunState.VERIFIED)
 
 
 @app.command()
 def resume(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Go on with a run that was stopped, failed or was cut off; the cluster is asked how far it came."""
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.run(run)
-        wanted = RunState.UNDONE if found.record.state in _GOING_BACK else RunState.VERIFIED
-        newer = desk.newer_approval(found.record)
-        if not found.record.has_written and not found.record.is_at_work:
+    """Go on with a run that was stopped, failed or was cut off. It continues from the state of the cluster."""
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        wanted = RunState.UNDONE if chosen.record.state in _GOING_BACK else RunState.VERIFIED
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
             say(f"run {run} has written nothing to the cluster so far")
-        _carry_out(found, lambda going: going.resume(newer), wanted)
+        _carry_out(chosen, lambda going: going.resume(newer), wanted)
 
 
 @app.command()
 def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Take back what a run did, the newest step first.
 
-    The plan says for how long that needs no new approval; after that approve the same plan again, then undo.
+    The plan says for how long an undo needs no new approval. After that, approve the same plan again, then undo.
     """
-    with open_desk(profile, profile_file, runs) as desk:
-        found = desk.run(run)
-        newer = desk.newer_approval(found.record)
-        if not found.record.has_written and not found.record.is_at_work:
-            say(f"run {run} wrote nothing to the cluster: there is nothing to take back")
-        _carry_out(found, lambda going: going.undo(newer), RunState.UNDONE)
+    with open_operations(profile, profile_file, runs) as operations:
+        chosen = operations.run(run)
+        newer = operations.newer_approval(chosen.record)
+        if not chosen.record.has_written and not chosen.record.is_at_work:
+            say(f"run {run} wrote nothing to the cluster: there is nothing to undo")
+        _carry_out(chosen, lambda going: going.undo(newer), RunState.UNDONE)
 
 
 def _duration(hours: float) -> timedelta:
     """Raises:
-    InputError: that is no number of hours.
+    InputError: ``hours`` can't be a validity.
     """
     if not -LONGEST_HOURS <= hours <= LONGEST_HOURS:
-        raise InputError(f"--hours {hours:g} is no time for which an approval can hold")
+        raise InputError(f"--hours {hours:g}: an approval can't be valid for that time; give hours greater than 0")
     return timedelta(hours=hours)
 
 
@@ -209,7 +213,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     """Ctrl-C asks the run to stop; a second one interrupts it."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        say("stopping after what is being written; Ctrl-C again interrupts that too")
+        say("the run stops after the present write; Ctrl-C again interrupts that write too")
         run.request_stop(operator())
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -217,10 +221,12 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     try:
         ending = verb(run)
     except KeyboardInterrupt:
-        raise OfframpError(f"run {run.run_id} was interrupted: resume it or undo it") from None
+        raise OfframpError(
+            f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"
+        ) from None
     finally:
         signal.signal(signal.SIGINT, before)
     say(f"evidence: {run.folder / 'report.html'}")
     if ending.state not in (RunState.VERIFIED, RunState.UNDONE):
-        say(f"go on: offramp resume {run.run_id}    take back: offramp undo {run.run_id}")
+        say(f"continue: offramp resume {run.run_id}    undo: offramp undo {run.run_id}")
     ending.raise_unless(wanted)

@@ -8,19 +8,19 @@ from kit.cli.verbs import Verb, group_of
 
 VERBS = {
     "list": Verb("kit.cli.runs:plan_app", "List all plans: first those whose run did not end well, then the newest."),
-    "show": Verb("kit.cli.operate:plan_app", "Print a plan again, and what has changed since it was made."),
+    "show": Verb("kit.cli.operate:plan_app", "Print a plan, and what has changed since it was made."),
     "group": Verb(
         "kit.cli.operate:plan_app", "Move one group along KIP-125's path, one stage or several, forward or back."
     ),
     "fleet": Verb(
-        "kit.cli.operate:plan_app", "Toggle every group that is wholly migration-enabled and stable, in waves."
+        "kit.cli.operate:plan_app", "Toggle all stable groups with only migration-enabled members, in waves."
     ),
     "offsets": Verb("kit.cli.offsets:app", "Copy, reset, import, delete or export committed offsets."),
 }
 
 app = typer.Typer(
     cls=group_of(VERBS),
-    help="Say what would be done, and keep that as a plan to approve.",
+    help="Say what would be done, and keep that as a plan to approve. Writes nothing to the cluster.",
     no_args_is_help=True,
     rich_markup_mode=None,
     callback=lambda: None,

@@ -1,4 +1,4 @@
-"""``offramp runs | verify | stop`` and ``offramp plan list``: what a folder of plans and runs holds; no cluster."""
+"""``offramp runs | verify | stop`` and ``offramp plan list``: they read the folder of plans and runs, no cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def list_plans_(
 
 @app.command("runs")
 def list_(
-    run: Annotated[str | None, typer.Argument(help="One run, shown whole.")] = None,
+    run: Annotated[str | None, typer.Argument(help="A run to show in full.")] = None,
     runs: RunsFolder = None,
     as_json: AsJson = False,
     profile: ProfileName = None,
@@ -67,28 +67,30 @@ def list_(
 
 @app.command()
 def verify(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Check a run's evidence: unedited, and the run ended verified or undone. Else the exit code is not 0."""
+    """Check a run's evidence: unedited, and the run ended verified or undone. If not, the exit code is not 0."""
     with refusals():
         record = load_run(run_folder(_folder(runs, profile, profile_file), run))
         tell(*record_text(record).split("\n"))
         for approval in record.approvals:
             tell(f"approval by {approval.approved_by}: {told_signature(approval, _signers(profile, profile_file))}")
         if any(is_badly_signed(approval) for approval in record.approvals):
-            raise EvidenceError(f"run {run}: an approval was altered after it was signed")
+            raise EvidenceError(f"run {run}: an approval was edited after it was signed")
         if record.state not in (RunState.VERIFIED, RunState.UNDONE):
             raise RunError(f"run {run} is {record.state}: {record.sentence}")
 
 
 @app.command()
 def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
-    """Ask a run that goes on elsewhere to stop after what is being written; then resume it or undo it."""
+    """Ask a run that goes on elsewhere to stop after the present write; then resume it or undo it."""
     with refusals():
         folder = run_folder(_folder(runs, profile, profile_file), run)
         record = load_run(folder)
         if not record.is_at_work:
-            raise IllegalMove(f"run {run} is {record.state}: it is not going on, so there is nothing to stop")
+            raise IllegalMove(f"run {run} is {record.state}: no process carries it out, so there is nothing to stop")
         request_stop(folder, system_user(), datetime.now(UTC))
-        say(f"asked run {run} to stop; `offramp runs {run}` says when it has; one that was cut off does not hear it")
+        say(
+            f"run {run} was asked to stop; `offramp runs {run}` shows when it has. A run that was cut off does not stop"
+        )
 
 
 def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> None:
@@ -100,7 +102,7 @@ def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> Non
 
 
 def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
-    """Whose keys count, by the profile; None where there is none: evidence may be verified anywhere."""
+    """The profile's signers; None without a profile: evidence can be verified on any machine."""
     try:
         return load_profile(profile, profile_file).approvals.signers
     except ProfileError:

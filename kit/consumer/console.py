@@ -1,8 +1,8 @@
-"""Consumers of any flavour as one process: records to standard output or into a child, one thread per stream.
+"""Consumers of any flavour as one process: records to standard output or to a child, one thread per stream.
 
-A record counts as consumed only after it was handed over (see :mod:`kit.consumer.hand_over`). However a member ends –
-limit, signal, time-out, an output that takes no more, an error – it leaves its group at once and commits no more than
-that: a member that holds partitions and reads nothing would be worse than none.
+A record counts as consumed only after it was handed over (see :mod:`kit.consumer.hand_over`). At every end – limit,
+signal, time-out, closed or full output, error – a member leaves its group at once and commits only those records. A
+member that owned partitions and read nothing would be worse than no member.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ log = logging.getLogger("offramp.consumer")
 
 POLL_SECONDS = 0.2
 END_SECONDS = 30.0
-"""How long threads may take for their last commit and for leaving the group."""
+"""Seconds in which threads must make their last commit and leave the group."""
 
 
 class _ToldOfRebalances:
-    """A ZooKeeper member's listener: says ``REL {topic: [partitions]}`` and ``BEG {topic: {partition: thread}}``."""
+    """A ZooKeeper member's listener: writes ``REL {topic: [partitions]}`` and ``BEG {topic: {partition: thread}}``."""
 
     def __init__(self, consumer: str, events: Events) -> None:
         self._consumer, self._events = consumer, events
@@ -71,7 +71,7 @@ class ZookeeperMember:
                 pass
 
     def _is_done(self, stream: Stream) -> bool:
-        """Hand records over until the end. False: this stream had no record for ``consumer.timeout.ms``."""
+        """Hand records over until the end. False: no record for ``consumer.timeout.ms`` on this stream alone."""
         try:
             for message in stream:
                 if not self.hand_over.take(message, self.consumer.consumer_id):
@@ -152,20 +152,20 @@ class KafkaMember:
         else:
             self.thread.join(END_SECONDS)
             if self.thread.is_alive():
-                log.warning("%s: no broker answered; its group finds out by its session's time-out", self.client_id)
+                log.warning("%s: no broker answered; the group removes it after its session time-out", self.client_id)
         self.events.say(self.client_id, "STOP")
 
 
 @dataclass
 class Child:
-    """A program that reads records on its standard input; its output goes where ours goes."""
+    """A program that reads records on its standard input. It shares this process's standard output."""
 
     name: str
     process: subprocess.Popen[bytes]
 
     @classmethod
     def start(cls, command: Sequence[str]) -> Child:
-        """Raises InputError when it can't be started."""
+        """Start the program; raises InputError if it can't be started."""
         try:
             process = subprocess.Popen(list(command), bufsize=0, stdin=subprocess.PIPE, start_new_session=True)
         except OSError as error:
@@ -177,17 +177,17 @@ class Child:
         return self.process.poll() is not None
 
     def close(self, seconds: float = 30.0) -> ChildEnded | None:
-        """Close its input and wait; kill it if it does not end by itself. → the error that it ended with, if any."""
+        """Close its input and wait; kill it after ``seconds``. → the error, None: it ended with exit code 0."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)  # It has a session of its own: with all that it started.
+                os.killpg(self.process.pid, signal.SIGKILL)  # Its session has all processes that it started.
             self.process.wait()
             return ChildEnded(f"{self.name} did not end within {seconds:g} s of its input's end; it was killed")
-        return ChildEnded(f"{self.name} {_ended(code)}; what it had not read is not committed") if code else None
+        return ChildEnded(f"{self.name} {_ended(code)}; records it had not read are not committed") if code else None
 
 
 def _ended(code: int) -> str:
@@ -196,7 +196,7 @@ def _ended(code: int) -> str:
 
 @contextmanager
 def _telling(name: str, hand_over: HandOver) -> Iterator[None]:
-    """A thread that ends ends the whole process: no other thread would read its partitions."""
+    """End the whole process when a thread fails: no other thread would read its partitions."""
     try:
         yield
     except OfframpError as error:

@@ -1,7 +1,7 @@
-"""Hands records over to the reader of the output, and knows which of them were taken.
+"""Hands records over to the reader of the output, and knows which records were taken.
 
-A record is taken once it was written whole; when the output is a pipe, once its reader has read it. A record that is
-still in the pipe is lost when the reader dies, so it must not count by then.
+A record is taken once it was written in full; if the output is a pipe, once its reader has read it. A record that is
+still in the pipe is lost when the reader dies, so it does not count.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from confluent_kafka import Message
 from kit.errors import HandOverError, InputError, OfframpError, OutputClosed
 
 PIPE_BYTES = 4096
-"""One page: such a pipe is ready for more exactly when its reader has read everything, so nothing has to be polled."""
+"""One page: poll(2) reports such a pipe as writable exactly when its reader has read everything."""
 LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.1, 0.001
 GRACE_SECONDS = 2.0
-"""How long the end waits for the reader to read the last record."""
+"""Seconds in which the reader may read the last record at the end."""
 
 
 def as_text(message: Message) -> bytes:
-    """The value and a newline, as the console consumers write it."""
+    """The value and a newline, as Kafka's console consumer writes it."""
     return (message.value() or b"") + b"\n"
 
 
 def as_json(message: Message) -> bytes:
-    """One object per line; a key or value that is no UTF-8 goes as ``{"base64": …}``."""
+    """One object per line; a key or value that is no UTF-8 becomes ``{"base64": …}``."""
     fields = {
         "topic": message.topic(),
         "partition": message.partition(),
@@ -59,7 +59,7 @@ def _readable(data: bytes | str | None) -> Any:
 
 
 class _Output:
-    """Where records go. It is written without a buffer: a record in a buffer was not handed over."""
+    """The output of records, written without a buffer: a record in a buffer is not handed over."""
 
     def __init__(self, output: IO[bytes]) -> None:
         self._kept_open = output
@@ -71,7 +71,7 @@ class _Output:
             self._narrow()
 
     def put(self, data: bytes, is_over: Callable[[], bool]) -> bool:
-        """False: ``is_over`` became true before the record was taken. Raises OSError when that fails."""
+        """Write one record. False: ``is_over`` became true before it was taken. Raises OSError if a write fails."""
         if not self._is_pipe:
             while data:
                 data = data[os.write(self._fd, data) :]
@@ -85,7 +85,7 @@ class _Output:
         return True
 
     def _narrow(self) -> None:
-        """Make the pipe one page small. Where the system can't, ``_await_read`` polls."""
+        """Make the pipe one page small. If the system can't, ``_await_read`` polls."""
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             try:
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -139,7 +139,7 @@ class HandOver:
         self.error: OfframpError | None = None
 
     def take(self, message: Message, consumer: str) -> bool:
-        """Hand one record over. False: it was not taken, and must not be counted; nothing is taken any more."""
+        """Hand one record over. False: it was not taken and must not count; no later record is taken."""
         with self._lock:
             if self.ended.is_set():
                 return False
@@ -155,23 +155,23 @@ class HandOver:
             return self._note(message, consumer) and self._count()
 
     def end(self) -> None:
-        """Nothing more is taken; the record that is being handed over has ``GRACE_SECONDS`` left."""
+        """Take no more records; the one that is being handed over has ``GRACE_SECONDS`` left."""
         self._ends_at = time.monotonic() + GRACE_SECONDS
         self.ended.set()
 
     def fail(self, error: OfframpError) -> None:
-        """As :meth:`end`, at once; the first error is kept."""
+        """As :meth:`end` without the grace; keeps the first error."""
         self.error = self.error or error
         self.ended.set()
 
     def settle(self) -> None:
-        """Wait, after the end, for the record that is being handed over."""
+        """After the end: wait for the record that is being handed over."""
         if self._lock.acquire(timeout=2 * GRACE_SECONDS):
             self._lock.release()
 
     @property
     def seconds_idle(self) -> float:
-        """Since the last record was taken, or since the beginning."""
+        """Seconds since the last record was taken, or since the start."""
         return time.monotonic() - self._last
 
     def _is_over(self) -> bool:
@@ -181,7 +181,7 @@ class HandOver:
         return f"{self.n_taken} were handed over; those after them are not committed"
 
     def _note(self, message: Message, consumer: str) -> bool:
-        """A record that can't be noted counts as not taken: it comes again, so that the file stays complete."""
+        """Note the record. False: it can't be noted and counts as not taken, so that the file stays complete."""
         if self._lines is None:
             return True
         fields = {
@@ -207,10 +207,10 @@ class HandOver:
 
 
 class Events:
-    """What happens to a consumer, a line each: ``epoch-ms consumer EVENT details``.
+    """Events of a consumer, one line each: ``epoch-ms consumer EVENT details``.
 
-    ``failed`` is called once when a line can't be written. A listener that raised would keep its partitions and read
-    none.
+    ``failed`` is called once when a line can't be written. A listener that raised would keep its partitions and read no
+    record.
     """
 
     def __init__(self, output: IO[Any], failed: Callable[[OfframpError], None]) -> None:
@@ -231,7 +231,7 @@ class Events:
 
 
 def opened(file: Path) -> IO[bytes]:
-    """To append to, without a buffer. Raises InputError when it can't be."""
+    """Open a file to append to, without a buffer. Raises InputError if it can't be opened."""
     try:
         return file.open("ab", buffering=0)
     except OSError as error:
@@ -239,7 +239,7 @@ def opened(file: Path) -> IO[bytes]:
 
 
 def _append(lines: IO[bytes], line: bytes) -> None:
-    """The whole line or nothing of it. Raises OSError."""
+    """Append the whole line or nothing. Raises OSError."""
     written = lines.write(line)
     if written < len(line):
         os.ftruncate(lines.fileno(), os.fstat(lines.fileno()).st_size - written)

@@ -1,4 +1,4 @@
-"""What a member counts, under the old consumer's and KIP-125's names; as a dict and for Prometheus."""
+"""A member's metrics under the names of the old consumer and KIP-125, as a dict and for Prometheus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TYPE = "ZookeeperConsumerConnector"
 
 @dataclass
 class Metrics:
-    """Counts of one member; ``live`` is called for the gauges."""
+    """Metrics of one member; ``live`` returns the gauges."""
 
     group_id: str
     client_id: str
@@ -55,11 +55,11 @@ COUNTERS = {
     "KafkaCommits": "Commits to Kafka (KafkaCommitsPerSec).",
     "FailedOffsetCommits": "Partitions whose offset could not be committed.",
     "Rebalances": "Rounds that changed what this member owns (RebalanceRateAndTime).",
-    "RebalanceSeconds": "Time these took.",
-    "RebalanceRetries": "Rounds that had to be tried again.",
-    "RebalanceFailures": "Times rebalance.max.retries were used up; it goes on all the same.",
+    "RebalanceSeconds": "Time that these rounds took.",
+    "RebalanceRetries": "Rounds that were tried again.",
+    "RebalanceFailures": "Times that rebalance.max.retries was reached; the member goes on.",
     "SessionExpirations": "ZooKeeper sessions lost.",
-    "OffsetResets": "Partitions begun by auto.offset.reset because the committed offset is out of range.",
+    "OffsetResets": "Partitions restarted by auto.offset.reset: the committed offset was out of range.",
     "ListenerFailures": "Exceptions of the rebalance listener.",
 }
 GAUGES = {
@@ -69,10 +69,10 @@ GAUGES = {
     "ConsumedPartitionsCount": "Partitions being handed out.",
     "DeferredToggleCount": "1 while the toggle asks for ZooKeeper but plain Kafka consumers are members.",
     "FencedPartitionsCount": "Partitions of plain Kafka consumers that this member reserves against old consumers.",
-    "BlockedPartitionsCount": "Partitions that are this member's but still held by others.",
-    "SecondsInDoubt": "How long nothing may be handed out because a session is in doubt.",
+    "BlockedPartitionsCount": "Partitions assigned to this member that others still hold.",
+    "SecondsInDoubt": "Seconds for which no record could be handed out because a session is in doubt.",
     "Messages": "Records handed out.",
-    "MaxLag": "Greatest lag of a partition, as its stream last knew the log's end.",
+    "MaxLag": "Greatest lag of a partition, by the log end of its last fetch.",
 }
 
 

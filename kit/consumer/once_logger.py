@@ -1,4 +1,4 @@
-"""Warnings for a member's operator: each text once, until the member is well again."""
+"""Warnings for a member's operator: each text once, until the member recovers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("offramp.consumer")
 
 
 class OnceLogger:
-    """Logs a text once, so that what fails in every round does not fill the log. May be used by any thread."""
+    """Logs a text once, so that a failure of every round does not fill the log. May be used by any thread."""
 
     def __init__(self, consumer_id: str) -> None:
         self._consumer_id = consumer_id
@@ -31,6 +31,6 @@ class OnceLogger:
         log.warning("%s: %s", self._consumer_id, text, exc_info=None if is_answer else error)
 
     def reset(self) -> None:
-        """The member is well: the next failure is logged again, even with a text that was logged before."""
+        """The member has recovered: the next failure is logged again, even with the same text."""
         with self._lock:
             self._logged.clear()

@@ -1,7 +1,7 @@
 """One thread at a time, in the order in which they come.
 
-confluent-kafka's consumer has a lock of its own, and a thread that polls again and again takes it before a waiting
-thread has noticed that it was free. A call from another thread would wait until the polling ends.
+confluent-kafka's consumer has a lock of its own. A thread that polls in a loop takes it again before a waiting thread
+has noticed that it was free. A call from another thread would wait until the polling ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Turns:
-    """A fair lock: threads get it in the order in which they asked. Its owner can take it again."""
+    """A fair lock: threads get it in the order of their requests. Its owner can take it again."""
 
     def __init__(self) -> None:
         self._entry = threading.Lock()
@@ -26,7 +26,7 @@ class Turns:
 
     def __enter__(self) -> None:
         if self._owner != threading.get_ident():
-            # Whoever waits for the room keeps the entry: who comes later, even from inside, is behind.
+            # A waiting thread keeps the entry locked, so later threads queue behind it.
             with self._entry:
                 self._room.acquire()
             self._owner = threading.get_ident()

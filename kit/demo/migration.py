@@ -41,9 +41,9 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     group, topic = fleet.MIGRATED.group, fleet.MIGRATED.topics
     lab, since = profile.file.parent, round(time.time() * 1000)
     with connect(profile) as cluster, _watched(cluster, group) as watch, _load(cluster, topic) as (producer, written):
-        desk = Operations(cluster, runs, tell=lambda event: _tell(event, say))
+        operations = Operations(cluster, runs, tell=lambda event: _tell(event, say))
         for stage in (PATH[-1], PATH[0]):
-            _move(desk, group, stage, say)
+            _move(operations, group, stage, say)
         producer.stop()
         say(f"waiting until all {len(producer.acknowledged())} records written meanwhile were handed out")
         wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all", READ_SECONDS)
@@ -60,18 +60,18 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
     return proof
 
 
-def _move(desk: Operations, group: str, stage: str, say: Callable[[str], None]) -> None:
-    wish = GroupPlanRequest(group, stage, soak_s=SOAK_SECONDS, min_stable_s=0.0, observe_s=2.0)
+def _move(operations: Operations, group: str, stage: str, say: Callable[[str], None]) -> None:
+    request = GroupPlanRequest(group, stage, soak_s=SOAK_SECONDS, min_stable_s=0.0, observe_s=2.0)
     try:
-        plan = desk.plan_group(wish)
+        plan = operations.plan_group(request)
     except NothingToDo:
         say(f"group {group} is at {stage!r} already")
         return
     say(f"plan {plan.digest[:8]}: to {stage!r} in {len(plan.steps)} steps; approved by {operator()} for the demo")
-    desk.approve(plan, plan.subject, plan.digest)
-    ending = desk.begin(plan).act()
+    operations.approve(plan, plan.subject, plan.digest)
+    ending = operations.begin(plan).act()
     ending.raise_unless()
-    say(f"{ending.sentence} Evidence: {(desk.runs / ending.run_id / REPORT).absolute()}")
+    say(f"{ending.sentence} Evidence: {(operations.runs / ending.run_id / REPORT).absolute()}")
 
 
 def _tell(event: Event, say: Callable[[str], None]) -> None:

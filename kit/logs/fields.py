@@ -1,7 +1,7 @@
-"""Ids, partitions, offsets and reasons in a message; what a message does not say is null.
+"""Ids, partitions, offsets and reasons of a log message; null where the message has none.
 
-All are expressions about expressions. Every pattern stops where the value's own syntax ends, so that text pasted
-behind a record doesn't run into a value.
+All functions take and return polars expressions. Every pattern stops where the value's own syntax ends, so that text
+pasted behind a record does not become part of a value.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIX = r"^(?:\[[^\]]*\] )?(?:\[thrd:[^\]]*\]+: )?(?:[\w.:-]+/(?:bootstrap|\d+): )?"
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
-"""A consumer calls its connection to the coordinator the first number minus the broker's id; what is above the second
-is such a name."""
+"""A consumer names its connection to the coordinator by the first number minus the broker's id. A number above the
+second one is such a name."""
 
 _RUN, _TOPIC_PARTITION = r"[\w.-]+", r"^[\w.-]+-\d+$"
 _GROUPS: tuple[Pattern, ...] = (
@@ -174,16 +174,16 @@ _ONE = (
     r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
 )
 _COUNTED = r"of \d+ partition\(s\)|for \d+ pending"
-"""librdkafka counts there and lists in lines of their own."""
+"""librdkafka has a count in such lines, and lists the partitions in separate lines."""
 
 
 def without_client_prefix(message: pl.Expr) -> pl.Expr:
-    """The message as its wording begins."""
+    """The message from where its wording begins."""
     return without(message, (CONSUMER_PREFIX, BROKER_PREFIX, OLD_PREFIX))
 
 
 def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
-    """Which kind of client or server prints so: one of ``wordings``' sources."""
+    """The kind of client or server that prints the line: one of ``wordings``' sources."""
     is_broker = has(message, BROKER_PREFIX) | has(logger, _BROKERS_CLASS) | has(message, _NEW_BROKER_PREFIX)
     is_old = has(message, rf"{OLD_PREFIX}|^Consumer \S+ rebalancing the following") | has(logger, _OLD_CLASS)
     is_rdkafka = (layout == wordings.LIBRDKAFKA).fill_null(False) | has(message, r"^\[[^\]]*#consumer-\d+\] |\[thrd:")
@@ -203,8 +203,8 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
 
 
 def kind_of(sources: Iterable[str]) -> pl.Expr:
-    """The kind of event of the first wording of its ``source`` that the ``phrase`` fits; null: the wording isn't
-    known. ``sources``: those there are."""
+    """The kind of event of the first wording of ``source`` that fits ``phrase``; null: none fits. ``sources``: all of
+    them."""
     return pl.coalesce([*map(_kind, sources), pl.lit(None, pl.String)])
 
 
@@ -220,7 +220,7 @@ def _fits(message: pl.Expr, wording: wordings.LogTemplate) -> pl.Expr:
 
 
 def consumer_prefix(message: pl.Expr) -> dict[str, pl.Expr]:
-    """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null is no group."""
+    """``instanceId``, ``clientId``, ``groupId`` of a Java client ≥ 1.0; the word null means no group."""
     parts = message.str.extract_groups(regex(CONSUMER_PREFIX)).struct
     instance, client, group = (filled(parts.field(str(number))) for number in (1, 2, 3))
     return {
@@ -231,7 +231,7 @@ def consumer_prefix(message: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def client_in(member_id: pl.Expr) -> pl.Expr:
-    """The client id that a Kafka group's member id begins with."""
+    """The client id at the beginning of a Kafka group's member id."""
     return extracted(member_id, rf"^(.+)-{UUID}$")
 
 
@@ -241,12 +241,12 @@ def printed_client(text: pl.Expr) -> pl.Expr:
 
 
 def old_consumer(message: pl.Expr) -> pl.Expr:
-    """The old consumer's id, ``<group>_<host>-<ms>-<hex>``, that stands before its lines."""
+    """The old consumer's id, ``<group>_<host>-<ms>-<hex>``, at the beginning of its lines."""
     return extracted(message, OLD_PREFIX)
 
 
 def old_group(consumer: pl.Expr) -> pl.Expr:
-    """Its group: what is before the last ``_`` (hosts hold none)."""
+    """The old consumer's group: the part before the last ``_`` (host names have none)."""
     return extracted(consumer, r"^(.+)_[^_]+-\d{13}-[0-9a-f]{8}")
 
 
@@ -259,7 +259,7 @@ def member_of(message: pl.Expr) -> pl.Expr:
 
 
 def generation_of(message: pl.Expr) -> pl.Expr:
-    """The generation, or the epoch of the new protocol; −1 is none."""
+    """The generation, or the epoch of KIP-848; −1 means none."""
     return _number(first_of(message, _GENERATIONS))
 
 
@@ -277,7 +277,7 @@ def offset_of(message: pl.Expr) -> pl.Expr:
 
 
 def reason_of(message: pl.Expr) -> pl.Expr:
-    """Why, in the log's own words."""
+    """The reason, in the log's own words."""
     return first_of(message, _REASONS)
 
 
@@ -289,13 +289,13 @@ def coordinator_of(message: pl.Expr) -> pl.Expr:
 
 
 def coordinator_id_of(message: pl.Expr) -> pl.Expr:
-    """The coordinator's broker id, given as such or as the connection's."""
+    """The coordinator's broker id, from the message or from the connection's name."""
     printed = _number(first_of(message, _COORDINATOR_IDS))
     return pl.when(printed > _FIRST_COORDINATOR_NODE).then(_COORDINATOR_NODE - printed).otherwise(printed)
 
 
 def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
-    """``topic-partition`` as printed, of the kinds of events that list them; empty if the list is."""
+    """``topic-partition`` as printed, for kinds of events that list partitions; may be an empty list."""
     is_single, is_listing = kind.is_in(_SINGLE), kind.is_in(_LISTING) & ~has(message, _COUNTED)
     text: pl.Expr = pl.when(is_single | is_listing).then(message)
     for pattern, plain in _SPELLED:

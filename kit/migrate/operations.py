@@ -1,4 +1,4 @@
-"""The operator's desk for one cluster: plan, approve, carry out, take back – for terminal, notebooks and widgets alike.
+"""What an operator does with one cluster: plan, approve, carry out, take back. Terminal, notebooks and widgets use it.
 
 Everything is in files under ``runs/``: ``plans/<first 12 of the digest>.json`` with its ``.approval.json``
 (``.approval-2.json``, … where it was approved again) beside it, and one folder per run.

@@ -1,11 +1,11 @@
-"""The access list that a new znode gets: that of the nearest znode above it.
+"""The access list of a new znode: a copy of the nearest existing znode's above it.
 
-The creator of a group's znodes decided who may write them: Kafka's old consumers give theirs to the creator and
-let the world read when they log in, and leave them open when they don't. A znode made without a list is open to
-everyone, whatever stands around it; one that is given to its creator alone locks out members with another login.
-So a new znode gets what its parent has, no more and no less. ``/consumers`` itself Kafka leaves open on purpose
-(``ZkUtils``: "different consumers will write under this node"; its security migrator passes the tree by), and what is
-made right below it stays so: members of 0.8 can't log in at all.
+The creator of a group's znodes decided who may write them. Kafka's old consumers, when they log in, let the creator
+write and the world read; when they don't log in, everyone may write. A znode without a list is open to everyone,
+whatever its parent has. A znode that only its creator may write locks out members with another login. So a new znode
+gets exactly its parent's list. Kafka leaves ``/consumers`` itself open on purpose (``ZkUtils``: "different consumers
+will write under this node"; its security migrator skips the tree), so znodes right below it are open too: members of
+0.8 can't log in.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE
 from kit.errors import AuthenticationFailed, ConnectError
 
 HIDDEN = ":x"
-"""What ZooKeeper ≥ 3.5 shows of a digest to who may not change the list (CVE-2019-0201)."""
+"""ZooKeeper ≥ 3.5 shows this instead of a digest to clients that may not change the list (CVE-2019-0201)."""
 AS_IT_IS: tuple[str, ...] = ("world", "ip", "sasl", "x509", "digest", "super")
 
 
 def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
-    """The access list of the nearest znode above ``path`` that there is. With ``makepath`` each new level gets it.
+    """The access list of the nearest existing znode above ``path``. With ``makepath`` each new level gets it.
 
     Raises:
-        AuthenticationFailed: that list can't be read in full, so it can't be given to another znode.
+        AuthenticationFailed: that list can't be read in full, so it can't be copied.
         ConnectError: ZooKeeper did not answer.
     """
     for above in _above(path):
@@ -42,29 +42,29 @@ def inherited(client: KazooClient, path: str, answer_s: float) -> list[ACL]:
             ) from None
         except (KazooException, client.handler.timeout_exception) as error:
             raise ConnectError(
-                f"{path} is not created: ZooKeeper does not answer who may write {above}: {error!r}"
+                f"{path} is not created: ZooKeeper did not return the access list of {above}: {error!r}"
             ) from error
         return _copied(path, above, list(entries))
     return list(OPEN_ACL_UNSAFE)
 
 
 def _above(path: str) -> Iterator[str]:
-    """Nearest first; the root (of the chroot) last."""
+    """The znodes above: the nearest first, the root (of the chroot) last."""
     while path not in ("", "/"):
         path = path.rpartition("/")[0] or "/"
         yield path
 
 
 def _copied(path: str, above: str, entries: list[ACL]) -> list[ACL]:
-    """Refuse an entry that can't be copied: a hidden digest, or a scheme that would mean another identity."""
+    """Say why an entry can't be copied: a hidden digest, or a scheme that would mean another identity."""
     for entry in entries:
         scheme, who = entry.id.scheme, entry.id.id
         if scheme == "digest" and who.endswith(HIDDEN):
             raise AuthenticationFailed(
-                _refusal(path, above, f"ZooKeeper hides whose digest may use it ({who}): these credentials lack ADMIN")
+                _refusal(path, above, f"ZooKeeper hides the digest in it ({who}): these credentials lack ADMIN")
             )
         if scheme not in AS_IT_IS:
-            raise AuthenticationFailed(_refusal(path, above, f"it is closed by the scheme {scheme!r}"))
+            raise AuthenticationFailed(_refusal(path, above, f"an entry of the scheme {scheme!r} can't be copied"))
     return entries
 
 

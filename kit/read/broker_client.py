@@ -1,7 +1,7 @@
 """Requests to brokers over kafka-python's connections: batched, retried from a table, with a deadline.
 
-kafka-python's admin calls raise at the first group or partition that fails. A sweep of thousands of groups needs each
-answer. So the requests of the pinned kafka-python are sent here, and their error codes are read here.
+kafka-python's admin calls raise at the first group or partition that fails. A scan of thousands of groups needs every
+answer. So this module sends the requests of the pinned kafka-python and reads their error codes itself.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kit.errors import ConnectError, ReadError
 
 DEADLINE_S = 30.0
-"""How long one read retries before it reports what it could not read."""
+"""Seconds for which one read retries; then it reports the errors."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
 _HANG_UPS = 3
-"""A server that hangs up during the login this many times more has refused it."""
+"""A server that closes the connection during the login this many more times has refused the login."""
 
 RETRIABLE_CODES = {
     5: "LEADER_NOT_AVAILABLE",
@@ -61,7 +61,7 @@ def describe_code(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment after which nothing is retried, and the pauses until then."""
+    """The time after which nothing is retried, and the pauses until then."""
 
     at: float
 
@@ -74,7 +74,7 @@ class Deadline:
 
 
 def backoff_s(attempt: int) -> float:
-    """Pause before the try after ``attempt`` (0, 1, …): doubling, at most two seconds."""
+    """Seconds to pause after ``attempt`` (0, 1, …): doubling, at most two."""
     return float(min(_FIRST_BACKOFF_S * 2**attempt, _LONGEST_BACKOFF_S))
 
 
@@ -86,7 +86,7 @@ AUTHENTICATION_FAILURES = (
 
 
 def _had_answered(connection: Any) -> bool:
-    """Whether the broker said which versions it speaks, which it does before the login."""
+    """Whether the broker sent its API versions, which it does before the login."""
     return connection.parser is not None and connection.broker_version_data is not None
 
 
@@ -98,7 +98,7 @@ class BrokerClient:
 
         Raises:
             KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``KafkaTimeoutError`` when no broker answered in
-                time. The caller words the message, since it knows the cluster's name.
+                time. The caller writes the message, because it knows the cluster's name.
         """
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
         self._manager = client._manager
@@ -114,9 +114,10 @@ class BrokerClient:
     async def _login(self, deadline: Deadline) -> None:
         """Wait until one bootstrap server accepts the login.
 
-        kafka-python's own bootstrap goes on after a refused login until its time is up, and may wait for ever for a
-        connection that the broker closed meanwhile. It also drops what a broker said if it finds the connection closed
-        behind it, and a broker closes right after a refusal: a server that hangs up during each login refuses it.
+        kafka-python's own bootstrap goes on after a refused login until its time-out, and may wait for ever for a
+        connection that the broker closed meanwhile. It also drops a broker's answer if the connection is closed
+        already, and a broker closes it right after a refusal. So a server that closes the connection during each login
+        refuses it.
         """
         attempt = 0
         while True:
@@ -133,7 +134,7 @@ class BrokerClient:
             attempt += 1
 
     async def _try_login(self, broker: Any) -> kafka_errors.KafkaError | None:
-        """Why this server could not be used, None when it could; a refused login raises."""
+        """Why this server can't be used; None: it can. Raises when the login was refused."""
         connection = None
         try:
             connection = self._manager.get_connection(
@@ -145,7 +146,7 @@ class BrokerClient:
         except kafka_errors.KafkaError as error:
             is_hung_up = isinstance(error, kafka_errors.KafkaConnectionError)
             if connection is not None and is_hung_up and connection.sasl_enabled and _had_answered(connection):
-                return kafka_errors.SaslAuthenticationFailedError("the broker hung up during the login")
+                return kafka_errors.SaslAuthenticationFailedError("the broker closed the connection during the login")
             return error
         finally:
             if connection is not None:
@@ -164,33 +165,33 @@ class BrokerClient:
 
         Raises:
             ConnectError: the brokers stopped answering.
-            ReadError: they refused, or answered what can't be understood.
+            ReadError: they refused, or sent an answer that can't be parsed.
         """
         try:
             result: Result = self._manager.run(coroutine, *arguments)
         except RETRIABLE_FAILURES as error:
             raise ConnectError(f"the brokers stopped answering: {error}") from error
         except kafka_errors.KafkaError as error:
-            raise ReadError(f"the brokers refused, or answered what can't be understood: {error}") from error
+            raise ReadError(f"the brokers refused, or sent an answer that can't be parsed: {error}") from error
         return result
 
     async def gather(self, coroutines: Sequence[Callable[[], Coroutine[Any, Any, Result]]]) -> list[Result]:
-        """Results of coroutines that run side by side."""
+        """Run coroutines side by side; → their results."""
         futures = [self._manager.call_soon(coroutine) for coroutine in coroutines]
         return [await future for future in futures]
 
     def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
-        """Send one request, to this broker or to any; → its answer, to be awaited."""
+        """Send one request to this broker, or to any; → a future of its answer."""
         try:
             future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
         except kafka_errors.KafkaError as error:
-            # A broker that is not in the metadata: a connection failure like any other.
+            # A broker that is not in the metadata counts as a connection failure.
             failed: Awaitable[Any] = Future().failure(error)
             return failed
         return future
 
     async def ask(self, request: Any, broker_id: int | None, deadline: Deadline) -> Any:
-        """One request, sent again while it fails on the way and the deadline allows it."""
+        """Send one request; send it again after a connection failure, until the deadline."""
         attempt = 0
         while True:
             try:
@@ -212,11 +213,11 @@ class BrokerClient:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     def supports(self, request: Any, version: int) -> bool:
-        """Whether the brokers know at least that version of a request."""
+        """Whether the brokers support at least that version of a request."""
         return bool(self._manager.broker_version_data.api_version(request) >= version)
 
     async def find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, int]:
-        """Broker id by group. Groups that have no coordinator at the moment are left out."""
+        """Group → id of its coordinator. Groups without a coordinator at the moment are left out."""
         if self.supports(FindCoordinatorRequest, 4):
             request = FindCoordinatorRequest(key_type=0, coordinator_keys=group_ids, min_version=4)
             response = await self.ask(request, None, deadline)

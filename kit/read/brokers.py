@@ -1,4 +1,4 @@
-"""What the brokers say: who they are, which partitions they lead, where each log starts and ends."""
+"""Reads from the brokers: their ids, the partitions they lead, where each log starts and ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClusterMetadata:
 
 
 def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> ClusterMetadata:
-    """Brokers and partitions. A broker that is named by a replica and didn't register is a row with an error.
+    """Brokers and partitions. A replica's broker that is not registered is a row with an error.
 
     Raises:
         ConnectError: no broker answered before the deadline.
@@ -79,7 +79,7 @@ def fetch_log_offsets(
 def fetch_offsets_at(
     client: BrokerClient, partitions: Iterable[Key], timestamp_ms: int, deadline_s: float = DEADLINE_S
 ) -> dict[Key, int | None]:
-    """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is no such one.
+    """The first offset whose record is not older than ``timestamp_ms`` (since the epoch); None: there is none.
 
     One ListOffsets per leader, retried after a leader move.
 
@@ -90,7 +90,7 @@ def fetch_offsets_at(
     offsets, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
     if failed:
         (topic, partition), error = min(failed.items())
-        raise ReadError(f"{topic}-{partition}: no offset by time: {error}")
+        raise ReadError(f"the offset of {topic}-{partition} at that time can't be read: {error}")
     return {key: None if offset < 0 else offset for key, offset in offsets.items()}
 
 
@@ -118,7 +118,7 @@ async def _fetch_offsets_at(
 async def _list_offsets(
     client: BrokerClient, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
 ) -> tuple[list[dict[Key, int]], dict[Key, str]]:
-    """Offsets for each timestamp, and by partition the reason why others are missing."""
+    """Offsets for each timestamp, and by partition the reason for a missing one."""
     offsets: list[dict[Key, int]] = [{} for _ in timestamps]
     failed, attempt = dict[Key, str](), 0
     while True:
@@ -164,7 +164,7 @@ async def _ask_leader(
             if each.error_code == 0:
                 into[key] = each.offset
             elif each.error_code == _NO_SUCH_TOPIC:
-                failed[key] = "the topic or partition was deleted while this was read"
+                failed[key] = "the topic or partition was deleted while it was read"
             else:
                 (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
 
@@ -179,7 +179,7 @@ def _request(asked: Sequence[Key], timestamp: int) -> Any:
 
 
 async def _leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
-    """Today's leaders; a partition that is gone has none."""
+    """The present leaders; a deleted partition has none."""
     await client.refresh_metadata()
     response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)
     rows = (row for topic in response.topics for row in _partitions(topic))

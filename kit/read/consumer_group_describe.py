@@ -1,7 +1,7 @@
-"""Members of KIP-848 groups: ConsumerGroupDescribe (API 69), which DescribeGroups does not stand in for.
+"""Members of KIP-848 groups by ConsumerGroupDescribe (API 69): DescribeGroups does not return them.
 
-The pinned kafka-python knows the number of this request but not its form; its classes are made, as it makes its own,
-from the two JSON files beside this module, written after Kafka's protocol guide (version 0, brokers >= 3.7).
+The pinned kafka-python knows the number of this request but not its form. Its classes are made from the two JSON files
+beside this module, as kafka-python makes its own. The files follow Kafka's protocol guide (version 0, brokers >= 3.7).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def members(group: Any) -> list[Member]:
 
 
 def subscriptions(group: Any) -> list[Subscription]:
-    """Topics subscribed to by name, and those that the broker gave to a member that subscribed by pattern."""
+    """Topics subscribed to by name, and topics that the broker resolved from a pattern."""
     return [
         Subscription(group.group_id, KAFKA, each.member_id, topic, 1)
         for each in group.members
@@ -64,7 +64,7 @@ def subscriptions(group: Any) -> list[Subscription]:
 
 
 def ownership(group: Any) -> list[Ownership]:
-    """What members hold now; while the group is ``Reconciling`` that is not yet what they shall hold."""
+    """The partitions that members hold now; while the group is ``Reconciling`` the target assignment differs."""
     return [
         Ownership(group.group_id, KAFKA, topic.topic_name, partition, each.member_id, None, None, None)
         for each in group.members

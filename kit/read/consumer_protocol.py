@@ -1,6 +1,7 @@
-"""The consumer protocol inside the coordinator's own: what a member of a classic group subscribed to and was assigned.
+"""The consumer protocol: the subscription and the assignment of a member of a classic group.
 
-The coordinator keeps both as bytes it doesn't look into; they mean this only where the protocol type is ``consumer``.
+The coordinator stores both as bytes that it does not parse. They have this form only if the protocol type is
+``consumer``.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def parse_member(subscription: bytes, assignment: bytes) -> tuple[tuple[str, ...
 
 
 def _named(topics: Sequence[str | None] | None) -> tuple[str, ...]:
-    """The decoder takes a text of length −1 for none; a topic without a name is no topic.
+    """Topic names, checked: the decoder turns a text of length −1 into None.
 
     Raises:
-        ValueError: there is one, or no list.
+        ValueError: a topic has no name, or there is no list.
     """
     names = tuple(_listed(topics))
     if None in names:
@@ -43,7 +44,7 @@ def _named(topics: Sequence[str | None] | None) -> tuple[str, ...]:
 
 
 def _listed(entries: Sequence[Any] | None) -> Sequence[Any]:
-    """The decoder takes a list of length −1 for none. Raises ValueError."""
+    """A list, checked: the decoder turns a length of −1 into None. Raises ValueError then."""
     if entries is None:
         raise ValueError("a list of length -1")
     return entries

@@ -1,9 +1,9 @@
-"""What the group coordinators say: every group with its members, assignment and committed offsets.
+"""Reads from the group coordinators: every group with its members, assignment and committed offsets.
 
-The broker that lists a group coordinates it, so no coordinator is looked up; each broker then gets DescribeGroups (or
-ConsumerGroupDescribe, for groups of KIP-848) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its
-groups at a time. A group that fails is a row with its error; what is retriable is asked again, at the coordinator of
-then, until the deadline.
+The broker that lists a group is its coordinator, so no coordinator is looked up. Each broker gets DescribeGroups
+(ConsumerGroupDescribe for groups of KIP-848) and multi-group OffsetFetch (KIP-709, brokers ≥ 3.0) for hundreds of its
+groups at a time. A group that fails is a row with its error. A retriable request is sent again, to the coordinator of
+that moment, until the deadline.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], de
 
 
 async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadline) -> dict[str, str]:
-    """Classic groups and those of KIP-848 are described by requests of their own; others by none."""
+    """Whether a request describes such groups: classic groups and groups of KIP-848 have one, others have none."""
     classic = collected.coordinators("classic")
     failed = await _sweep(client, classic, _describe_request, _described, collected.take_description, deadline)
     consumer = collected.coordinators("consumer")
@@ -103,7 +103,7 @@ class _Described:
 
 @dataclass
 class _Collected:
-    """What has come in so far."""
+    """The answers so far."""
 
     listed: dict[str, _Listed] = field(default_factory=dict)
     described: dict[str, _Described] = field(default_factory=dict)
@@ -183,12 +183,12 @@ class _Collected:
 
 
 async def _list_everywhere(client: BrokerClient, collected: _Collected, deadline: Deadline) -> None:
-    """Every broker's groups; asked again of the others when one died meanwhile, because its groups have moved."""
+    """Every broker's groups. If a broker dies meanwhile, the others are asked again: its groups have moved to them."""
     while True:
         asked = [partial(_list_groups, client, broker_id, collected, deadline) for broker_id in client.broker_ids()]
         if not any(await client.gather(asked)):
             return
-        # The controller needs a moment to make others the coordinators; then they say that they are loading.
+        # The controller needs a moment to move the coordinators; the new ones then answer that they are loading.
         await client.pause(_TAKE_OVER_ATTEMPT)
 
 
@@ -210,7 +210,7 @@ async def _list_groups(client: BrokerClient, broker_id: int, collected: _Collect
 
 
 async def _try_to_list(client: BrokerClient, broker_id: int, collected: _Collected) -> str | None:
-    """A problem that may pass; None when the broker has answered."""
+    """The retriable error; None: the broker has answered."""
     try:
         response = await client.send(ListGroupsRequest(min_version=0), broker_id)
     except RETRIABLE_FAILURES as error:
@@ -252,7 +252,7 @@ async def _sweep(
     take: Callable[[str, Any], None],
     deadline: Deadline,
 ) -> dict[str, str]:
-    """Ask every coordinator about its groups; gives the groups that failed and why."""
+    """Ask every coordinator about its groups; → the groups that failed, with the error."""
     pending, attempt = dict(coordinators), 0
     failed: dict[str, str] = {}
     while True:
@@ -281,7 +281,7 @@ async def _sweep_broker(
     broker_id: int,
     group_ids: list[str],
 ) -> None:
-    """One broker's groups, the next request under way while an answer is decoded."""
+    """One broker's groups; the next request is under way while an answer is decoded."""
     under_way: deque[tuple[Sequence[str], Any]] = deque()
     for chunk in _chunks(group_ids):
         under_way.append((chunk, client.send(request(chunk), broker_id)))
@@ -311,7 +311,7 @@ async def _take_answers(
             take(group_id, answer)
         else:
             (again if code in RETRIABLE_CODES else failed)[group_id] = describe_code(code)
-    failed.update(dict.fromkeys(unanswered, "the coordinator's answer leaves this group out"))
+    failed.update(dict.fromkeys(unanswered, "the coordinator's answer does not contain this group"))
 
 
 def _chunks(group_ids: list[str]) -> Iterator[list[str]]:
@@ -363,5 +363,5 @@ def _member(group_id: str, described: Any, problem: str | None) -> Member:
 
 
 def _known(value: int) -> int | None:
-    """The protocol's -1 is our None."""
+    """None for the protocol's -1."""
     return None if value < 0 else value

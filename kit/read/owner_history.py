@@ -1,8 +1,8 @@
-"""The life of a group's znodes over time: owners, members, the toggle, as a watcher was told by ZooKeeper.
+"""The history of a group's znodes: owners, members and the toggle, as a watcher learned it from ZooKeeper.
 
-Creations carry the server's own time and czxid, so a znode deleted and made again between two looks is seen as two
-lives. Ends carry the time at which the watcher was told, an upper bound, lowered to the creation of whatever stood
-there next. While the connection was lost things may have come and gone: such times belong to no ``watch`` row.
+A creation has the server's time and czxid, so a znode that is deleted and created again between two reads is two rows.
+A deletion has the time of the watch event. That is an upper bound; it is lowered to the creation of the next znode at
+the same path. Changes may be missed while the connection is lost: no ``watch`` row covers such a time.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kit.read.znode_stream import Answer, Connection, Event, Standing, ZnodeStat
 from kit.tables.groups import ZnodeLife
 
 HEARTBEAT_S = 1.0
-"""How often it asks whether it still hears everything; so much at most is unproven when a connection breaks."""
+"""Seconds between two proofs that no event was missed; at most this time is unproven when a connection breaks."""
 LOOK_S = 0.2
-"""How often it looks where the server is older than 3.6 and keeps no recursive watch."""
+"""Seconds between two reads if the server is older than 3.6 and has no recursive watch."""
 WHOLE_LOOK_S = 30.0
 PROOF_S = 5.0
 
@@ -40,11 +40,11 @@ class OwnerWatch:
     """Watches one group from ``start`` to ``stop``; a context manager.
 
     Args:
-        client: a started client of its own (the watcher looks into its connection); the caller closes it.
-        file: JSON lines of ``ZnodeLife`` are appended to it, one when a life begins and one when it ends.
+        client: a started client for this watcher alone (it reads the client's connection); the caller closes it.
+        file: JSON lines of ``ZnodeLife`` are appended to it, one at a znode's creation and one at its deletion.
 
-    On a server older than 3.6 it looks every ``LOOK_S`` instead: a life shorter than that may escape, so there is no
-    ``watch`` row and the analyses draw no conclusion from what is not there.
+    On a server older than 3.6 it reads every ``LOOK_S`` instead. It may miss a znode that lives shorter than that, so
+    there is no ``watch`` row, and the analyses conclude nothing from a missing row.
     """
 
     def __init__(self, client: KazooClient, group_id: str, file: Path | None = None) -> None:
@@ -60,11 +60,11 @@ class OwnerWatch:
         self._thread = threading.Thread(target=self._run, name=f"owner-watch-{group_id}", daemon=True)
 
     def start(self, timeout_s: float = WHOLE_LOOK_S) -> OwnerWatch:
-        """Return when everything that stands is known.
+        """Return when every existing znode is known.
 
         Raises:
             ConnectError: ZooKeeper did not answer in time.
-            AuthenticationFailed: it does not let this client's credentials list the group.
+            AuthenticationFailed: these credentials may not list the group.
         """
         self._thread.start()
         if not self._ready.wait(timeout_s) or self._problem:
@@ -73,7 +73,7 @@ class OwnerWatch:
         return self
 
     def stop(self) -> None:
-        """Stop watching; lives that go on stay open, the time of watching ends here."""
+        """Stop watching. Rows of existing znodes stay open; the ``watch`` row ends now."""
         if self._ready.is_set() and self._problem is None:
             self._prove(PROOF_S)
         self._stopping.set()
@@ -82,7 +82,7 @@ class OwnerWatch:
         self._lives.unwatch("stopped")
 
     def rows(self, timeout_s: float = PROOF_S) -> list[ZnodeLife]:
-        """All lives so far; what ZooKeeper did before this call is among them if it answers within ``timeout_s``."""
+        """All rows so far. They include every change before this call if ZooKeeper answers within ``timeout_s``."""
         if self._thread.is_alive():
             self._prove(timeout_s)
         return self._lives.rows()
@@ -96,7 +96,7 @@ class OwnerWatch:
         self.stop()
 
     def _prove(self, timeout_s: float) -> None:
-        """Wait until everything that happened before now has been heard."""
+        """Wait until every event before now has arrived."""
         proof = _Proof(now_ms())
         self._ask_for(proof)
         proof.heard.wait(timeout_s)
@@ -147,7 +147,7 @@ class OwnerWatch:
                 item.tag.heard.set()
 
     def _connected(self) -> None:
-        """Watch again and look at everything; after a failure the next heartbeat or connection tries again."""
+        """Watch again and read everything. After a failure the next heartbeat or connection tries again."""
         try:
             for branch in _BRANCHES:
                 self._stream.add_watch(f"{self._root}/{branch}")
@@ -158,7 +158,7 @@ class OwnerWatch:
             self._lives.unwatch("missed")
 
     def _everything(self) -> list[str]:
-        """The paths of all znodes that stand, and of those that stood when last looked at."""
+        """The paths of all znodes that exist now, or existed at the last read."""
         root = self._root
         topics, ids, migration_ids = fetch_children(
             self._client, [f"{root}/owners", f"{root}/ids", f"{root}/migration/ids"]
@@ -177,7 +177,7 @@ class OwnerWatch:
             except AuthenticationFailed:
                 raise
             except ConnectError:
-                pass  # Nothing is claimed of this time; the next look comes soon.
+                pass  # No ``watch`` row covers this time; the next read comes soon.
             self._stopping.wait(LOOK_S)
 
     def _look(self) -> None:
@@ -205,7 +205,7 @@ def _names(answer: Names) -> list[str]:
 
 
 def _as_standing(at_ms: int, znode: Znode | KazooException | None) -> ZnodeState:
-    """A changed value is known to stand from now on; when it was changed is not read that way."""
+    """A changed value counts from now on: a read does not return when it was changed."""
     if not isinstance(znode, Znode):
         return znode
     modified_ms = znode.created_ms if znode.mzxid == znode.czxid else at_ms

@@ -1,7 +1,7 @@
-"""Group, topic and member names as parts of znode paths: a name that can't be one is refused, never written as it is.
+"""Group, topic and member names as parts of znode paths. A name that can't be a znode's name is refused.
 
-Kafka takes any text for a group's name, ZooKeeper does not: the group ``a/b`` has no znode, and ``/consumers/a/b`` is
-part of what belongs to the group ``a``. kazoo drops empty parts, so the nameless group would be ``/consumers`` itself.
+Kafka accepts any text as a group's name, ZooKeeper does not: the group ``a/b`` has no znode, and ``/consumers/a/b``
+belongs to the group ``a``. kazoo drops empty parts of a path, so the group without a name would be ``/consumers``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def is_znode_name(name: str) -> bool:
 
 
 def znode_name(name: str, what: str) -> str:
-    """``name``, if a znode can have it; ``what`` says in the error what it names.
+    """``name``, if a znode can have it; ``what`` is the word for it in the error.
 
     Raises:
-        InputError: it is no znode's name, so nothing of it can be in ZooKeeper.
+        InputError: no znode can have this name.
     """
     if not is_znode_name(name):
         raise InputError(
             f"the {what} {name!r} can't be the name of a znode (a slash, '.', '..', empty, control characters or "
-            "characters beyond U+FFFF): ZooKeeper holds nothing of it, and nothing can be written there for it"
+            "characters beyond U+FFFF): ZooKeeper can't store anything for it"
         )
     return name
 

@@ -1,7 +1,7 @@
 """The JSON an old ZooKeeper consumer registers under ``/consumers/<group>/ids/<consumer id>``.
 
-Every member parses every other member's registration, so a payload that one of them can't read stops that member.
-Rules: KIP-125's seed consumers 0.8.2 … 1.1; the parser of ≤ 0.11 makes every number a 32-bit integer.
+Every member parses every other member's registration. A registration that a member can't parse stops that member.
+Rules: the old consumers 0.8.2 … 1.1; the parser of ≤ 0.11 reads every number as a 32-bit integer.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kit.text.numbers import INT32_MAX
 STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 LARGEST_STREAMS = 100_000
-"""Of one member and topic. No process could run with more, and whoever works out an assignment names each of them."""
+"""Streams of one member and topic. No process could run more, and an assignment has an entry for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a member registered: ``streams`` by topic (static) or by one regular expression (wildcards).
+    """A member's registration: ``streams`` by topic (static) or by one regular expression (wildcards).
 
-    ``problem`` says why other members can't live with it; the rest is then as far as it could be read.
+    ``problem`` says why other members can't use it; the other fields then hold the part that could be parsed.
     """
 
     pattern: str | None
@@ -38,15 +38,15 @@ class Registration:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its topics are known. A problem that only members up to 0.11 have with it leaves it usable."""
+        """Whether its topics are known; true also if only members up to 0.11 can't parse it."""
         if not self.is_wildcard or not self.streams:
             return self.problem is None or bool(self.streams)
         return _regex_problem(str(self.pattern), self.streams) is None
 
     def topics(self, existing: Iterable[str], excludes_internal: bool = True) -> dict[str, int]:
-        """Streams by topic, wildcards resolved by full match against the existing topics.
+        """Streams by topic; a wildcard is resolved by full match against the existing topics.
 
-        Empty when the wildcard can't be resolved; ``problem`` then says so. ``excludes_internal`` is the reader's own
+        Empty if the wildcard can't be resolved; ``problem`` then says why. ``excludes_internal`` is the reader's own
         ``exclude.internal.topics``.
         """
         if not self.is_wildcard or not self.streams:
@@ -62,12 +62,12 @@ class Registration:
 
 
 def parse_registration(data: bytes | None) -> Registration:
-    """Never raises: what is wrong stands in ``problem``."""
+    """Never raises: ``problem`` describes an error."""
     if not data:
         return Registration(None, {}, "the registration is empty")
     payload = json_in(data)
     if payload is None:
-        return Registration(None, {}, f"the registration is not JSON that can be read: {shown(data)}")
+        return Registration(None, {}, f"the registration is not JSON, or is nested too deep: {shown(data)}")
     if not isinstance(payload, dict):
         return Registration(None, {}, f"the registration is not a JSON object: {shown(data)}")
     return _from_payload(payload)
@@ -86,7 +86,7 @@ def _from_payload(payload: dict[str, Any]) -> Registration:
 
 
 def _is_stream(topic: str, count: Any) -> bool:
-    """A zero or a negative count fails every member that reads it, as no JSON does."""
+    """A count of zero or less stops every member that reads it, as invalid JSON does."""
     return is_text(topic) and type(count) is int and 0 < count <= LARGEST_STREAMS
 
 
@@ -100,7 +100,7 @@ def _regex_problem(pattern: str, streams: Mapping[str, int]) -> str | None:
 
 @lru_cache(maxsize=10_000)
 def _compiled(regex: str) -> re.Pattern[str] | str:
-    """The expression, or why it is none: too deep and too long ones fail in ways of their own."""
+    """The compiled expression, or the error. Expressions that are too deep or too long raise other errors."""
     try:
         return re.compile(regex)
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
@@ -122,7 +122,7 @@ def _cut(value: float) -> str:
 
 
 def _numbers(payload: Any) -> Iterable[tuple[str, int | float]]:
-    """Every number with the key it stands under, however deep, in the order of the text."""
+    """Every number at any depth with its key, in the order of the text."""
     todo: list[tuple[str, Any]] = [("", payload)]
     while todo:
         key, value = todo.pop()
@@ -135,5 +135,5 @@ def _numbers(payload: Any) -> Iterable[tuple[str, int | float]]:
 
 
 def normalised(regex: str) -> str:
-    """As ``kafka.consumer.TopicFilter`` does: commas are alternatives, spaces and outer quotes go."""
+    """As ``kafka.consumer.TopicFilter``: commas are alternatives; spaces and outer quotes are removed."""
     return regex.strip().replace(",", "|").replace(" ", "").strip("\"'")

@@ -1,4 +1,4 @@
-"""What znodes hold, which may be anything: JSON nested until the parser gives up, halves of characters, a megabyte."""
+"""Values of znodes. They may hold anything: JSON that is nested too deep, lone surrogates, a megabyte of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHOWN = 80
 
 
 def json_in(data: bytes | None) -> Any:
-    """What JSON in UTF-8 says; None for all that is none, or too deep to be read."""
+    """The value of JSON in UTF-8; None if it is invalid, or nested too deep."""
     try:
         return json.loads((data or b"").decode())
     except (ValueError, RecursionError):
@@ -17,7 +17,7 @@ def json_in(data: bytes | None) -> Any:
 
 
 def is_text(value: object) -> bool:
-    """Whether it is text that a column can hold: JSON may escape halves of characters."""
+    """Whether a column can hold the text: JSON may escape lone surrogates."""
     return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 

@@ -1,4 +1,4 @@
-"""Lives of a group's znodes, put together from what a server said in the order in which it said it; their file."""
+"""Lives of a group's znodes, from a server's events and answers in their order; and the file of lives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Key: TypeAlias = tuple[str, str | None, int | None, str | None, int | None, int
 
 
 class Lives:
-    """Lives by path, put together from events and answers in their order; one thread writes, any may read."""
+    """Lives by path, from events and answers in their order. One thread writes, any thread may read."""
 
     def __init__(self, group_id: str, file: Path | None) -> None:
         self.proven_ms = 0
@@ -35,7 +35,7 @@ class Lives:
         self._watch: ZnodeLife | None = None
 
     def rows(self) -> list[ZnodeLife]:
-        """All lives; the time of watching ends where the last proof was asked for."""
+        """All lives; the ``watch`` row ends at the request for the last proof."""
         with self._lock:
             watch = [replace(self._watch, until_ms=self.proven_ms)] if self._watch else []
             return [
@@ -52,7 +52,7 @@ class Lives:
         return list(self._open)
 
     def watch(self, at_ms: int) -> None:
-        """From now on nothing escapes."""
+        """From now on no change is missed."""
         with self._lock:
             self._watch = self._watch or ZnodeLife(
                 self._group_id, "watch", None, None, None, None, at_ms, False, None, None, None, None
@@ -61,14 +61,14 @@ class Lives:
             self._write(self._watch)
 
     def unwatch(self, why: str) -> None:
-        """Something may have escaped since the last proof."""
+        """Changes since the last proof may have been missed."""
         with self._lock:
             if self._watch is not None:
                 self._keep(replace(self._watch, until_ms=self.proven_ms, ended_by=why))
                 self._watch = None
 
     def take_event(self, event: Event) -> bool:
-        """Note a beginning or an end; True when the znode has to be looked at."""
+        """Note a creation or a deletion; True: the znode must be read."""
         begin = self._begin(event.path, event.at_ms)
         if begin is None:
             return False
@@ -96,7 +96,7 @@ class Lives:
             self._stands(path, known, _known(begin, znode), znode)
 
     def _stands(self, path: str, known: ZnodeLife | None, life: ZnodeLife, znode: Standing) -> None:
-        """The znode that stands is the one known, or that one with another value, or another one."""
+        """The existing znode is the known one, the known one with another value, or another one."""
         if known is not None and known.czxid == life.czxid and known.value == life.value:
             return
         if known is not None and known.czxid is not None:
@@ -117,11 +117,11 @@ class Lives:
             self._keep(ended)
 
     def _begin(self, path: str, at_ms: int) -> ZnodeLife | None:
-        """A life of which only the place and a bound of its beginning are known; None: a path of no interest."""
+        """A life with only its path and a bound of its creation; None: the path is not recorded."""
         kind, topic, partition, member_id = _place(path.removeprefix(self._root))
         if not kind:
             return None
-        error = "gone before it could be read: its owner is not known" if kind == "owner" else None
+        error = "deleted before it could be read: its owner is not known" if kind == "owner" else None
         return ZnodeLife(
             self._group_id, kind, topic, partition, member_id, None, at_ms, True, None, None, None, None, error
         )
@@ -137,7 +137,7 @@ class Lives:
 
 
 def _place(path: str) -> tuple[str, str | None, int | None, str | None]:
-    """A path below the group → kind, topic, partition, member id; an empty kind for all others."""
+    """A path below the group → kind, topic, partition, member id; the kind is empty for other paths."""
     match path.split("/"):
         case ["owners", topic, name] if (partition := partition_in(name)) is not None:
             return "owner", topic, partition, None
@@ -152,7 +152,7 @@ def _place(path: str) -> tuple[str, str | None, int | None, str | None]:
 
 
 def _known(begin: ZnodeLife, znode: Standing) -> ZnodeLife:
-    """A life filled with what stands; a value that was changed has a life from the change on."""
+    """A life with the znode's fields; a changed value begins a life at the change."""
     value = znode.data.decode(errors="replace") if begin.kind in ("owner", "mode") else None
     member_id = (value or "").rpartition("-")[0] or None if begin.kind == "owner" else begin.member_id
     is_known = member_id or begin.kind == "mode"
@@ -175,9 +175,9 @@ def _key(life: ZnodeLife) -> _Key:
 
 
 def load_owner_history(file: Path) -> list[ZnodeLife]:
-    """The lives in a watcher's file; a last line that is still being written is left out.
+    """The lives in a watcher's file, without a last line that is still being written.
 
-    A watcher that was killed has proven nothing after its last line: there its time of watching ends.
+    A watcher that was killed proved nothing after its last line: its ``watch`` row ends there.
 
     Raises:
         HistoryError: a line is no ``ZnodeLife``, or the file can't be read.

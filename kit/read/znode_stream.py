@@ -1,9 +1,9 @@
-"""What happens under some znodes, in the order in which the server said it: events, answers, lost connections.
+"""Changes under some znodes in the server's order: events, answers, lost connections.
 
-ZooKeeper ≥ 3.6 keeps a recursive watch (AddWatch, opcode 106) until the connection ends; kazoo 2.11 has no such
-request and hands on only events somebody registered for. So the events are taken where kazoo reads them, and what is
-asked for is answered into the same queue: an event that stands before an answer is in that answer, one that stands
-after it is not (ZooKeeper's guarantee to each client). Nothing here waits on kazoo's threads; they only put.
+ZooKeeper ≥ 3.6 keeps a recursive watch (AddWatch, opcode 106) until the connection ends. kazoo 2.11 has no such
+request, and passes on only events with a registered watcher. So this module takes the events where kazoo reads them,
+and puts answers into the same queue. An answer includes the events before it in the queue, and none of those after it
+(ZooKeeper's guarantee to each client). kazoo's threads only put items; they never wait here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _INT = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A znode was created, deleted, or its data changed; ``at_ms`` is when this client was told (epoch)."""
+    """A znode was created, deleted, or its data changed; ``at_ms`` is when this client got the event (epoch)."""
 
     at_ms: int
     type: str
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A znode as it stands: what it holds, since when (the server's clock), and whose session it belongs to."""
+    """An existing znode: its data, its times (the server's clock), and the session that owns it."""
 
     data: bytes
     czxid: int
@@ -53,12 +53,12 @@ class Standing:
 
 
 ZnodeState: TypeAlias = Standing | KazooException | None
-"""None: there is no such znode. An exception: ZooKeeper refused this one."""
+"""None: there is no such znode. An exception: ZooKeeper refused the read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What stood at each path when the server answered; ``tag`` is what the asker gave along."""
+    """The znode at each path when the server answered; ``tag`` is the one given with the request."""
 
     at_ms: int
     znodes: dict[str, ZnodeState]
@@ -67,7 +67,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The connection was made (again), or lost and with it the watches."""
+    """The connection was made (again), or was lost together with its watches."""
 
     at_ms: int
     is_up: bool
@@ -77,7 +77,7 @@ Item: TypeAlias = Event | Answer | Connection
 
 
 class ZnodeStream:
-    """Events, answers and connections of one client. Give it a client of its own: it looks into its connection."""
+    """Events, answers and connections of one client. It needs a client for itself: it reads its connection."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client
@@ -85,7 +85,7 @@ class ZnodeStream:
         self._read_watch_event = client._connection._read_watch_event
 
     def open(self) -> None:
-        """Start to listen; the first item is the connection that the client has already."""
+        """Start to listen. The first item is the client's present connection."""
         self._client._connection._read_watch_event = self._overhear
         self._client.add_listener(self._on_state)
         self._items.put(Connection(now_ms(), bool(self._client.connected)))
@@ -95,7 +95,7 @@ class ZnodeStream:
         self._client._connection._read_watch_event = self._read_watch_event
 
     def next(self, timeout_s: float) -> Item | None:
-        """The next item; None when there was none for so long."""
+        """The next item; None: none came in that time."""
         try:
             return self._items.get(timeout=timeout_s)
         except queue.Empty:
@@ -115,7 +115,7 @@ class ZnodeStream:
             raise ConnectError(f"ZooKeeper could not watch {path}: {error!r}") from error
 
     def look(self, paths: Sequence[str], tag: Any = None) -> None:
-        """Ask what stands at these paths; the answers become items, the last of them with ``tag``. Returns at once."""
+        """Request the znodes at these paths; the answers become items, the last one with ``tag``. Returns at once."""
         *some, last = portions(paths) if paths else [paths]
         for request in (*(_Look(self, each, None) for each in some), _Look(self, last, tag)):
             self._client._call(request, self._client.handler.async_result())
@@ -149,11 +149,11 @@ class _AddWatch:
 
     @staticmethod
     def deserialize(buffer: bytes, offset: int) -> None:
-        """The answer holds nothing but an error code, which kazoo has looked at."""
+        """The answer has only an error code, which kazoo has checked."""
 
 
 class _Look:
-    """A multiRead whose answer goes into the stream; kazoo calls ``deserialize`` on the thread that reads events."""
+    """A multiRead whose answer goes into the queue; kazoo calls ``deserialize`` on the thread that reads events."""
 
     type = _MULTI_READ
 

@@ -1,8 +1,8 @@
-"""Everything ZooKeeper says: the ``/consumers`` tree, the brokers' registrations, the controller.
+"""Reads from ZooKeeper: the ``/consumers`` tree, the brokers' registrations, the controller.
 
-Four rounds of multiRead requests, each of them listing or reading what the one before named, after a sync: what is
-read is what the leader had when the read began. A znode that vanished between two rounds is not there; a znode that
-could not be read, or that holds something else, is a row with its error. No watch is left behind.
+A sync, then four rounds of multiRead requests; each round reads the names that the round before returned. So the read
+is at least as new as the leader was when it began. A znode that was deleted between two rounds is left out. A znode
+that could not be read, or has an unexpected value, is a row with its error. The read leaves no watch.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from kit.text.numbers import INT32_MAX, offset_in, partition_in
 
 @dataclass(frozen=True)
 class ConsumersTree:
-    """The ``/consumers`` tree. ``registrations`` are (group, consumer id, what it registered).
+    """The ``/consumers`` tree. ``registrations`` are (group, consumer id, registration).
 
-    ``strays`` are znodes under a topic's owners or offsets whose name is no partition's: nothing is read of them, and
-    nothing about the group is unknown by them. Their ``topic`` is ``<topic>/<name>``, which is no topic's name.
+    ``strays`` are znodes under a topic's owners or offsets whose name is no partition number. They are not read; the
+    group is known without them. Their ``topic`` is ``<topic>/<name>``, which no topic can be named.
     """
 
     groups: pa.Table
@@ -48,7 +48,7 @@ class ConsumersTree:
 class BrokersTree:
     """``/brokers`` and ``/controller``: endpoints by broker id, topic names, the controller's broker id.
 
-    ``endpoints`` leaves out a broker whose registration doesn't say; ``strays`` are names that are no broker's id.
+    ``endpoints`` leaves out a broker whose registration has none; ``strays`` are names that are no broker id.
     """
 
     endpoints: dict[int, tuple[str, ...]]
@@ -62,7 +62,7 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
-        AuthenticationFailed: it does not let this profile's credentials list the groups.
+        AuthenticationFailed: this profile's credentials may not list the groups.
     """
     catch_up(client)
     (names,) = fetch_children(client, [CONSUMERS])
@@ -127,7 +127,8 @@ class _Listing:
 
 
 def _fetch_groups(client: KazooClient, group_ids: Sequence[str]) -> dict[str, _Listing]:
-    """``ids`` is asked for before ``migration/ids``: a member registers in the second first (KIP-125, race R7)."""
+    """Reads ``ids`` before ``migration/ids``, so that a member that registers in both meanwhile is not taken for an old
+    one (race R7)."""
     branches = ("ids", "migration/ids", "owners", "offsets")
     names = iter(fetch_children(client, [f"{CONSUMERS}/{each}/{branch}" for each in group_ids for branch in branches]))
     modes = fetch_data(client, [f"{CONSUMERS}/{each}/migration/mode" for each in group_ids])
@@ -168,7 +169,7 @@ class _Leaves:
         return [None if data is None else data.decode(errors="replace") for data in self.znodes.data]
 
     def errors(self, known: Sequence[Any], texts: Sequence[str | None], expected: str) -> list[str | None]:
-        """Why a value isn't known: a refusal, or a text that isn't what was expected."""
+        """Why a value is not known: ZooKeeper refused the read, or the text is not as expected."""
         errors: list[str | None] = [None] * len(known)
         for index, value in enumerate(known):
             if value is None:
@@ -179,9 +180,9 @@ class _Leaves:
 
 
 def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str) -> _Leaves:
-    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups; what vanished meanwhile is left out.
+    """``/consumers/<group>/<branch>/<topic>/<partition>`` of all groups, without znodes deleted meanwhile.
 
-    Where it may not be listed, the whole group is not known.
+    If the branch may not be listed, the whole group is unknown.
     """
     topics = [(group_id, topic) for group_id, each in listed.items() for topic in sorted(_names(getattr(each, branch)))]
     listing = fetch_children(client, [f"{CONSUMERS}/{group_id}/{branch}/{topic}" for group_id, topic in topics])
@@ -283,7 +284,7 @@ def _migration_state(group_id: str, mode: ZnodeAnswer) -> MigrationState:
 
 
 def _is_among(name: str, answer: Names) -> bool | None:
-    """Unknown where ZooKeeper refused to list them: a migration-enabled member must not look like an old one."""
+    """Unknown if ZooKeeper refused to list them: a migration-enabled member must not look like an old one."""
     return None if isinstance(answer, KazooException) else name in _names(answer)
 
 
@@ -297,12 +298,12 @@ def _refused(error: KazooException) -> str:
 
 def _stray(path: str, expected: str, group_id: str | None = None, topic: str | None = None) -> ReadError:
     return ReadError(
-        ZOOKEEPER, group_id, topic, path.lstrip("/"), f"the znode's name is not {expected}; nothing is read of it"
+        ZOOKEEPER, group_id, topic, path.lstrip("/"), f"the znode's name is not {expected}: it was not read"
     )
 
 
 def _endpoints(znode: ZnodeAnswer) -> tuple[str, ...] | None:
-    """None: the registration doesn't say."""
+    """None: the registration has none."""
     endpoints = _json(znode).get("endpoints", [])
     return tuple(endpoints) if isinstance(endpoints, list) and all(map(is_text, endpoints)) else None
 

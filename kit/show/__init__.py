@@ -1,1 +1,1 @@
-"""Frames as charts, pictures and tables. Knows frames only."""
+"""Frames as charts, pictures and tables. Takes frames only."""

@@ -1,1 +1,1 @@
-"""Text from outside: escaped for a person's eyes, freed of secrets, read as a number."""
+"""Text from outside: escaped for display, without secrets, parsed as a number."""

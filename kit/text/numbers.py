@@ -1,6 +1,6 @@
-"""Numbers out of znodes, files and command lines, which may hold any text: what the protocols can hold, or None.
+"""Numbers from znodes, files and command lines, which may hold any text: a number of the protocol's range, or None.
 
-``str.isdecimal`` takes the digits of every script, and ``int`` gives up at 4,300 of them.
+``str.isdecimal`` accepts the digits of every script, and ``int`` fails at more than 4,300 digits.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ _LONGEST = len(str(INT64_MAX))
 
 
 def offset_in(text: str) -> int | None:
-    """ASCII digits up to 2⁶³ − 1; None for all else, a negative number and spaces around it too."""
+    """An offset: ASCII digits up to 2⁶³ − 1. None for all other text, also with a sign or spaces around it."""
     return _number(text, INT64_MAX)
 
 
 def partition_in(name: str) -> int | None:
-    """As brokers write it, and their ids too: ASCII digits up to 2³¹ − 1 without leading zeros; None for all else."""
+    """A partition or a broker id: ASCII digits up to 2³¹ − 1 without leading zeros. None for all other text."""
     number = _number(name, INT32_MAX)
     return number if number is not None and str(number) == name else None
 

@@ -1,9 +1,9 @@
-"""Text of strangers, made fit for a person's eyes: the one place in which a face escapes names.
+"""Names from outside, escaped for display. All output uses this module.
 
-Names of groups, topics, members, clients and hosts may hold anything. What can't be seen, moves the cursor, turns the
-direction of reading or ends a line is spelled out (``\\x1b``, ``\\u202e``); the rest stays as it is. Terminals take
-:func:`visible`, everything that becomes HTML :func:`html_text`, cells of tables :func:`cell`, names of files
-:func:`file_name`. Data that programs read (JSON, CSV, Parquet) stays exact.
+Names of groups, topics, members, clients and hosts may hold anything. Characters that are invisible, move the cursor,
+change the direction of reading or end a line are spelled out (``\\x1b``, ``\\u202e``); all others stay. Terminals use
+:func:`visible`, HTML uses :func:`html_text`, cells of tables :func:`cell`, names of files :func:`file_name`. Data for
+programs (JSON, CSV, Parquet) stays exact.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from datetime import date, datetime, timedelta
 from html import escape
 
 LONGEST = 2_000
-"""Characters of one text that a cell shows: a topic has 249 at most, a group id may have 32,767."""
+"""Characters of a text that a cell shows: a topic's name has 249 at most, a group id may have 32,767."""
 _TAIL = 40
 _BLANK = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     + "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
 )
-"""Letters and marks that Unicode counts as printable though nothing is to be seen of them."""
+"""Letters and marks that Unicode counts as printable although they are invisible."""
 
 
 def visible(text: str) -> str:
-    """One line in which every character is to be seen; a text without hidden ones is given back as it is."""
+    """The text as one line with every character visible; a text without hidden characters stays the same."""
     if text.isprintable() and _BLANK.isdisjoint(text):
         return text
     return "".join(char if char.isprintable() and char not in _BLANK else _spelled(char) for char in text)
 
 
 def html_text(text: str) -> str:
-    """The same as text of HTML, fit for an attribute's value in quotes too."""
+    """As :func:`visible`, escaped for HTML; also for the value of a quoted attribute."""
     return escape(visible(text))
 
 
 def html_source(page: str) -> str:
-    """A whole page as the value of an attribute (``srcdoc``), exactly."""
+    """A whole page, escaped as the value of an attribute (``srcdoc``); no character is changed."""
     return escape(page)
 
 
 def file_name(text: str) -> str:
-    """A name's part of a file's name: a hint for people of a few plain characters, which nothing is read from."""
+    """A few plain characters of a name for a file's name. They are a hint for people; no program parses them."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "x"
 
 
 def cell(value: object) -> str:
-    """A value in a table: a dash for unknown, lists element by element, blanks at an end spelled out."""
+    """A value for a table: a dash for unknown, lists element by element, spaces at the ends spelled out."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -60,14 +60,14 @@ def cell(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text too long for a cell: its beginning, its end, and how long it is."""
+    """A text too long for a cell: its beginning, its end and its length."""
     if len(text) <= LONGEST:
         return text
     return f"{text[: LONGEST - _TAIL]}…{text[-_TAIL:]} ({len(text):,} characters)"
 
 
 def _element(value: object) -> str:
-    """One of a list; in quotes where it could pass for two, or for none."""
+    """One element of a list; in quotes if it could be read as two elements, or as none."""
     text = cell(value)
     return f'"{text}"' if isinstance(value, str) and (", " in text or not text) else text
 

@@ -1,7 +1,7 @@
-"""What looks like a secret is withheld in place; the text around it stays.
+"""Replaces text that looks like a secret by stars; the text around it stays.
 
-For text that strangers wrote and that ends in evidence: what a deployer printed, errors of other libraries, tracebacks.
-Names are never tested so: a group may be called ``reset-password`` or ``password=x``.
+For text from outside that goes into evidence: a deployer's output, errors of other libraries, tracebacks. Names are
+never tested: a group may be called ``reset-password`` or ``password=x``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ _KEY = (
     r"(?:password|passwd|passphrase|passcode|pwd|secret|credentials?|token|(?:private|api|access)[._-]?key)"
     r"[\w.\-]{0,40}"
 )
-"""What a secret's key ends with, nearly; what stands before it doesn't matter."""
+"""The end of a secret's key; any text may precede it."""
 _IS = r"\\?[\"']?[ \t]{0,8}"
 _QUOTED = r"""\\"(?P<{0}1>[^"\\]+)\\"|"(?P<{0}2>(?:\\.|[^"\\])+)"|'(?P<{0}3>(?:\\.|[^'\\])+)'"""
 _SECRET = re.compile(
     "|".join(
         (
-            # A private key, also one whose beginning or end was cut off.
+            # A private key, also without its first or last lines.
             r"\A(?P<cut>(?:(?!-----BEGIN).)*?)-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----",
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?P<key>.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)",
             r"://[^/\s:@]{0,200}:(?P<url>[^\s\"'<>]{1,500})@",
@@ -43,17 +43,17 @@ _AT_ITS_END = ",;:.)]}'\""
 
 
 def without_secrets(text: str, names: Collection[str] = ()) -> str:
-    """The same text with stars where a secret was.
+    """The text with stars in place of secrets.
 
-    ``names`` of groups and items stay even where they look like one: ``password=x`` may be a group, and
-    ``reset-password: …`` a sentence about one.
+    ``names`` of groups and items stay even if they look like a secret: ``password=x`` may be a group, and
+    ``reset-password: …`` a sentence about a group.
     """
     return _SECRET.sub(lambda match: _withheld(match, names), text)
 
 
 def _withheld(match: re.Match[str], names: Collection[str]) -> str:
     group = match.lastgroup
-    assert group is not None  # Each way of writing a secret has one.
+    assert group is not None  # Each pattern of a secret has one named group.
     start, end = (place - match.start() for place in match.span(group))
     whole = match.group()
     key = len(whole[:start].rstrip(_BEFORE_IT))
@@ -68,7 +68,7 @@ def _withheld(match: re.Match[str], names: Collection[str]) -> str:
 
 
 def _is_in_a_name(text: str, start: int, end: int, names: Collection[str]) -> bool:
-    """Whether all of the key and its value is part of a name that stands there."""
+    """Whether the key and its value are part of a name in the text."""
     for name in names:
         at = text.find(name, max(0, end - len(name)), start + len(name)) if name else -1
         if 0 <= at <= start and end <= at + len(name):

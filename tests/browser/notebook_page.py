@@ -85,7 +85,8 @@ class NotebookPage:
 
     def use_theme(self, theme: str, is_light: bool) -> None:
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
-        expect(self.page.locator(f'body[data-jp-theme-light="{str(is_light).lower()}"]')).to_be_attached()
+        body = self.page.locator(f'body[data-jp-theme-light="{str(is_light).lower()}"]')
+        expect(body).to_be_attached(timeout=READY_MS)  # Its style sheets come from the server.
 
     def screenshot(self, name: str) -> None:
         """A picture that ends with the last cell."""

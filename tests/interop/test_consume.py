@@ -106,14 +106,14 @@ def test_a_program_that_ends_takes_the_consumer_with_it(lab: Lab, consume: Consu
     [
         (["-t", "t"], 2, "group.id is ''"),
         (["-g", "a b", "-t", "t"], 2, "group.id is 'a b'"),
-        (["-g", "g"], 2, "give topics, or one pattern"),
-        (["-g", "g", "-t", "t", "--allow", "x"], 2, "give topics, or one pattern"),
+        (["-g", "g"], 2, "give one of --topic, --allow or --deny"),
+        (["-g", "g", "-t", "t", "--allow", "x"], 2, "give one of --topic, --allow or --deny"),
         (["-g", "g", "--allow", "(x"], 2, "can't be parsed"),
         (["-g", "g", "--allow", r"\p{Alpha}"], 2, "Java and Python read differently"),
-        (["-g", "g", "-t", "t", "--threads", "0"], 2, "0 threads"),
+        (["-g", "g", "-t", "t", "--threads", "0"], 2, "--threads 0"),
         (["-g", "g", "-t", "t", "-X", "colour=red"], 2, "'colour' is not a key"),
-        (["-g", "g", "-t", "t", "-X", "colour"], 2, "it must be key=value"),
-        (["-g", "g", "--flavour", "kc", "--allow", "x"], 2, "takes topics"),
+        (["-g", "g", "-t", "t", "-X", "colour"], 2, "a property is key=value"),
+        (["-g", "g", "--flavour", "kc", "--allow", "x"], 2, "needs --topic"),
         (["-g", "g", "-t", "t", "--metrics", "nowhere:x"], 2, "can't be served"),
         (["-g", "g", "-t", "t", "--", "no-such-program"], 2, "can't be started"),
         (["-g", "g", "-t", "t", "-p", "other"], 3, "no cluster 'other'"),
@@ -238,4 +238,4 @@ def test_a_signal_before_it_is_a_member_is_one_line(lab: Lab, consume: Consume, 
     running.send_signal(number)
     _, said = running.communicate(timeout=40)
     assert running.returncode == 128 + number, said
-    assert said == f"offramp: {number.name} before it was a member; nothing is left behind\n"
+    assert said == f"offramp: {number.name} before it was a member; nothing was registered\n"

@@ -11,6 +11,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -18,13 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from kit.consumer import KafkaConsumer, Stream, ZookeeperConsumer
 from kit.lab import Lab
+from kit.lab.process import wait_until
 
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 """Every end with every flavour; without it some with one only. A Kafka consumer has no time-out."""
@@ -107,7 +109,7 @@ ENDS = [
     End("sigint", 0, "", signalled(signal.SIGINT), n_taken=READ, flavours=("mezkcc",)),
     End("child-fails", 27, "sh ended with exit code 3", waits, command=child("exit 3"), n_taken=READ),
     End("child-is-killed", 27, "sh was ended by SIGKILL", waits, command=child("sleep 1; kill -9 $$"), n_taken=READ),
-    End("child-is-content", 0, "sh wanted no more", waits, command=child("exit 0"), n_taken=READ, flavours=("kc",)),
+    End("child-is-content", 0, "sh closed its input", waits, command=child("exit 0"), n_taken=READ, flavours=("kc",)),
     End(
         "nothing-fits", 25, "/dev/full can't be written", reads_all, ("--consumption-file", "/dev/full"),
         n_taken=0, flavours=("ozkcc",),
@@ -313,6 +315,39 @@ def test_a_loop_that_is_left_commits_what_was_dealt_with(stores: Stores, flavour
             loop(consumer, stream)
         assert stores.in_zookeeper(topic, topic, 1) == {0: READ}, loop.__name__
         assert flavour == "ozkcc" or stores.in_kafka(topic) == {0: READ}, loop.__name__
+
+
+@pytest.mark.parametrize("joins", [True, False], ids=["joins-late", "never-joins"])
+def test_a_member_that_leaves_while_it_joins_commits_to_kafka_if_it_gets_in(
+    stores: Stores, caplog: pytest.LogCaptureFixture, joins: bool
+) -> None:
+    """Another member delays the join. ZooKeeper gets the last offset at once; Kafka gets it too, or a warning tells."""
+    topic = prepare(stores, "mezkcc", f"while-it-joins-{joins}", 1)
+    other = Consumer(
+        {
+            "bootstrap.servers": stores.lab.bootstrap_servers,
+            "group.id": topic,
+            "client.id": f"{topic}_other-{'1' * 13}-0a0b0c0d",
+            "partition.assignment.strategy": "range",
+        }
+    )
+    other.subscribe([topic])
+    wait_until(lambda: bool(other.poll(0.1) or other.assignment()), "the other one is in the Kafka group", 30)
+    config = zookeeper_config(stores.lab, "mezkcc", topic)
+    consumer = ZookeeperConsumer(config | {"auto.commit.interval.ms": "600000"})
+    (stream,) = consumer.create_message_streams({topic: 1})[topic]
+    for _ in range(READ):
+        next(stream)
+    stream.taken()
+    leaving = threading.Thread(target=consumer.shutdown)
+    leaving.start()
+    wait_until(lambda: stores.in_zookeeper(topic, topic, 1) == {0: READ}, "ZooKeeper has the last commit", 20)
+    while joins and leaving.is_alive():
+        other.poll(0.1)
+    leaving.join()
+    other.close()
+    assert stores.in_kafka(topic) == ({0: READ} if joins else {})
+    assert ("stopped without a commit to kafka" in caplog.text) is not joins
 
 
 @pytest.mark.parametrize(("batch", "committed"), [(1, READ), (3, 3)])

@@ -38,28 +38,28 @@ def profile(lab: Lab) -> Profile:
 
 
 @pytest.fixture
-def desk(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
+def operations(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
     with connect(profile) as cluster:
         yield Operations(cluster, tmp_path / "runs")
 
 
-def begun(desk: Operations, group: MakeGroup, to_stage: str = "Kafka coordination") -> tuple[Group, Run]:
+def begun(operations: Operations, group: MakeGroup, to_stage: str = "Kafka coordination") -> tuple[Group, Run]:
     shared = group(12)
     for version in ("1.1.1", "0.8.2.2"):
         shared.add_old(1, version)
     shared.await_agreed()
-    plan = desk.plan_group(GroupPlanRequest(shared.name, to_stage, soak_s=1.0, min_stable_s=0.0, observe_s=1.0))
-    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
-    return shared, desk.begin(plan)
+    plan = operations.plan_group(GroupPlanRequest(shared.name, to_stage, soak_s=1.0, min_stable_s=0.0, observe_s=1.0))
+    operations.approve(plan, plan.subject, plan.digest[:8], "second person")
+    return shared, operations.begin(plan)
 
 
-def resumed(desk: Operations, run_id: str) -> RunResult:
+def resumed(operations: Operations, run_id: str) -> RunResult:
     """By whoever comes next, once the dead one's lock has ended with its session."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            found = desk.run(run_id)
-            return found.resume(desk.newer_approval(found.record))
+            found = operations.run(run_id)
+            return found.resume(operations.newer_approval(found.record))
         except TargetBusy:
             assert time.monotonic() < deadline
             time.sleep(0.5)
@@ -103,10 +103,10 @@ def acting(folder: Path, profile: Profile, verb: str) -> subprocess.Popen[bytes]
 
 @pytest.mark.parametrize(("step_id", "event"), [("01-replace-canary-mezkcc", "ACTING"), ("04-toggle-kafka", "acted")])
 def test_killed_in_the_midst_of_an_act_and_resumed(
-    group: MakeGroup, desk: Operations, profile: Profile, step_id: str, event: str
+    group: MakeGroup, operations: Operations, profile: Profile, step_id: str, event: str
 ) -> None:
     """kill -9: the cluster is asked how far it came, and nothing is done twice."""
-    shared, run = begun(desk, group)
+    shared, run = begun(operations, group)
     process = acting(run.folder, profile, "act")
     try:
         wait_until(lambda: _has(run.folder, step_id, event), f"{event} of {step_id}", 60, lambda: _alive(process))
@@ -114,7 +114,7 @@ def test_killed_in_the_midst_of_an_act_and_resumed(
         process.kill()
         process.wait()
     assert load_run(run.folder).is_at_work
-    ending = resumed(desk, run.run_id)
+    ending = resumed(operations, run.run_id)
     ending.raise_unless()
     n_mezkcc = sum(each.consumer_id in shared.zookeeper.get_children(shared.path("ids")) for each in members(shared))
     assert n_mezkcc == len(shared.zookeeper.get_children(shared.path("migration/ids"))) == 2
@@ -134,9 +134,9 @@ def _alive(process: subprocess.Popen[bytes]) -> None:
     assert process.poll() is None
 
 
-def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Operations) -> None:
+def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, operations: Operations) -> None:
     """The run ends without a guess; when ZooKeeper is back it goes on."""
-    shared, run = begun(desk, group)
+    shared, run = begun(operations, group)
     server = shared.lab.servers.zookeeper.process
     at(run, "03-replace-all-mezkcc", "CHECKING", server.pause)
     try:
@@ -144,22 +144,22 @@ def test_zookeeper_does_not_answer_for_a_while(group: MakeGroup, desk: Operation
     finally:
         server.resume()
     assert ending.state in (RunState.FAILED, RunState.STOPPED)
-    wait_until(lambda: is_settled(desk, shared), "the group recovers", 40)
-    resumed(desk, run.run_id).raise_unless()
+    wait_until(lambda: is_settled(operations, shared), "the group recovers", 40)
+    resumed(operations, run.run_id).raise_unless()
     # An old consumer reads on while ZooKeeper is away, and for a moment after its owner znodes have ended.
     assert_nothing_lost(shared, is_owned=False, jvm_may_be_late=True)
 
 
-def is_settled(desk: Operations, shared: Group) -> bool:
+def is_settled(operations: Operations, shared: Group) -> bool:
     try:
-        found = read_group_state(desk.cluster, shared.name)
+        found = read_group_state(operations.cluster, shared.name)
         return found.is_settled and found.counts == {"OZKCC": 1, "MEZKCC": 1}
     except ConnectError:
         return False
 
 
-def test_a_broker_restarts(group: MakeGroup, desk: Operations) -> None:
-    shared, run = begun(desk, group)
+def test_a_broker_restarts(group: MakeGroup, operations: Operations) -> None:
+    shared, run = begun(operations, group)
 
     def restart() -> None:
         faults.kill(faults.broker(shared.lab, 1))
@@ -168,29 +168,29 @@ def test_a_broker_restarts(group: MakeGroup, desk: Operations) -> None:
     at(run, "04-toggle-kafka", "acted", restart)
     ending = run.act()
     if ending.state is not RunState.VERIFIED:
-        resumed(desk, run.run_id).raise_unless()
+        resumed(operations, run.run_id).raise_unless()
     assert_nothing_lost(shared)
 
 
-def test_another_operator_writes_the_toggle(group: MakeGroup, desk: Operations) -> None:
+def test_another_operator_writes_the_toggle(group: MakeGroup, operations: Operations) -> None:
     """Not what was planned: the run stops before its own write, and the way back is open."""
-    shared, run = begun(desk, group)
+    shared, run = begun(operations, group)
     at(run, "03-replace-all-mezkcc", "verified", lambda: shared.toggle("zookeeper"))
     ending = run.act()
     assert ending.state is RunState.FAILED
     assert "somebody else set it" in ending.sentence
     assert shared.zookeeper.get(shared.path("migration/mode"))[0] == b"zookeeper"
-    desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+    operations.run(run.run_id).undo().raise_unless(RunState.UNDONE)
     assert_nothing_lost(shared)
 
 
 @pytest.mark.parametrize("hours", [-3, 24])
-def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Operations, hours: int) -> None:
+def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, operations: Operations, hours: int) -> None:
     """Its approval is not of now any more: the run stops after what is being done; a right clock goes on.
 
     Whoever was a day ahead has seen the approval expired: a person has to say anew that it holds.
     """
-    shared, run = begun(desk, group)
+    shared, run = begun(operations, group)
     wrong = timedelta()
     clock = Clock(now=lambda: datetime.now(UTC) + wrong)
 
@@ -198,17 +198,17 @@ def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, desk: Operatio
         nonlocal wrong
         wrong = timedelta(hours=hours)
 
-    jumping = Operations(desk.cluster, desk.runs, clock=clock).run(run.run_id)
+    jumping = Operations(operations.cluster, operations.runs, clock=clock).run(run.run_id)
     at(jumping, "01-replace-canary-mezkcc", "acted", jump)
     ending = jumping.act()
     assert ending.state in (RunState.FAILED, RunState.STOPPED)
     assert "clock trouble" in ending.sentence or "expired" in ending.sentence
-    assert read_group_state(desk.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
+    assert read_group_state(operations.cluster, shared.name).counts == {"OZKCC": 1, "MEZKCC": 1}
     assert not load_run(run.folder).is_at_work
     if hours > 0:
         with pytest.raises(ApprovalError, match="was the clock set back"):
-            resumed(desk, run.run_id)
+            resumed(operations, run.run_id)
         plan = load_run(run.folder).plan
-        desk.approve(plan, plan.subject, plan.digest[:8], "third person")
-    resumed(desk, run.run_id).raise_unless()
+        operations.approve(plan, plan.subject, plan.digest[:8], "third person")
+    resumed(operations, run.run_id).raise_unless()
     assert_nothing_lost(shared)

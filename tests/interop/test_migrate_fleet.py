@@ -50,7 +50,7 @@ def fleet_lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def desk(fleet_lab: Lab, tmp_path: Path) -> Iterator[Operations]:
+def operations(fleet_lab: Lab, tmp_path: Path) -> Iterator[Operations]:
     path = fleet_lab.folder / "offramp.toml"
     path.write_text(fleet_lab.profile_toml(), encoding="utf-8")
     with connect(load_profile(file=path)) as cluster:
@@ -75,12 +75,12 @@ def started(fleet_lab: Lab) -> Iterator[list[Consumer]]:
 
 
 @pytest.fixture
-def members(started: list[Consumer], desk: Operations) -> list[Consumer]:
+def members(started: list[Consumer], operations: Operations) -> list[Consumer]:
     """All are well under ZooKeeper's assignment, whatever the test before left."""
-    for name in [name for name, mode in modes(desk).items() if mode == "kafka"]:
-        desk.cluster.zookeeper.set(f"/consumers/{name}/migration/mode", b"zookeeper")
+    for name in [name for name, mode in modes(operations).items() if mode == "kafka"]:
+        operations.cluster.zookeeper.set(f"/consumers/{name}/migration/mode", b"zookeeper")
     await_in_kafka(started)
-    wait_until(lambda: n_ready(desk) == len(started), "all are ready", 60)
+    wait_until(lambda: n_ready(operations) == len(started), "all are ready", 60)
     return started
 
 
@@ -90,49 +90,49 @@ def await_in_kafka(members: list[Consumer]) -> None:
     )
 
 
-def approved(desk: Operations, plan: Plan) -> Plan:
-    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+def approved(operations: Operations, plan: Plan) -> Plan:
+    operations.approve(plan, plan.subject, plan.digest[:8], "second person")
     return plan
 
 
-def wish(to: str, wave: int = WAVE, **wishes: object) -> FleetPlanRequest:
+def request_of(to: str, wave: int = WAVE, **wishes: object) -> FleetPlanRequest:
     return FleetPlanRequest(to, r"fleet-\d+", wave=wave, pause_s=1.0, min_stable_s=0.0, max_read_ms=10_000.0, **wishes)  # type: ignore[arg-type]
 
 
-def n_ready(desk: Operations) -> int:
-    return fleet(survey(desk.cluster, wish("kafka")), "kafka", 0.0)["not_ready_reason"].null_count()
+def n_ready(operations: Operations) -> int:
+    return fleet(survey(operations.cluster, request_of("kafka")), "kafka", 0.0)["not_ready_reason"].null_count()
 
 
-def n_kafka(desk: Operations, names: Sequence[str]) -> int:
-    return sum(not_following(read_group_state(desk.cluster, name), "kafka") is None for name in names)
+def n_kafka(operations: Operations, names: Sequence[str]) -> int:
+    return sum(not_following(read_group_state(operations.cluster, name), "kafka") is None for name in names)
 
 
-def modes(desk: Operations) -> dict[str, str]:
-    client: KazooClient = desk.cluster.zookeeper
+def modes(operations: Operations) -> dict[str, str]:
+    client: KazooClient = operations.cluster.zookeeper
     groups = [name for name in client.get_children("/consumers") if name.startswith("fleet-")]
     paths = {name: f"/consumers/{name}/migration/mode" for name in groups}
     return {name: client.get(path)[0].decode() for name, path in paths.items() if client.exists(path)}
 
 
-def test_groups_in_waves_and_back_at_once(desk: Operations, members: list[Consumer]) -> None:
-    plan = desk.plan_fleet(wish("kafka"))
+def test_groups_in_waves_and_back_at_once(operations: Operations, members: list[Consumer]) -> None:
+    plan = operations.plan_fleet(request_of("kafka"))
     assert [step.kind for step in plan.steps] == ["wave", *["circuit breaker", "wave"] * (N_WAVES - 1)]
-    desk.begin(approved(desk, plan)).act().raise_unless()
-    assert sorted(modes(desk)) == sorted(each.group for each in members)
+    operations.begin(approved(operations, plan)).act().raise_unless()
+    assert sorted(modes(operations)) == sorted(each.group for each in members)
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 1 for each in members)
-    back = desk.plan_fleet(wish("zookeeper", wave=0))
+    back = operations.plan_fleet(request_of("zookeeper", wave=0))
     assert len(back.steps) == 1
-    desk.begin(approved(desk, back)).act().raise_unless()
-    assert set(modes(desk).values()) == {"zookeeper"}
+    operations.begin(approved(operations, back)).act().raise_unless()
+    assert set(modes(operations).values()) == {"zookeeper"}
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 0 for each in members)
 
 
-def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Operations, members: list[Consumer]) -> None:
+def test_a_group_that_fails_in_its_wave_stops_the_run(operations: Operations, members: list[Consumer]) -> None:
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]
     names = tuple(each.group for each in members) if IS_SOAK else ("fleet-000", "fleet-001", "fleet-999")
-    plan = desk.plan_fleet(wish("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
-    run = desk.begin(approved(desk, plan))
+    plan = operations.plan_fleet(request_of("kafka", groups=names, wave=len(names) - 1, step_timeout_s=8.0))
+    run = operations.begin(approved(operations, plan))
     run._tell = lambda event: victim.pause() if event.step_id == "wave-01-pause" and event.event == "verified" else None
     try:
         ending = run.act()
@@ -142,20 +142,20 @@ def test_a_group_that_fails_in_its_wave_stops_the_run(desk: Operations, members:
         assert [list(each) for each in told] == [["fleet-999"]]
     finally:
         victim.resume()
-    assert {name: modes(desk)[name] for name in names} == dict.fromkeys(names, "kafka")
-    wait_until(lambda: n_kafka(desk, names) == len(names), "it is back, and follows", 60)
-    desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
-    assert set(modes(desk).values()) == {"zookeeper"}
+    assert {name: modes(operations)[name] for name in names} == dict.fromkeys(names, "kafka")
+    wait_until(lambda: n_kafka(operations, names) == len(names), "it is back, and follows", 60)
+    operations.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+    assert set(modes(operations).values()) == {"zookeeper"}
 
 
-def test_the_brake_stops_the_waves(desk: Operations, members: list[Consumer]) -> None:
+def test_the_brake_stops_the_waves(operations: Operations, members: list[Consumer]) -> None:
     """A read of the cluster that takes too long, then lag that grows because the first wave's member halts."""
     names = ("fleet-004", "fleet-999")
     halting = next(each for each in members if each.group == names[0])
     slow = FleetPlanRequest("kafka", groups=names, wave=1, pause_s=30.0, min_stable_s=0.0, max_read_ms=0.01)
     lagging = replace(slow, max_read_ms=10_000.0, lag_tolerance=20)
     for wanted, does, told in ((slow, str, "a read of the cluster took"), (lagging, halting.pause, "the lag of the")):
-        run = desk.begin(approved(desk, desk.plan_fleet(wanted)))
+        run = operations.begin(approved(operations, operations.plan_fleet(wanted)))
         run._tell = lambda event, does=does: does() if (event.step_id, event.state) == BRAKING else None  # type: ignore[misc]
         try:
             ending = run.act()
@@ -163,10 +163,10 @@ def test_the_brake_stops_the_waves(desk: Operations, members: list[Consumer]) ->
             halting.resume()
         assert ending.state is RunState.FAILED
         assert f"the circuit breaker: {told}" in ending.sentence
-        assert modes(desk)[names[0]] == "kafka"
-        assert modes(desk)[names[1]] != "kafka"
-        desk.run(run.run_id).undo().raise_unless(RunState.UNDONE)
-        wait_until(lambda: n_ready(desk) == len(members), "all are ready again", 60)
+        assert modes(operations)[names[0]] == "kafka"
+        assert modes(operations)[names[1]] != "kafka"
+        operations.run(run.run_id).undo().raise_unless(RunState.UNDONE)
+        wait_until(lambda: n_ready(operations) == len(members), "all are ready again", 60)
 
 
 BRAKING = ("wave-01-pause", "CHECKING")
@@ -185,10 +185,12 @@ def many(fleet_lab: Lab) -> Iterator[KazooClient]:
         client.close()
 
 
-def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Operations, many: KazooClient) -> None:
+def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(
+    operations: Operations, many: KazooClient
+) -> None:
     """By this process's own time: what else is at work on the machine doesn't count."""
     began = time.process_time()
-    fleet = widgets.open_fleet(desk.cluster.profile, desk.runs)
+    fleet = widgets.open_fleet(operations.cluster.profile, operations.runs)
     try:
         view = widgets.fleet_wizard(fleet)
         fleet.set_request("kafka", pattern="many-.*", wave=50, min_stable_s=0.0)
@@ -208,8 +210,8 @@ def test_a_thousand_groups_are_scanned_planned_and_shown_in_ten_seconds(desk: Op
         fleet.close()
 
 
-def test_the_lock_of_many_groups_is_looked_at_by_one_request(desk: Operations) -> None:
-    lock, other = ZookeeperLock(desk.cluster), ZookeeperLock(desk.cluster)
+def test_the_lock_of_many_groups_is_looked_at_by_one_request(operations: Operations) -> None:
+    lock, other = ZookeeperLock(operations.cluster), ZookeeperLock(operations.cluster)
     began = time.monotonic()
     lock.acquire([f"many-{number:04d}" for number in range(300)], "one")
     to_take = time.monotonic() - began
@@ -222,7 +224,7 @@ def test_the_lock_of_many_groups_is_looked_at_by_one_request(desk: Operations) -
         other.acquire(["another"], "other")
         lock.assert_held()
         other.release()
-        desk.cluster.zookeeper.delete(f"{LOCKS}/many-0150")
+        operations.cluster.zookeeper.delete(f"{LOCKS}/many-0150")
         with pytest.raises(LockLost, match="many-0150 is gone"):
             lock.assert_held()
     finally:
@@ -247,41 +249,44 @@ def register_many(client: KazooClient) -> None:
         assert all(result is not None for result in transaction.commit())
 
 
-def test_a_group_that_suffers_is_no_reason_not_to_go_back(desk: Operations, members: list[Consumer]) -> None:
+def test_a_group_that_suffers_is_no_reason_not_to_go_back(operations: Operations, members: list[Consumer]) -> None:
     """Its ZooKeeper offset is behind, which blocks the way there: nothing reads that one but old consumers."""
-    name, client = "fleet-003", desk.cluster.zookeeper
-    desk.begin(approved(desk, desk.plan_fleet(wish("kafka", groups=(name,))))).act().raise_unless()
+    name, client = "fleet-003", operations.cluster.zookeeper
+    plan = operations.plan_fleet(request_of("kafka", groups=(name,)))
+    operations.begin(approved(operations, plan)).act().raise_unless()
     path, member = f"/consumers/{name}/offsets/{TOPIC}/0", next(each for each in members if each.group == name)
     member.pause()
     try:
         client.set(path, b"0")
-        assert "Kafka" in str(views.blockers(observe(desk.cluster, name))["sentence"].to_list())
-        back = desk.plan_fleet(wish("zookeeper", wave=0))
+        assert "Kafka" in str(views.blockers(observe(operations.cluster, name))["sentence"].to_list())
+        back = operations.plan_fleet(request_of("zookeeper", wave=0))
         assert name in back.targets
-        assert desk.dry_run(back).steps[0].can_begin
+        assert operations.dry_run(back).steps[0].can_begin
     finally:
         member.resume()
-    desk.begin(approved(desk, back)).act().raise_unless()
-    assert modes(desk)[name] == "zookeeper"
+    operations.begin(approved(operations, back)).act().raise_unless()
+    assert modes(operations)[name] == "zookeeper"
 
 
-def test_bad_input(desk: Operations, members: list[Consumer]) -> None:
+def test_bad_input(operations: Operations, members: list[Consumer]) -> None:
     with pytest.raises(InputError, match="not to 'elsewhere'"):
-        wish("elsewhere")
+        request_of("elsewhere")
     with pytest.raises(NotFound, match="no group 'nobody'"):
-        desk.plan_fleet(wish("kafka", groups=("nobody",)))
+        operations.plan_fleet(request_of("kafka", groups=("nobody",)))
     with pytest.raises(PlanError, match="its stage is all MEZKCC"):
-        desk.plan_fleet(wish("zookeeper", groups=("fleet-002",)))
+        operations.plan_fleet(request_of("zookeeper", groups=("fleet-002",)))
     with pytest.raises(PlanError, match="its newest member registered"):
-        desk.plan_fleet(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
+        operations.plan_fleet(FleetPlanRequest("kafka", r"fleet-\d+", groups=("fleet-002",), min_stable_s=86_400.0))
     with pytest.raises(UnsafePlan, match="all_at_once"):
-        desk.plan_fleet(wish("kafka", wave=0))
+        operations.plan_fleet(request_of("kafka", wave=0))
 
 
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
 
 
-def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: Operations, fleet_lab: Lab) -> None:
+def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(
+    operations: Operations, fleet_lab: Lab
+) -> None:
     """No name stands in the way of the emergency exit, nor in that of the evidence."""
     wanted = [PythonMember("mezkcc", name, [TOPIC]) for name in SECRET_LIKE]
     started = fleet_lab.start_python_members(wanted, wait=False)
@@ -292,23 +297,23 @@ def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(desk: O
         there = FleetPlanRequest(
             "kafka", groups=SECRET_LIKE, wave=2, pause_s=0.5, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        first = desk.begin(approved(desk, desk.plan_fleet(there)))
+        first = operations.begin(approved(operations, operations.plan_fleet(there)))
         first.act().raise_unless()
-        assert n_kafka(desk, SECRET_LIKE) == len(SECRET_LIKE)
+        assert n_kafka(operations, SECRET_LIKE) == len(SECRET_LIKE)
         back = FleetPlanRequest(
             "zookeeper", "|".join(map(re.escape, SECRET_LIKE)), wave=0, min_stable_s=0.0, max_read_ms=10_000.0
         )
-        second = desk.begin(approved(desk, desk.plan_fleet(back)))
+        second = operations.begin(approved(operations, operations.plan_fleet(back)))
         second.act().raise_unless()
-        assert n_kafka(desk, SECRET_LIKE) == 0
-        single = desk.plan_group(
+        assert n_kafka(operations, SECRET_LIKE) == 0
+        single = operations.plan_group(
             GroupPlanRequest(SECRET_LIKE[0], "Kafka coordination", min_stable_s=0.0, observe_s=0.5)
         )
-        run = desk.begin(approved(desk, single))
+        run = operations.begin(approved(operations, single))
         run.act().raise_unless()
-        assert n_kafka(desk, SECRET_LIKE[:1]) == 1
+        assert n_kafka(operations, SECRET_LIKE[:1]) == 1
         run.undo().raise_unless(RunState.UNDONE)
-        assert n_kafka(desk, SECRET_LIKE) == 0
+        assert n_kafka(operations, SECRET_LIKE) == 0
         for each in (first, second, run):
             assert {event.withheld for event in each.record.events} == {None}
         items = {event.item for event in first.record.events if event.event == "acted"}

@@ -43,7 +43,7 @@ def profile(lab: Lab, tmp_path: Path) -> Profile:
 
 
 @pytest.fixture
-def desk(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
+def operations(profile: Profile, tmp_path: Path) -> Iterator[Operations]:
     with connect(profile) as cluster:
         yield Operations(cluster, tmp_path / "runs")
 
@@ -56,17 +56,17 @@ def old_group(group: MakeGroup, members: int = 3, partitions: int = 12) -> Group
     return shared
 
 
-def wish(shared: Group, to_stage: str, **wishes: object) -> GroupPlanRequest:
+def request_of(shared: Group, to_stage: str, **wishes: object) -> GroupPlanRequest:
     return GroupPlanRequest(shared.name, to_stage, **{"soak_s": SOAK, "min_stable_s": 0.0, "observe_s": 1.0, **wishes})  # type: ignore[arg-type]
 
 
-def approved(desk: Operations, plan: Plan) -> Plan:
-    desk.approve(plan, plan.subject, plan.digest[:8], "second person")
+def approved(operations: Operations, plan: Plan) -> Plan:
+    operations.approve(plan, plan.subject, plan.digest[:8], "second person")
     return plan
 
 
-def move(desk: Operations, shared: Group, to_stage: str, **wishes: object) -> RunResult:
-    ending = desk.begin(approved(desk, desk.plan_group(wish(shared, to_stage, **wishes)))).act()
+def move(operations: Operations, shared: Group, to_stage: str, **wishes: object) -> RunResult:
+    ending = operations.begin(approved(operations, operations.plan_group(request_of(shared, to_stage, **wishes)))).act()
     ending.raise_unless()
     return ending
 
@@ -87,43 +87,43 @@ def writes(shared: Group) -> dict[str, tuple[bytes, int]]:
     return {path: (client.get(path)[0], client.get(path)[1].mzxid) for path in paths if client.exists(path)}
 
 
-def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, desk: Operations) -> None:
+def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Operations) -> None:
     """KIP-125's Migration Plan: OZKCCs of three releases, MEZKCCs, KCs in Python and Java, and back to OZKCCs."""
     shared = old_group(group, 5 if IS_SOAK else 3)
-    there = move(desk, shared, "all KC")
-    back = move(desk, shared, "OZKCC")
+    there = move(operations, shared, "all KC")
+    back = move(operations, shared, "OZKCC")
     found = assert_nothing_lost(shared)
     assert found["duplicates_tail"] == found["duplicates_stale"] == found["duplicates_rewind"] == 0
     for ending in (there, back):
-        record = load_run(desk.runs / ending.run_id)
+        record = load_run(operations.runs / ending.run_id)
         assert record.verified == {step.step_id for step in record.plan.steps}
         assert not record.notes
     print(f"the whole path and back: longest pause {found['longest_stall_ms']} ms")
 
 
-def test_there_back_and_there_again(group: MakeGroup, desk: Operations) -> None:
+def test_there_back_and_there_again(group: MakeGroup, operations: Operations) -> None:
     """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
     shared = old_group(group, 2, 6)
     in_kafka = []
     for stage in ("all MEZKCC", "OZKCC", "all MEZKCC"):
         in_kafka.append(
-            sum(each.kafka is not None for each in read_group_state(desk.cluster, shared.name).offsets.values())
+            sum(each.kafka is not None for each in read_group_state(operations.cluster, shared.name).offsets.values())
         )
-        ending = move(desk, shared, stage)
-        assert not load_run(desk.runs / ending.run_id).plan.overridden
+        ending = move(operations, shared, stage)
+        assert not load_run(operations.runs / ending.run_id).plan.overridden
     assert in_kafka == [0, 6, 6]
     found = assert_nothing_lost(shared)
     assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
 
 
 @pytest.mark.parametrize("offsets", ["kafka", "both"])
-def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Operations, offsets: str) -> None:
+def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offsets: str) -> None:
     shared = group(4)
     topic = next(iter(shared.topics))
     shared.add_old(1)
     shared._joined(shared.lab.start_old_consumers([OldMember(shared.name, topic, offsets=offsets)]))
     shared.await_agreed()
-    with connect(desk.cluster.profile) as cluster:
+    with connect(operations.cluster.profile) as cluster:
         wait_until(
             lambda: (
                 sum(each.kafka is not None for each in read_group_state(cluster, shared.name).offsets.values()) == 2
@@ -135,7 +135,7 @@ def test_what_moves_in_kafka_bars(group: MakeGroup, desk: Operations, offsets: s
             number for (_, number), each in read_group_state(cluster, shared.name).offsets.items() if each.kafka
         ]
     with pytest.raises(UnsafePlan, match=r"storage_mode: Kafka's offsets of .* moved between two looks") as refused:
-        desk.plan_group(wish(shared, "all MEZKCC"))
+        operations.plan_group(request_of(shared, "all MEZKCC"))
     assert all(f"{topic}-{number}" in str(refused.value) for number in in_kafka)
     assert shared.everyone[1].consumer_id in str(refused.value)
 
@@ -162,23 +162,23 @@ def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, 
     assert_nothing_lost(shared)
 
 
-def test_a_run_is_taken_back_step_by_step(group: MakeGroup, desk: Operations) -> None:
+def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
-    ending = move(desk, shared, "Kafka coordination")
-    desk.run(ending.run_id).undo().raise_unless(RunState.UNDONE)
+    ending = move(operations, shared, "Kafka coordination")
+    operations.run(ending.run_id).undo().raise_unless(RunState.UNDONE)
     assert not shared.zookeeper.exists(shared.path("migration/mode"))
     assert_nothing_lost(shared)
 
 
-def test_stopped_at_every_event_and_resumed(group: MakeGroup, desk: Operations) -> None:
+def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations) -> None:
     """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
     shared = old_group(group, 2)
-    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
+    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "Kafka coordination"))))
     n_stops = 0
     seen: set[tuple[str | None, str]] = set()
     ending: RunResult | None = None
     while ending is None or ending.state is not RunState.VERIFIED:
-        going, pressed = desk.run(run.run_id), []
+        going, pressed = operations.run(run.run_id), []
 
         def press(event: Event, going: Run = going, pressed: list[int] = pressed) -> None:
             place = (event.step_id, event.event + event.state)
@@ -205,54 +205,54 @@ CHANGES: dict[str, Callable[[Group], object]] = {
 
 
 @pytest.mark.parametrize("changed", CHANGES)
-def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, desk: Operations, changed: str) -> None:
+def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, operations: Operations, changed: str) -> None:
     shared = old_group(group, 2)
     shared.await_(lambda: (shared.offset(next(iter(shared.topics)), 0) or 0) > 0, "an offset")
-    plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
+    plan = approved(operations, operations.plan_group(request_of(shared, "all MEZKCC")))
     if changed == "offsets":
         for member in shared.members:
             member.pause()  # else the group would commit over it at once
     CHANGES[changed](shared)
-    run = desk.begin(plan)
+    run = operations.begin(plan)
     with pytest.raises(StalePlan, match=changed):
         run.act()
     assert run.record.state is RunState.STALE
     assert set(shared.lab.consumers(shared.name)) == set(shared.everyone)
 
 
-def test_nothing_is_written_before_an_approval(group: MakeGroup, desk: Operations) -> None:
+def test_nothing_is_written_before_an_approval(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     before = writes(shared)
-    plan = desk.plan_group(wish(shared, "Kafka coordination"))
-    dry = desk.dry_run(plan)
+    plan = operations.plan_group(request_of(shared, "Kafka coordination"))
+    dry = operations.dry_run(plan)
     assert dry.steps[0].can_begin
     with pytest.raises(ApprovalError, match="was not approved"):
-        desk.begin(plan)
+        operations.begin(plan)
     assert writes(shared) == before
     assert shared.lab.consumers(shared.name) == shared.everyone
 
 
-def test_bad_input(group: MakeGroup, desk: Operations) -> None:
+def test_bad_input(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     with pytest.raises(NothingToDo, match="already"):
-        desk.plan_group(wish(shared, "OZKCC"))
+        operations.plan_group(request_of(shared, "OZKCC"))
     with pytest.raises(PlanError, match="has no member nobody"):
-        desk.plan_group(wish(shared, "all MEZKCC", members=("nobody",)))
+        operations.plan_group(request_of(shared, "all MEZKCC", members=("nobody",)))
     with pytest.raises(UnsafePlan, match=r"stable: The newest registered .* 86400 s are asked for"):
-        desk.plan_group(wish(shared, "all MEZKCC", min_stable_s=86_400.0))
-    plan = desk.plan_group(wish(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
+        operations.plan_group(request_of(shared, "all MEZKCC", min_stable_s=86_400.0))
+    plan = operations.plan_group(request_of(shared, "all MEZKCC", min_stable_s=86_400.0), overrides=["stable"])
     assert list(plan.overridden) == ["stable"]
 
 
-def test_one_run_at_a_time(group: MakeGroup, desk: Operations, profile: Profile, tmp_path: Path) -> None:
+def test_one_run_at_a_time(group: MakeGroup, operations: Operations, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
-    plan = approved(desk, desk.plan_group(wish(shared, "all MEZKCC")))
+    plan = approved(operations, operations.plan_group(request_of(shared, "all MEZKCC")))
     with lock_of(profile) as other:
         other.acquire([shared.name], "another-run")
         with pytest.raises(TargetBusy, match="run another-run on "):
-            desk.begin(plan).act()
+            operations.begin(plan).act()
         other.assert_held()
-    desk.begin(plan).act().raise_unless()
+    operations.begin(plan).act().raise_unless()
 
 
 @contextmanager
@@ -270,10 +270,10 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
             lock.assert_held()
 
 
-def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, desk: Operations) -> None:
+def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operations: Operations) -> None:
     """What was replaced stays so; once the member is back, the run goes on to its end."""
     shared = old_group(group, 3)
-    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "Kafka coordination"))))
+    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "Kafka coordination"))))
     victim = shared.members[-1]
 
     def kill(event: Event) -> None:
@@ -348,24 +348,26 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert len(by_default.read_text(encoding="utf-8").splitlines()) == 1 + 12
 
 
-def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(group: MakeGroup, desk: Operations) -> None:
+def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(
+    group: MakeGroup, operations: Operations
+) -> None:
     """A znode that nobody may write stays behind; once it can be written, the same run goes on."""
     shared = old_group(group, 2)
-    move(desk, shared, "all MEZKCC")
+    move(operations, shared, "all MEZKCC")
     path = shared.path(f"offsets/{next(iter(shared.topics))}/0")
     shared.zookeeper.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
     frozen = int(shared.zookeeper.get(path)[0])
-    with connect(desk.cluster.profile) as cluster:
+    with connect(operations.cluster.profile) as cluster:
         pair = (next(iter(shared.topics)), 0)
         wait_until(
             lambda: (read_group_state(cluster, shared.name).offsets[pair].kafka or 0) > frozen, "Kafka's offset", 30
         )
-    run = desk.begin(approved(desk, desk.plan_group(wish(shared, "OZKCC"))))
+    run = operations.begin(approved(operations, operations.plan_group(request_of(shared, "OZKCC"))))
     ending = run.act()
     assert ending.state is RunState.FAILED
     assert path in ending.sentence
     assert [each.kind for each in shared.lab.consumers(shared.name)].count("old") >= 2
-    assert {each.flavour for each in read_group_state(desk.cluster, shared.name).members} == {"MEZKCC"}
+    assert {each.flavour for each in read_group_state(operations.cluster, shared.name).members} == {"MEZKCC"}
     shared.zookeeper.set_acls(path, OPEN_ACL_UNSAFE)
-    desk.run(ending.run_id).resume().raise_unless()
+    operations.run(ending.run_id).resume().raise_unless()
     assert_nothing_lost(shared)

@@ -68,8 +68,8 @@ def test_members_that_order_roundrobin_otherwise_are_refused_with_the_reason(lab
     shared.add_old(2, "0.10.2.2", assignor="roundrobin")
     shared.await_agreed("roundrobin", HASH_0_8_2)
     owned = shared.owners()
-    wish = PythonMember("ozkcc", shared.name, list(shared.topics), assignor="roundrobin")
-    (wrong,) = lab.start_python_members([wish], wait=False)
+    wanted = PythonMember("ozkcc", shared.name, list(shared.topics), assignor="roundrobin")
+    (wrong,) = lab.start_python_members([wanted], wait=False)
     shared.await_(lambda: bool(wrong.events("ERR")), "it is refused")
     assert "Set roundrobin.hash=0.8.2" in wrong.events("ERR")[0].details
     shared.await_(lambda: shared.owners() == owned, "the others have what they had")

@@ -1,4 +1,4 @@
-"""Groups in memory and a desk that toggles them, for the wizard of a fleet: no server, every write counted."""
+"""Groups in memory and operations that toggle them, for the wizard of a fleet: no server, every write counted."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class ToyWaves:
 
 
 class ToyFleetOperations(ToyOperations):
-    """The real desk but for its hands."""
+    """The real operations but for its hands."""
 
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         return self.save_plan(fleet.plan_from(self.toy.scan(), "toy", request, made_by or "ann", overrides))

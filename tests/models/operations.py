@@ -1,4 +1,4 @@
-"""A group in memory and a desk that moves it, for the models of the wizards: no server, every write counted."""
+"""A group in memory and operations that move it, for the models of the wizards: no server, every write counted."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class ToyLock:
 
 
 class ToyOperations(Operations):
-    """The real desk but for its hands: plans by :func:`plan_from`, runs on the toy."""
+    """The real operations but for its hands: plans by :func:`plan_from`, runs on the toy."""
 
     def __init__(self, toy: ToyGroup, runs: Path, say, tell, needs_second: bool = False) -> None:
         approvals = ApprovalSettings(require_second_person=needs_second)

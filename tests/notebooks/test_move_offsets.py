@@ -108,10 +108,10 @@ def rehearsed(site, tmp_path_factory):
 def approved(site: Site) -> str:
     """The digest of the dry run's plan, approved by somebody elsewhere."""
     with connect(load_profile(file=site.profile_file)) as cluster:
-        desk = Operations(cluster, site.runs)
-        (file,) = desk.plan_files()
-        plan = desk.plan(str(file))
-        desk.approve(plan, GROUP, plan.digest[:8])
+        operations = Operations(cluster, site.runs)
+        (file,) = operations.plan_files()
+        plan = operations.plan(str(file))
+        operations.approve(plan, GROUP, plan.digest[:8])
         return plan.digest
 
 

@@ -174,9 +174,9 @@ def test_what_can_not_be_stops_it_before_anything_is_done(quiet, tmp_path, param
 def approve(site: Site, to_stage: str) -> str:
     """The digest of a plan that somebody made and approved elsewhere."""
     with connect(load_profile(file=site.profile_file)) as cluster:
-        desk = Operations(cluster, site.runs)
-        plan = desk.plan_group(GroupPlanRequest("shop", to_stage, soak_s=2.0, min_stable_s=0.0))
-        desk.approve(plan, "shop", plan.digest[:8])
+        operations = Operations(cluster, site.runs)
+        plan = operations.plan_group(GroupPlanRequest("shop", to_stage, soak_s=2.0, min_stable_s=0.0))
+        operations.approve(plan, "shop", plan.digest[:8])
         return plan.digest
 
 

@@ -59,12 +59,12 @@ def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
     assert [row["after"] for row in changes] == [KAFKA, KAFKA, None, KAFKA, KAFKA]
 
 
-def approve(site: FleetSite, runs: Path, wish: FleetPlanRequest) -> str:
+def approve(site: FleetSite, runs: Path, request: FleetPlanRequest) -> str:
     """The digest of a plan that somebody made and approved elsewhere."""
     with connect(site.profile) as cluster:
-        desk = Operations(cluster, runs)
-        plan = desk.plan_fleet(wish)
-        desk.approve(plan, "4 groups", plan.digest[:8])
+        operations = Operations(cluster, runs)
+        plan = operations.plan_fleet(request)
+        operations.approve(plan, "4 groups", plan.digest[:8])
         return plan.digest
 
 

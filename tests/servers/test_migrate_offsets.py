@@ -83,7 +83,7 @@ class ProcessLock:
         self._holders.clear()
 
 
-class Desk:
+class OffsetOperations:
     """Plans carried out on one cluster, and what both stores hold."""
 
     def __init__(self, cluster, root) -> None:
@@ -148,8 +148,8 @@ def cluster(profile):
 
 
 @pytest.fixture
-def desk(cluster, tmp_path):
-    return Desk(cluster, tmp_path / "runs")
+def operations(cluster, tmp_path):
+    return OffsetOperations(cluster, tmp_path / "runs")
 
 
 @pytest.fixture
@@ -165,28 +165,30 @@ def in_topic(topic, **offsets):
     return {(topic, int(name[1:])): offset for name, offset in offsets.items()}
 
 
-def test_zookeeper_to_kafka_and_back(desk, topic):
+def test_zookeeper_to_kafka_and_back(operations, topic):
     group = f"g-{topic}"
-    desk.put(group, topic, {0: 40, 1: 60})
-    before = desk.everything()
-    plan = plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
-    dry = dry_run(plan, desk.performer)
+    operations.put(group, topic, {0: 40, 1: 60})
+    before = operations.everything()
+    plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+    dry = dry_run(plan, operations.performer)
     assert (dry.differences, [step.can_begin for step in dry.steps]) == ((), [True])
-    assert desk.everything() == before, "planning or the dry run wrote something"
-    run = desk.act(plan)
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
+    assert operations.everything() == before, "planning or the dry run wrote something"
+    run = operations.act(plan)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
     outcomes = {it.item: it.outcome for it in run.record.acted(plan.steps[0]).outcomes}
     assert outcomes == dict.fromkeys([f"{group}/{topic}-0", f"{group}/{topic}-1"], Outcome.CONFIRMED)
     with pytest.raises(NothingToDo, match="every offset is as wanted already"):
-        plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+        plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
 
-    desk.commit(group, topic, {0: 50, 1: 70})
-    back = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group, topics=topic, partitions=[1]), OPTIONS)
-    desk.act(back)
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=40, p1=70)
+    operations.commit(group, topic, {0: 50, 1: 70})
+    back = plan_copy(
+        operations.cluster, "kafka", "zookeeper", select(groups=group, topics=topic, partitions=[1]), OPTIONS
+    )
+    operations.act(back)
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=40, p1=70)
 
 
-def test_real_consumers_go_on_where_the_others_stopped(desk, lab, topic):
+def test_real_consumers_go_on_where_the_others_stopped(operations, lab, topic):
     """An old consumer, then a new one, then an old one: each record is handed out once."""
     group = f"g-{topic}"
 
@@ -202,158 +204,160 @@ def test_real_consumers_go_on_where_the_others_stopped(desk, lab, topic):
     old = lab.start_old_consumer(group, topic)
     hand_over(old, 0, 100)
     lab.produce(topic, 80)
-    desk.act(plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
+    operations.act(plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
     hand_over(lab.start_new_consumer(group, topic), 100, 140)
     lab.produce(topic, 40)
-    wait_until(lambda: not desk.everything().kafka[group].members, "the new consumer has left", 30)
-    desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
+    wait_until(lambda: not operations.everything().kafka[group].members, "the new consumer has left", 30)
+    operations.act(plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
     hand_over(lab.start_old_consumer(group, topic), 140, 160)
 
 
-def test_undo_brings_back_offsets_metadata_and_their_absence(desk, topic):
+def test_undo_brings_back_offsets_metadata_and_their_absence(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: Stored(10, "seen by ann", 0)})
-    desk.put(group, topic, {0: 40, 1: 60})
-    run = desk.act(plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
-    assert desk.stored("kafka", group)[topic, 0] == Stored(40)
+    operations.commit(group, topic, {0: Stored(10, "seen by ann", 0)})
+    operations.put(group, topic, {0: 40, 1: 60})
+    run = operations.act(plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS))
+    assert operations.stored("kafka", group)[topic, 0] == Stored(40)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.stored("kafka", group) == {(topic, 0): Stored(10, "seen by ann", 0)}
+    assert operations.stored("kafka", group) == {(topic, 0): Stored(10, "seen by ann", 0)}
 
 
-def test_undo_in_zookeeper_leaves_not_even_a_parent(desk, topic):
+def test_undo_in_zookeeper_leaves_not_even_a_parent(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10, 1: 20})
-    run = desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=20)
+    operations.commit(group, topic, {0: 10, 1: 20})
+    run = operations.act(plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=20)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.cluster.zookeeper.exists(f"/consumers/{group}") is None
+    assert operations.cluster.zookeeper.exists(f"/consumers/{group}") is None
 
-    desk.put(group, topic, {0: 5})
-    run = desk.act(plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
+    operations.put(group, topic, {0: 5})
+    run = operations.act(plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS))
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=5)
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=5)
 
 
 @pytest.mark.parametrize("store", ["kafka", "zookeeper"])
-def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(desk, topic, tmp_path, store):
+def test_what_is_deleted_comes_back_by_undo_and_by_its_backup(operations, topic, tmp_path, store):
     group, file = f"g-{topic}", tmp_path / "deleted.jsonl"
-    desk.commit(group, topic, {0: Stored(10, "seen by ann", 0), 1: Stored(20)})
-    desk.put(group, topic, {0: 10, 1: 20})
+    operations.commit(group, topic, {0: Stored(10, "seen by ann", 0), 1: Stored(20)})
+    operations.put(group, topic, {0: 10, 1: 20})
 
     def held():
-        return {place: replace(it, version=None) for place, it in desk.stored(store, group).items()}
+        return {place: replace(it, version=None) for place, it in operations.stored(store, group).items()}
 
     was = held()
-    plan = plan_delete(desk.cluster, store, select(groups=group), OPTIONS)
+    plan = plan_delete(operations.cluster, store, select(groups=group), OPTIONS)
     assert plan.steps[0].title == f"Delete 2 offsets of group {group!r} from {store}"
     assert save_backup(plan, file) == 2
     with pytest.raises(InputError, match="is not overwritten"):
         save_backup(plan, file)
-    run = desk.act(plan)
+    run = operations.act(plan)
     assert held() == {}
     assert {it.outcome for it in run.record.acted(plan.steps[0]).outcomes} == {Outcome.CONFIRMED}
     run.undo().raise_unless(RunState.UNDONE)
     assert held() == was
-    desk.act(plan_delete(desk.cluster, store, select(groups=group, topics=topic, partitions=[1]), OPTIONS))
+    operations.act(plan_delete(operations.cluster, store, select(groups=group, topics=topic, partitions=[1]), OPTIONS))
     assert held() == {(topic, 0): was[topic, 0]}
-    desk.act(plan_import(desk.cluster, file, store, OPTIONS))
+    operations.act(plan_import(operations.cluster, file, store, OPTIONS))
     assert held() == was
 
 
-def test_what_only_one_store_knows_is_not_deleted_unasked(desk, topic):
+def test_what_only_one_store_knows_is_not_deleted_unasked(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 50, 1: 60})
-    desk.put(group, topic, {0: 40})
+    operations.commit(group, topic, {0: 50, 1: 60})
+    operations.put(group, topic, {0: 40})
     with pytest.raises(UnsafePlan, match=r"kept_elsewhere: 2 of 2 .*-0 50, in zookeeper 40, .*-1 60, .* none"):
-        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
-    desk.act(plan_delete(desk.cluster, "zookeeper", select(groups=group), OPTIONS))
-    assert desk.offsets("zookeeper", group) == {}
-    desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), replace(OPTIONS, overrides=("kept_elsewhere",))))
-    assert desk.offsets("kafka", group) == {}
+        plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
+    operations.act(plan_delete(operations.cluster, "zookeeper", select(groups=group), OPTIONS))
+    assert operations.offsets("zookeeper", group) == {}
+    operations.act(
+        plan_delete(operations.cluster, "kafka", select(groups=group), replace(OPTIONS, overrides=("kept_elsewhere",)))
+    )
+    assert operations.offsets("kafka", group) == {}
     with pytest.raises(NotFound, match="is not in kafka's offsets"):
-        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+        plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
 
 
-def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(desk, lab, topic):
+def test_offsets_of_a_topic_that_members_subscribe_to_are_not_deleted(operations, lab, topic):
     group = f"g-{topic}"
-    desk.put(group, topic, {0: 100, 1: 100})
-    desk.commit(group, topic, {0: 10, 1: 10})
-    plan = plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+    operations.put(group, topic, {0: 100, 1: 100})
+    operations.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
     member = lab.start_new_consumer(group, topic)
-    wait_until(lambda: desk.everything().kafka[group].state == "Stable", "the member has joined", 30)
+    wait_until(lambda: operations.everything().kafka[group].state == "Stable", "the member has joined", 30)
     with pytest.raises(UnsafePlan, match="no_members"):
-        plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS)
+        plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS)
     with pytest.raises(StalePlan, match="group"):
-        desk.run(plan).act()
-    answers = desk.kafka.write({(group, topic, 0): NOTHING}, {})
+        operations.run(plan).act()
+    answers = operations.kafka.write({(group, topic, 0): NOTHING}, {})
     assert "the group is subscribed to this topic" in str(answers[group, topic, 0].error)
-    assert (topic, 0) in desk.offsets("kafka", group)
+    assert (topic, 0) in operations.offsets("kafka", group)
     member.stop()
 
 
-def test_what_moved_on_since_is_not_taken_back(desk, topic):
+def test_what_moved_on_since_is_not_taken_back(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10, 1: 10})
-    run = desk.act(plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 30), OPTIONS))
-    desk.commit(group, topic, {0: 35})
+    operations.commit(group, topic, {0: 10, 1: 10})
+    run = operations.act(plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 30), OPTIONS))
+    operations.commit(group, topic, {0: 35})
     assert run.undo().state == RunState.UNDONE
     undone = [it for it in run.record.events if it.event == "undone"]
     told = [it.error for it in undone if it.item == f"{group}/{topic}-0"]
     assert told == ["expected 30, found 35: somebody moved it since the plan"]
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=35, p1=10)
 
 
-def test_group_to_group_takes_metadata_along(desk, topic):
+def test_group_to_group_takes_metadata_along(operations, topic):
     source, target = f"from-{topic}", f"to-{topic}"
-    desk.commit(source, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
-    plan = plan_copy(desk.cluster, "kafka", "kafka", select(groups=source), OPTIONS, {source: target})
+    operations.commit(source, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
+    plan = plan_copy(operations.cluster, "kafka", "kafka", select(groups=source), OPTIONS, {source: target})
     assert plan.targets == (target,)
-    run = desk.act(plan)
-    assert desk.stored("kafka", target) == desk.stored("kafka", source)
+    run = operations.act(plan)
+    assert operations.stored("kafka", target) == operations.stored("kafka", source)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.stored("kafka", target) == {}
-    across = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=source), OPTIONS, {source: target})
-    desk.act(across)
-    assert desk.offsets("zookeeper", target) == in_topic(topic, p0=10, p1=20)
+    assert operations.stored("kafka", target) == {}
+    across = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=source), OPTIONS, {source: target})
+    operations.act(across)
+    assert operations.offsets("zookeeper", target) == in_topic(topic, p0=10, p1=20)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 @pytest.mark.parametrize("store", ["kafka", "zookeeper"])
-def test_a_file_there_and_back(desk, topic, tmp_path, suffix, store):
+def test_a_file_there_and_back(operations, topic, tmp_path, suffix, store):
     group, path = f'g, "{topic}"' if store == "kafka" else f"g-{topic}", tmp_path / f"offsets.{suffix}"
     if store == "kafka":
-        desk.commit(group, topic, {0: Stored(10, 'a "b", c', 0), 1: Stored(20)})
+        operations.commit(group, topic, {0: Stored(10, 'a "b", c', 0), 1: Stored(20)})
     else:
-        desk.put(group, topic, {0: 10, 1: 20})
-    assert export_offsets(desk.cluster, path, store, select(groups=group), NOW) == 2
-    was = desk.stored(store, group)
+        operations.put(group, topic, {0: 10, 1: 20})
+    assert export_offsets(operations.cluster, path, store, select(groups=group), NOW) == 2
+    was = operations.stored(store, group)
     with pytest.raises(NothingToDo):
-        plan_import(desk.cluster, path, store, OPTIONS)
-    run = desk.act(plan_reset(desk.cluster, store, select(groups=group), Reset("latest"), OPTIONS))
-    assert desk.offsets(store, group) == in_topic(topic, p0=100, p1=100)
+        plan_import(operations.cluster, path, store, OPTIONS)
+    run = operations.act(plan_reset(operations.cluster, store, select(groups=group), Reset("latest"), OPTIONS))
+    assert operations.offsets(store, group) == in_topic(topic, p0=100, p1=100)
     with pytest.raises(UnsafePlan, match="never_backwards: 2 offsets would go backwards"):
-        plan_import(desk.cluster, path, store, OPTIONS)
-    desk.act(plan_import(desk.cluster, path, store, BACK))
-    found = desk.stored(store, group)
+        plan_import(operations.cluster, path, store, OPTIONS)
+    operations.act(plan_import(operations.cluster, path, store, BACK))
+    found = operations.stored(store, group)
     assert {place: replace(it, version=None) for place, it in found.items()} == {
         place: replace(it, version=None) for place, it in was.items()
     }
     assert run.record.state == RunState.VERIFIED
 
 
-def test_a_file_of_another_cluster_or_with_wrong_rows(desk, topic, tmp_path):
+def test_a_file_of_another_cluster_or_with_wrong_rows(operations, topic, tmp_path):
     group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
-    desk.commit(group, topic, {0: 10})
-    export_offsets(desk.cluster, path, "kafka", select(groups=group), NOW)
+    operations.commit(group, topic, {0: 10})
+    export_offsets(operations.cluster, path, "kafka", select(groups=group), NOW)
     header, row = path.read_text().splitlines()
-    before = desk.everything()
+    before = operations.everything()
 
     def refused(error, said, *lines, **told):
         path.write_text("\n".join(lines) + "\n")
         with pytest.raises(error, match=said):
-            plan_import(desk.cluster, path, "kafka", OPTIONS, **told)
+            plan_import(operations.cluster, path, "kafka", OPTIONS, **told)
 
-    other = header.replace(desk.cluster.cluster_id, "another")
+    other = header.replace(operations.cluster.cluster_id, "another")
     refused(WrongCluster, "holds offsets of cluster another", other, row)
     refused(NothingToDo, "already", other, row, other_cluster=True)
     refused(InputError, "was edited", header, row.replace("10", "12"))
@@ -361,15 +365,15 @@ def test_a_file_of_another_cluster_or_with_wrong_rows(desk, topic, tmp_path):
     refused(NotFound, "nobody", header, row.replace(group, "nobody"), edited=True)
     refused(InputError, "is in line 2 and in line 3", header, row, row, edited=True)
     refused(InputError, "line 2: offset is -1", header, row.replace("10", "-1"), edited=True)
-    assert desk.everything() == before
+    assert operations.everything() == before
 
 
-def test_resets(desk, lab, topic):
+def test_resets(operations, lab, topic):
     group = f"g-{topic}"
     middle = datetime.now(UTC)
     wait_until(lambda: (datetime.now(UTC) - middle) > timedelta(milliseconds=20), "a later millisecond", 5)
     lab.produce(topic, 100)
-    desk.commit(group, topic, {0: 50})
+    operations.commit(group, topic, {0: 50})
     everything = select(groups=group, topics=topic)
     expected = {
         Reset("earliest"): (0, 0),
@@ -382,37 +386,37 @@ def test_resets(desk, lab, topic):
         Reset("ago", timedelta(days=1)): (0, 0),
     }
     for reset, (first, second) in expected.items():
-        desk.act(plan_reset(desk.cluster, "kafka", everything, reset, BACK))
-        assert desk.offsets("kafka", group) == in_topic(topic, p0=first, p1=second), reset
-    changes = offset_changes(plan_reset(desk.cluster, "kafka", everything, Reset("shift", 900), BACK))
+        operations.act(plan_reset(operations.cluster, "kafka", everything, reset, BACK))
+        assert operations.offsets("kafka", group) == in_topic(topic, p0=first, p1=second), reset
+    changes = offset_changes(plan_reset(operations.cluster, "kafka", everything, Reset("shift", 900), BACK))
     assert changes["reason"].to_list() == ["900 is beyond the log's end: lowered to 150"] * 2
     assert changes.select("before", "wanted", "after").rows() == [(0, 900, 150)] * 2
     late = offset_changes(
-        plan_reset(desk.cluster, "kafka", everything, Reset("time", NOW + timedelta(days=1)), OPTIONS)
+        plan_reset(operations.cluster, "kafka", everything, Reset("time", NOW + timedelta(days=1)), OPTIONS)
     )
     assert late["reason"].to_list() == ["all records are older than that time: latest"] * 2
 
 
-def test_clamped_where_the_log_begins(desk, lab, topic):
+def test_clamped_where_the_log_begins(operations, lab, topic):
     group = f"g-{topic}"
-    desk.put(group, topic, {0: 10, 1: 500})
+    operations.put(group, topic, {0: 10, 1: 500})
     for future in lab.admin.delete_records([TopicPartition(topic, 0, 30)]).values():
         future.result()
-    plan = plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+    plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
     assert offset_changes(plan).select("wanted", "after", "reason").rows() == [
         (10, 30, "10 is before the log's start: raised to 30"),
         (500, 100, "500 is beyond the log's end: lowered to 100"),
     ]
     assert "2 of 2 offsets become something else than was wanted" in plan.risks[0]
-    desk.act(plan)
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=30, p1=100)
+    operations.act(plan)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=30, p1=100)
 
 
-def test_backwards_only_when_asked_and_listed_when_skipped(desk, topic):
+def test_backwards_only_when_asked_and_listed_when_skipped(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 50, 1: 10})
-    desk.put(group, topic, {0: 40, 1: 60})
-    arguments = desk.cluster, "zookeeper", "kafka", select(groups=group)
+    operations.commit(group, topic, {0: 50, 1: 10})
+    operations.put(group, topic, {0: 40, 1: 60})
+    arguments = operations.cluster, "zookeeper", "kafka", select(groups=group)
     with pytest.raises(UnsafePlan, match=rf"never_backwards: 1 offsets would go backwards: {group}/{topic}-0 50 → 40"):
         plan_copy(*arguments, OPTIONS)
     plan = plan_copy(*arguments, replace(OPTIONS, skip_backwards=True))
@@ -420,16 +424,16 @@ def test_backwards_only_when_asked_and_listed_when_skipped(desk, topic):
     assert [change.item for change in plan.steps[0].changes] == [f"{group}/{topic}-1"]
     allowed = plan_copy(*arguments, BACK)
     assert set(allowed.overridden) == {"never_backwards"}
-    desk.act(allowed)
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
+    operations.act(allowed)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=40, p1=60)
 
 
-def test_a_znode_without_a_number_is_reported_and_kept(desk, topic):
+def test_a_znode_without_a_number_is_reported_and_kept(operations, topic):
     group = f"g-{topic}"
-    desk.put(group, topic, {0: "forty", 1: 5})
-    desk.commit(group, topic, {0: 50, 1: 60})
+    operations.put(group, topic, {0: "forty", 1: 5})
+    operations.commit(group, topic, {0: 50, 1: 60})
     with pytest.raises(UnsafePlan, match=r"readable_offsets: 1 can't be read and are not overwritten.*'forty'"):
-        plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+        plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
 
 
 def await_member(consumer, topic):
@@ -470,20 +474,20 @@ def register(cluster, group, name):
     return path
 
 
-def test_groups_with_members_are_refused(desk, topic, member):
+def test_groups_with_members_are_refused(operations, topic, member):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10})
-    desk.put(group, topic, {0: 40})
-    to_kafka = desk.cluster, "zookeeper", "kafka", select(groups=group)
-    to_zookeeper = desk.cluster, "kafka", "zookeeper", select(groups=group)
-    path = register(desk.cluster, group, "host-1-a")
+    operations.commit(group, topic, {0: 10})
+    operations.put(group, topic, {0: 40})
+    to_kafka = operations.cluster, "zookeeper", "kafka", select(groups=group)
+    to_zookeeper = operations.cluster, "kafka", "zookeeper", select(groups=group)
+    path = register(operations.cluster, group, "host-1-a")
     with pytest.raises(UnsafePlan, match=r"no_members: 1 of 1 groups.*has 1 members, first"):
         plan_copy(*to_zookeeper, BACK)
     with pytest.raises(UnsafePlan, match="idle_elsewhere"):
         plan_copy(*to_kafka, OPTIONS)
     plan = plan_copy(*to_kafka, replace(OPTIONS, overrides=("idle_elsewhere",)))
     assert any(risk.startswith("source_idle") for risk in plan.risks)
-    desk.cluster.zookeeper.delete(path)
+    operations.cluster.zookeeper.delete(path)
     member(group, topic)
     with pytest.raises(UnsafePlan, match="no_members"):
         plan_copy(*to_kafka, replace(OPTIONS, overrides=("idle_elsewhere",)))
@@ -492,23 +496,23 @@ def test_groups_with_members_are_refused(desk, topic, member):
 
 
 @pytest.mark.parametrize("change", ["member", "old member", "target", "source", "topic"])
-def test_what_changed_after_the_plan_voids_it(desk, lab, topic, member, change):
+def test_what_changed_after_the_plan_voids_it(operations, lab, topic, member, change):
     group = f"g-{topic}".replace(" ", "-")
-    desk.commit(group, topic, {0: 10})
-    desk.put(group, topic, {0: 40})
-    plan = plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+    operations.commit(group, topic, {0: 10})
+    operations.put(group, topic, {0: 40})
+    plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
     if change == "member":
         member(group, topic)
     elif change == "old member":
-        register(desk.cluster, group, "host-1-a")
+        register(operations.cluster, group, "host-1-a")
     elif change == "target":
-        desk.commit(group, topic, {0: 11})
+        operations.commit(group, topic, {0: 11})
     elif change == "source":
-        desk.put(group, topic, {0: 41})
+        operations.put(group, topic, {0: 41})
     else:
         lab.admin.delete_topics([topic])[topic].result()
         wait_until(lambda: topic not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
-    run = desk.run(plan)
+    run = operations.run(plan)
     said = {
         "member": f"kafka group {group}/members",
         "old member": f"zookeeper group {group}/members",
@@ -519,7 +523,7 @@ def test_what_changed_after_the_plan_voids_it(desk, lab, topic, member, change):
     with pytest.raises(StalePlan, match=said[change]):
         run.act()
     assert run.record.state == RunState.STALE
-    assert desk.offsets("kafka", group) != in_topic(topic, p0=40)
+    assert operations.offsets("kafka", group) != in_topic(topic, p0=40)
 
 
 def when_acting(do):
@@ -541,12 +545,12 @@ def outcomes_of(run, plan):
     return {it.item: (it.outcome, it.error) for it in acted}
 
 
-def test_a_group_that_becomes_active_in_the_midst_of_it(desk, topic, member):
+def test_a_group_that_becomes_active_in_the_midst_of_it(operations, topic, member):
     calm, active = f"calm-{topic}", f"active-{topic}"
     for group in (calm, active):
-        desk.commit(group, topic, {0: 10, 1: 10})
-    plan = plan_reset(desk.cluster, "kafka", select(groups=[calm, active]), Reset("offset", 20), OPTIONS)
-    run = desk.run(plan, tell=when_acting(lambda: member(active, topic)))
+        operations.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(operations.cluster, "kafka", select(groups=[calm, active]), Reset("offset", 20), OPTIONS)
+    run = operations.run(plan, tell=when_acting(lambda: member(active, topic)))
     ending = run.act()
     assert ending.state == RunState.FAILED
     assert "2 of 4 items were not done" in ending.sentence
@@ -558,42 +562,42 @@ def test_a_group_that_becomes_active_in_the_midst_of_it(desk, topic, member):
     assert found[f"{active}/{topic}-0"][0] == Outcome.REFUSED
     assert "the group has members now" in found[f"{active}/{topic}-0"][1]
     assert run.undo().state == RunState.UNDONE
-    assert desk.offsets("kafka", calm) == in_topic(topic, p0=10, p1=10)
+    assert operations.offsets("kafka", calm) == in_topic(topic, p0=10, p1=10)
 
 
-def test_resumed_when_the_member_has_left_again(desk, topic, member):
+def test_resumed_when_the_member_has_left_again(operations, topic, member):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10, 1: 10})
-    plan = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
+    operations.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
     joined = []
-    run = desk.run(plan, tell=when_acting(lambda: joined.append(member(group, topic))))
+    run = operations.run(plan, tell=when_acting(lambda: joined.append(member(group, topic))))
     assert run.act().state == RunState.FAILED
-    ending = desk_again(desk, run).resume()
+    ending = operations_again(operations, run).resume()
     assert ending.state == RunState.FAILED
     assert "kafka group" in ending.sentence
     joined[0].close()
-    assert desk_again(desk, run).resume().state == RunState.VERIFIED
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=20, p1=20)
+    assert operations_again(operations, run).resume().state == RunState.VERIFIED
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=20, p1=20)
 
 
-def desk_again(desk, run) -> Run:
+def operations_again(operations, run) -> Run:
     """Another process that takes the run up."""
-    return Run(run.folder, OffsetsPerformer(desk.cluster, 10), ProcessLock(), poll_s=0.1)
+    return Run(run.folder, OffsetsPerformer(operations.cluster, 10), ProcessLock(), poll_s=0.1)
 
 
-def test_znodes_that_change_in_the_midst_of_it(desk, topic):
+def test_znodes_that_change_in_the_midst_of_it(operations, topic):
     calm, busy, odd = (f"{name}-{topic}" for name in ("calm", "busy", "odd"))
     for group in (calm, busy, odd):
-        desk.commit(group, topic, {0: 30, 1: 30})
-        desk.put(group, topic, {0: 10, 1: 10})
-    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=[calm, busy, odd]), OPTIONS)
+        operations.commit(group, topic, {0: 30, 1: 30})
+        operations.put(group, topic, {0: 10, 1: 10})
+    plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=[calm, busy, odd]), OPTIONS)
 
     def disturb():
-        register(desk.cluster, busy, "host-1-a")
-        desk.put(odd, topic, {0: 11, 1: "eleven"})
-        desk.cluster.zookeeper._connection._socket.shutdown(socket.SHUT_RDWR)
+        register(operations.cluster, busy, "host-1-a")
+        operations.put(odd, topic, {0: 11, 1: "eleven"})
+        operations.cluster.zookeeper._connection._socket.shutdown(socket.SHUT_RDWR)
 
-    run = desk.run(plan, tell=when_acting(disturb))
+    run = operations.run(plan, tell=when_acting(disturb))
     assert run.act().state == RunState.FAILED
     found = outcomes_of(run, plan)
     assert [found[f"{calm}/{topic}-{number}"] for number in (0, 1)] == [(Outcome.CONFIRMED, None)] * 2
@@ -604,26 +608,26 @@ def test_znodes_that_change_in_the_midst_of_it(desk, topic):
     assert found[f"{odd}/{topic}-0"] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
     assert found[f"{odd}/{topic}-1"][0] == Outcome.NOT_ATTEMPTED
     assert "'eleven', not an offset" in found[f"{odd}/{topic}-1"][1]
-    assert desk.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
+    assert operations.offsets("zookeeper", odd) == in_topic(topic, p0=11, p1=None)
 
 
-def test_a_znode_that_changes_between_reading_and_writing(desk, topic):
+def test_a_znode_that_changes_between_reading_and_writing(operations, topic):
     group = f"g-{topic}"
     keys = [(group, topic, 0), (group, topic, 1)]
-    desk.put(group, topic, {0: 10, 1: 10})
-    writer = ZookeeperWriter(desk.cluster.zookeeper, 10)
+    operations.put(group, topic, {0: 10, 1: 10})
+    writer = ZookeeperWriter(operations.cluster.zookeeper, 10)
     known = writer.read(keys)
-    desk.put(group, topic, {0: 12})
+    operations.put(group, topic, {0: 12})
     answers = writer.write(dict.fromkeys(keys, Stored(20)), known)
     assert [answers[key].error for key in keys] == ["somebody wrote this znode meanwhile", None]
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=12, p1=20)
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=12, p1=20)
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_an_answer_of_zookeeper_that_is_lost(desk, topic, is_sent):
+def test_an_answer_of_zookeeper_that_is_lost(operations, topic, is_sent):
     """Read back before it is tried again, so that a write that went through is neither lost nor repeated."""
     group = f"g-{topic}"
-    desk.put(group, topic, {0: 10})
+    operations.put(group, topic, {0: 10})
 
     class Lossy(ZookeeperWriter):
         losses = 1
@@ -635,13 +639,13 @@ def test_an_answer_of_zookeeper_that_is_lost(desk, topic, is_sent):
                 raise ConnectionLoss()
             return results
 
-    writer, keys = Lossy(desk.cluster.zookeeper, 10), [(group, topic, 0)]
+    writer, keys = Lossy(operations.cluster.zookeeper, 10), [(group, topic, 0)]
     known = writer.read(keys)
     assert writer.write({keys[0]: Stored(20)}, known)[keys[0]].error is None
     assert writer.read(keys) == {keys[0]: Stored(20, version=known[keys[0]].version + 1)}
 
 
-def test_brokers_that_answer_for_one_group_at_a_time(desk, topic):
+def test_brokers_that_answer_for_one_group_at_a_time(operations, topic):
     """Before Kafka 3.0 OffsetFetch took one group, and before 2.4 nothing could delete an offset."""
     groups = [f"{name}-{topic}" for name in ("a", "b")]
 
@@ -652,38 +656,38 @@ def test_brokers_that_answer_for_one_group_at_a_time(desk, topic):
             return request is not OffsetDeleteRequest and version < 8
 
         def __getattr__(self, name):
-            return getattr(desk.cluster.broker_client, name)
+            return getattr(operations.cluster.broker_client, name)
 
-    cluster = replace(desk.cluster, broker_client=Old())
+    cluster = replace(operations.cluster, broker_client=Old())
     for group in groups:
-        desk.commit(group, topic, {0: Stored(10, "m", 0)})
+        operations.commit(group, topic, {0: Stored(10, "m", 0)})
     keys = [(group, topic, partition) for group in groups for partition in (0, 1)]
-    assert KafkaWriter(cluster.broker_client).read(keys) == desk.kafka.read(keys)
+    assert KafkaWriter(cluster.broker_client).read(keys) == operations.kafka.read(keys)
     plan = plan_reset(cluster, "kafka", select(groups=groups, topics=topic), Reset("latest"), OPTIONS)
     assert "can't delete single offsets" in plan.steps[0].cannot_be_undone
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
+def test_a_coordinator_that_leaves_commits_unanswered(operations, topic, is_sent):
     """Until the deadline; then the offset that is read back tells."""
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10})
+    operations.commit(group, topic, {0: 10})
 
     class Mute:
         """The client, but for the answers to commits."""
 
         def send(self, request, broker_id=None):
             if not isinstance(request, OffsetCommitRequest):
-                return desk.cluster.broker_client.send(request, broker_id)
+                return operations.cluster.broker_client.send(request, broker_id)
             if is_sent:
-                desk.cluster.broker_client.send(request, broker_id)
+                operations.cluster.broker_client.send(request, broker_id)
             return Future().failure(kafka_errors.RequestTimedOutError())
 
         def __getattr__(self, name):
-            return getattr(desk.cluster.broker_client, name)
+            return getattr(operations.cluster.broker_client, name)
 
-    step = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS).steps[0]
-    actor = OffsetsActor(replace(desk.cluster, broker_client=Mute()), deadline_s=0.5)
+    step = plan_reset(operations.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS).steps[0]
+    actor = OffsetsActor(replace(operations.cluster, broker_client=Mute()), deadline_s=0.5)
     (outcome,) = actor.act(step, Permissive())
     if is_sent:
         assert (outcome.outcome, outcome.after) == (Outcome.CONFIRMED, 100)
@@ -692,34 +696,37 @@ def test_a_coordinator_that_leaves_commits_unanswered(desk, topic, is_sent):
         assert outcome.error == "the coordinator did not answer the request; the offset reads back as 10"
 
 
-def test_nothing_is_written_by_any_plan_or_dry_run(desk, topic, tmp_path):
+def test_nothing_is_written_by_any_plan_or_dry_run(operations, topic, tmp_path):
     group, path = f"g-{topic}", tmp_path / "offsets.jsonl"
-    desk.commit(group, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
-    desk.put(f"old-{group}", topic, {0: 10, 1: 20})
-    export_offsets(desk.cluster, path, "kafka", select(groups=group), NOW)
-    before, tree = desk.everything(), desk.cluster.zookeeper.get_children("/consumers")
+    operations.commit(group, topic, {0: Stored(10, "m", 0), 1: Stored(20)})
+    operations.put(f"old-{group}", topic, {0: 10, 1: 20})
+    export_offsets(operations.cluster, path, "kafka", select(groups=group), NOW)
+    before, tree = operations.everything(), operations.cluster.zookeeper.get_children("/consumers")
     of_group, of_old = select(groups=group), select(groups=f"old-{group}")
     plans = [
-        plan_copy(desk.cluster, "kafka", "zookeeper", of_group, OPTIONS),
-        plan_copy(desk.cluster, "kafka", "kafka", of_group, OPTIONS, {group: f"new-{group}"}),
-        plan_copy(desk.cluster, "zookeeper", "kafka", of_old, OPTIONS),
-        plan_import(desk.cluster, path, "zookeeper", OPTIONS),
-        *(plan_reset(desk.cluster, "kafka", of_group, reset, BACK) for reset in (Reset("earliest"), Reset("latest"))),
-        plan_reset(desk.cluster, "zookeeper", of_old, Reset("ago", timedelta(days=1)), BACK),
+        plan_copy(operations.cluster, "kafka", "zookeeper", of_group, OPTIONS),
+        plan_copy(operations.cluster, "kafka", "kafka", of_group, OPTIONS, {group: f"new-{group}"}),
+        plan_copy(operations.cluster, "zookeeper", "kafka", of_old, OPTIONS),
+        plan_import(operations.cluster, path, "zookeeper", OPTIONS),
+        *(
+            plan_reset(operations.cluster, "kafka", of_group, reset, BACK)
+            for reset in (Reset("earliest"), Reset("latest"))
+        ),
+        plan_reset(operations.cluster, "zookeeper", of_old, Reset("ago", timedelta(days=1)), BACK),
     ]
     for plan in plans:
-        assert all(step.can_begin for step in dry_run(plan, desk.performer).steps), plan.kind
-        run = desk.run(plan)
+        assert all(step.can_begin for step in dry_run(plan, operations.performer).steps), plan.kind
+        run = operations.run(plan)
         run.request_stop("ann")
         assert run.act().state == RunState.STOPPED
-    assert desk.everything() == before
-    assert desk.cluster.zookeeper.get_children("/consumers") == tree
+    assert operations.everything() == before
+    assert operations.cluster.zookeeper.get_children("/consumers") == tree
 
 
-def test_what_is_not_there_is_named(desk, topic):
+def test_what_is_not_there_is_named(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10})
-    cluster, latest, copied = desk.cluster, Reset("latest"), ("kafka", "zookeeper")
+    operations.commit(group, topic, {0: 10})
+    cluster, latest, copied = operations.cluster, Reset("latest"), ("kafka", "zookeeper")
 
     def refused(error, said, call, *arguments):
         with pytest.raises(error, match=said):
@@ -738,7 +745,7 @@ def test_what_is_not_there_is_named(desk, topic):
     refused(NotFound, "has 2 partitions", plan_reset, "kafka", third, latest)
     refused(NotFound, "name their topics", plan_reset, "zookeeper", select(groups=group), latest)
     refused(InputError, "neither 'kafka' nor 'zookeeper'", plan_reset, "disk", select(groups=group), latest)
-    desk.commit(f"a/{group}", topic, {0: 10})
+    operations.commit(f"a/{group}", topic, {0: 10})
     alone, both = select(groups=f"a/{group}"), select(groups=[f"a/{group}", group])
     refused(NothingToDo, "no offset is left to be .*a znode can.t have the group.s name", plan_copy, *copied, alone)
     left_out = plan_copy(cluster, *copied, both, replace(OPTIONS, allow_backwards=True)).parameters["left_out"]
@@ -747,10 +754,10 @@ def test_what_is_not_there_is_named(desk, topic):
     assert [change.before for change in new.steps[0].changes] == [None, None]
 
 
-def test_copies_of_a_group_onto_itself_or_of_two_into_one(desk, topic):
+def test_copies_of_a_group_onto_itself_or_of_two_into_one(operations, topic):
     one, two = f"one-{topic}", f"two-{topic}"
     for group in (one, two):
-        desk.commit(group, topic, {0: 10})
+        operations.commit(group, topic, {0: 10})
     for groups, to_groups, said in (
         ([one], {}, "copies nothing"),
         ([one], {one: one}, "onto itself"),
@@ -758,19 +765,19 @@ def test_copies_of_a_group_onto_itself_or_of_two_into_one(desk, topic):
         ([one, two], {one: "both", two: "both"}, "would both be copied into 'both'"),
     ):
         with pytest.raises(InputError, match=said):
-            plan_copy(desk.cluster, "kafka", "kafka", select(groups=groups), OPTIONS, to_groups)
+            plan_copy(operations.cluster, "kafka", "kafka", select(groups=groups), OPTIONS, to_groups)
 
 
-def test_a_topic_that_is_gone_is_left_out_of_a_copy(desk, topic):
+def test_a_topic_that_is_gone_is_left_out_of_a_copy(operations, topic):
     group, other = f"g-{topic}", f"{topic}-gone"
-    desk.put(group, topic, {0: 10})
-    desk.put(group, other, {0: 10})
-    plan = plan_copy(desk.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
+    operations.put(group, topic, {0: 10})
+    operations.put(group, other, {0: 10})
+    plan = plan_copy(operations.cluster, "zookeeper", "kafka", select(groups=group), OPTIONS)
     assert plan.parameters["left_out"] == {
         f"{group}/{other}-0": "no broker knows this partition: its topic was deleted"
     }
-    desk.act(plan)
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=10)
+    operations.act(plan)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=10)
 
 
 def test_new_znodes_are_for_those_that_their_parents_are_for(secured_lab, tmp_path, monkeypatch):
@@ -782,16 +789,16 @@ def test_new_znodes_are_for_those_that_their_parents_are_for(secured_lab, tmp_pa
     secured_lab.create_topic("guarded", 1)
     secured_lab.produce("guarded", 10)
     with connect(load_profile(file=path)) as cluster:
-        desk = Desk(cluster, tmp_path / "runs")
-        desk.commit("guard", "guarded", {0: 7})
-        desk.act(plan_copy(cluster, "kafka", "zookeeper", select(groups="guard"), OPTIONS))
+        operations = OffsetOperations(cluster, tmp_path / "runs")
+        operations.commit("guard", "guarded", {0: 7})
+        operations.act(plan_copy(cluster, "kafka", "zookeeper", select(groups="guard"), OPTIONS))
         above, _ = cluster.zookeeper.get_acls("/consumers")
         for node in ("", "/offsets", "/offsets/guarded", "/offsets/guarded/0"):
             assert cluster.zookeeper.get_acls(f"/consumers/guard{node}")[0] == above
-        assert desk.offsets("zookeeper", "guard") == in_topic("guarded", p0=7)
+        assert operations.offsets("zookeeper", "guard") == in_topic("guarded", p0=7)
         at = datetime.now(UTC) - timedelta(days=1)
-        desk.act(plan_reset(cluster, "kafka", select(groups="guard"), Reset("time", at), BACK))
-        assert desk.offsets("kafka", "guard") == in_topic("guarded", p0=0)
+        operations.act(plan_reset(cluster, "kafka", select(groups="guard"), Reset("time", at), BACK))
+        assert operations.offsets("kafka", "guard") == in_topic("guarded", p0=0)
 
 
 def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
@@ -800,7 +807,7 @@ def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
     kraft_lab.create_topic("reset-848", 1)
     kraft_lab.produce("reset-848", 10)
     with connect(load_profile(file=path)) as cluster:
-        desk, group = Desk(cluster, tmp_path / "runs"), "reset-848"
+        operations, group = OffsetOperations(cluster, tmp_path / "runs"), "reset-848"
         settings = {**QUIET, "bootstrap.servers": kraft_lab.bootstrap_servers, "group.protocol": "consumer"}
         consumer = Consumer({**settings, "group.id": group, "enable.auto.commit": False})
         await_member(consumer, "reset-848")
@@ -809,79 +816,79 @@ def test_a_group_of_the_new_protocol_without_zookeeper(kraft_lab, tmp_path):
         with pytest.raises(UnsafePlan, match="no_members"):
             plan_reset(*arguments, OPTIONS)
         consumer.close()
-        wait_until(lambda: not desk.everything().kafka[group].members, "it has left", 20)
-        run = desk.act(plan_reset(*arguments, OPTIONS))
-        assert desk.offsets("kafka", group) == in_topic("reset-848", p0=8)
+        wait_until(lambda: not operations.everything().kafka[group].members, "it has left", 20)
+        run = operations.act(plan_reset(*arguments, OPTIONS))
+        assert operations.offsets("kafka", group) == in_topic("reset-848", p0=8)
         run.undo().raise_unless(RunState.UNDONE)
-        assert desk.offsets("kafka", group) == in_topic("reset-848", p0=3)
+        assert operations.offsets("kafka", group) == in_topic("reset-848", p0=3)
         with pytest.raises(InputError, match="has no zookeeper_connect"):
             plan_copy(cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
 
 
-def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(desk, lab, topic):
+def test_offsets_of_a_topic_that_went_after_the_act_need_no_undo(operations, lab, topic):
     group, other = f"g-{topic}", f"{topic}-2"
     lab.create_topic(other, 1)
     lab.produce(other, 50)
-    desk.commit(group, topic, {0: 10})
-    desk.commit(group, other, {0: 10})
-    run = desk.act(plan_reset(desk.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS))
+    operations.commit(group, topic, {0: 10})
+    operations.commit(group, other, {0: 10})
+    run = operations.act(plan_reset(operations.cluster, "kafka", select(groups=group), Reset("latest"), OPTIONS))
     lab.admin.delete_topics([other])[other].result()
     wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.offsets("kafka", group)[topic, 0] == 10
+    assert operations.offsets("kafka", group)[topic, 0] == 10
 
 
-def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(desk, lab, topic):
+def test_deleted_offsets_of_a_topic_that_went_since_need_no_undo(operations, lab, topic):
     group, other = f"g-{topic}", f"{topic}-2"
     lab.create_topic(other, 1)
-    desk.put(group, topic, {0: 10})
-    desk.put(group, other, {0: 0})
-    desk.commit(group, topic, {0: 10})
-    desk.commit(group, other, {0: 0})
-    run = desk.act(plan_delete(desk.cluster, "kafka", select(groups=group), OPTIONS))
+    operations.put(group, topic, {0: 10})
+    operations.put(group, other, {0: 0})
+    operations.commit(group, topic, {0: 10})
+    operations.commit(group, other, {0: 0})
+    run = operations.act(plan_delete(operations.cluster, "kafka", select(groups=group), OPTIONS))
     lab.admin.delete_topics([other])[other].result()
     wait_until(lambda: other not in lab.admin.list_topics(timeout=5).topics, "deleted", 20)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.offsets("kafka", group) == {(topic, 0): 10}
+    assert operations.offsets("kafka", group) == {(topic, 0): 10}
 
 
-def test_a_value_that_somebody_else_had_written_is_left_to_him(desk, topic):
+def test_a_value_that_somebody_else_had_written_is_left_to_him(operations, topic):
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 10, 1: 10})
-    plan = plan_reset(desk.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
-    run = desk.run(plan, tell=when_acting(lambda: desk.commit(group, topic, {0: 20})))
+    operations.commit(group, topic, {0: 10, 1: 10})
+    plan = plan_reset(operations.cluster, "kafka", select(groups=group), Reset("offset", 20), OPTIONS)
+    run = operations.run(plan, tell=when_acting(lambda: operations.commit(group, topic, {0: 20})))
     assert run.act().state == RunState.VERIFIED
     assert outcomes_of(run, plan)[f"{group}/{topic}-0"] == (Outcome.UNCHANGED, None)
     run.undo().raise_unless(RunState.UNDONE)
-    assert desk.offsets("kafka", group) == in_topic(topic, p0=20, p1=10)
+    assert operations.offsets("kafka", group) == in_topic(topic, p0=20, p1=10)
 
 
 @pytest.mark.parametrize("halt", ["stop", "crash"])
-def test_halted_between_two_batches_and_resumed(desk, topic, monkeypatch, halt):
+def test_halted_between_two_batches_and_resumed(operations, topic, monkeypatch, halt):
     """Each znode is written once, however often the run is taken up."""
     monkeypatch.setattr("kit.migrate.offsets.performer.KEYS_PER_BATCH", 1)
     group = f"g-{topic}"
-    desk.commit(group, topic, {0: 30, 1: 40})
-    desk.put(group, topic, {0: 10, 1: 10})
-    versions = {place: stored.version for place, stored in desk.stored("zookeeper", group).items()}
-    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
+    operations.commit(group, topic, {0: 30, 1: 40})
+    operations.put(group, topic, {0: 10, 1: 10})
+    versions = {place: stored.version for place, stored in operations.stored("zookeeper", group).items()}
+    plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=group), OPTIONS)
 
     def interfere(outcomes):
         if halt == "crash":
             raise KeyboardInterrupt
         halting.request_stop("ann")
 
-    performer = Watched(OffsetsPerformer(desk.cluster, 10), interfere)
-    halting = Run(desk.run(plan).folder, performer, ProcessLock(), poll_s=0.1)
+    performer = Watched(OffsetsPerformer(operations.cluster, 10), interfere)
+    halting = Run(operations.run(plan).folder, performer, ProcessLock(), poll_s=0.1)
     with suppress(KeyboardInterrupt):
         halting.act()
     assert halting.record.state == RunState.STOPPED
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=30, p1=10)
-    assert desk_again(desk, halting).resume().state == RunState.VERIFIED
-    stored = desk.stored("zookeeper", group)
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=30, p1=10)
+    assert operations_again(operations, halting).resume().state == RunState.VERIFIED
+    stored = operations.stored("zookeeper", group)
     assert {place: it.version for place, it in stored.items()} == {place: it + 1 for place, it in versions.items()}
-    assert desk_again(desk, halting).undo().state == RunState.UNDONE
-    assert desk.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=10)
+    assert operations_again(operations, halting).undo().state == RunState.UNDONE
+    assert operations.offsets("zookeeper", group) == in_topic(topic, p0=10, p1=10)
 
 
 class WatchedReport:
@@ -923,33 +930,33 @@ def pair(tmp_path_factory):
         lab.produce("kept", 1000 * (PARTITIONS - 2))
         lab.produce("doomed", 2000)
         with connect(load_profile(file=path)) as cluster:
-            yield lab, Desk(cluster, tmp_path_factory.mktemp("runs"))
+            yield lab, OffsetOperations(cluster, tmp_path_factory.mktemp("runs"))
 
 
 def test_a_thousand_groups_to_zookeeper_over_a_line_that_breaks(pair):
     """A member registers, a znode is overwritten, one gets no number, and each batch loses its connection."""
-    desk = pair[1]
-    zookeeper = desk.cluster.zookeeper
+    operations = pair[1]
+    zookeeper = operations.cluster.zookeeper
     groups = [f"moving-{number:04d}" for number in range(GROUPS)]
     places = [("kept", number) for number in range(PARTITIONS - 2)] + [("doomed", 0), ("doomed", 1)]
     keys = [(group, *place) for group in groups for place in places]
-    answers = desk.kafka.write(dict.fromkeys(keys, Stored(10)), {})
+    answers = operations.kafka.write(dict.fromkeys(keys, Stored(10)), {})
     assert {answer.error for answer in answers.values()} == {None}
     for group in groups[:3]:
-        desk.put(group, "kept", {0: 5})
-    plan = plan_copy(desk.cluster, "kafka", "zookeeper", select(groups=groups), OPTIONS)
+        operations.put(group, "kept", {0: 5})
+    plan = plan_copy(operations.cluster, "kafka", "zookeeper", select(groups=groups), OPTIONS)
 
     def disturb():
-        register(desk.cluster, groups[0], "host-1-a")
-        desk.put(groups[1], "kept", {0: 6})
-        desk.put(groups[2], "kept", {0: "six"})
+        register(operations.cluster, groups[0], "host-1-a")
+        operations.put(groups[1], "kept", {0: 6})
+        operations.put(groups[2], "kept", {0: "six"})
 
     def cut(outcomes):
         zookeeper._connection._socket.shutdown(socket.SHUT_RDWR)
 
     run = Run(
-        desk.run(plan).folder,
-        Watched(OffsetsPerformer(desk.cluster, 20), cut),
+        operations.run(plan).folder,
+        Watched(OffsetsPerformer(operations.cluster, 20), cut),
         ProcessLock(),
         poll_s=0.1,
         tell=when_acting(disturb),
@@ -972,13 +979,13 @@ def test_a_thousand_groups_to_zookeeper_over_a_line_that_breaks(pair):
 
 def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
     """A group becomes active, another's offset is moved, a topic is deleted, a broker goes: told item by item."""
-    lab, desk = pair
+    lab, operations = pair
     groups = [f"many-{number:04d}" for number in range(GROUPS)]
     places = [("kept", number) for number in range(PARTITIONS - 2)] + [("doomed", 0), ("doomed", 1)]
     keys = [(group, *place) for group in groups for place in places]
-    answers = desk.kafka.write(dict.fromkeys(keys, Stored(10)), {})
+    answers = operations.kafka.write(dict.fromkeys(keys, Stored(10)), {})
     assert {answer.error for answer in answers.values()} == {None}
-    plan = plan_reset(desk.cluster, "kafka", select(groups=groups), Reset("latest"), OPTIONS)
+    plan = plan_reset(operations.cluster, "kafka", select(groups=groups), Reset("latest"), OPTIONS)
     assert (len(plan.steps), len(plan.steps[0].changes)) == (1, GROUPS * PARTITIONS)
     consumer = Consumer(
         {**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": groups[5], "enable.auto.commit": False}
@@ -987,12 +994,12 @@ def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
     def disturb():
         lab.admin.delete_topics(["doomed"])["doomed"].result()
         await_member(consumer, "kept")
-        desk.commit(groups[7], "kept", {3: 11})
+        operations.commit(groups[7], "kept", {3: 11})
         faults.kill(faults.broker(lab, 2))
 
-    performer = OffsetsPerformer(desk.cluster, deadline_s=60)
-    desk.performer = performer
-    run = desk.run(plan, tell=when_acting(disturb))
+    performer = OffsetsPerformer(operations.cluster, deadline_s=60)
+    operations.performer = performer
+    run = operations.run(plan, tell=when_acting(disturb))
     try:
         ending = run.act()
         found = outcomes_of(run, plan)
@@ -1004,15 +1011,15 @@ def test_a_thousand_groups_and_all_that_can_go_wrong(pair):
         assert {found[item][0] for item in active} == {Outcome.REFUSED}
         assert found[moved] == (Outcome.REFUSED, "expected 10, found 11: somebody moved it since the plan")
         assert {found[item][0] for item in found.keys() - kept} == {Outcome.REFUSED}
-        now = performer_offsets(desk, keys)
+        now = performer_offsets(operations, keys)
         assert all(now[key] == 1000 for key in keys if item_of(key) in kept - active - {moved})
         consumer.close()
         assert run.undo().state == RunState.UNDONE
-        now = performer_offsets(desk, keys)
+        now = performer_offsets(operations, keys)
         assert all(now[key] == (11 if item_of(key) == moved else 10) for key in keys if item_of(key) in kept - active)
     finally:
         consumer.close()
 
 
-def performer_offsets(desk, keys):
-    return {key: stored.offset for key, stored in KafkaWriter(desk.cluster.broker_client, 60).read(keys).items()}
+def performer_offsets(operations, keys):
+    return {key: stored.offset for key, stored in KafkaWriter(operations.cluster.broker_client, 60).read(keys).items()}

@@ -514,7 +514,7 @@ def test_close_revokes_while_commits_still_work(group):
     asynchronous = []
 
     def commit(partitions, consumer):
-        with pytest.raises(IllegalStateException, match="not answered while the consumer closes"):
+        with pytest.raises(IllegalStateException, match="can't be called while the consumer closes"):
             consumer.committed(partitions)
         assert consumer.end_offsets(partitions) == {group.at(0): RECORDS, group.at(1): RECORDS}
         consumer.commit_sync({group.at(0): OffsetAndMetadata(3)})

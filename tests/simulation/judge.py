@@ -113,7 +113,7 @@ class Judge:
         if isinstance(member, PlainConsumer):
             return not member.kafka.has_expired and not member.kafka.is_lost
         if isinstance(member, PythonMember):
-            return self.world.now < member.gate.until and (member.consumer_id, pair) not in self._thefts
+            return self.world.now < member.gate.lease.until and (member.consumer_id, pair) not in self._thefts
         return self._owns(member, pair)
 
     def _check_offset(self, member: Member, pair: TopicAndPartition, offset: int, owns: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kit.consumer.zookeeper import effects
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.coordination import whole_assignment
+from kit.consumer.zookeeper.driver import LAST_COMMIT_SECONDS
 from kit.consumer.zookeeper.effects import Effect, GroupView, Offsets, Pairs
 from kit.consumer.zookeeper.gate import Gate
 from kit.consumer.zookeeper.migration import Mode
@@ -60,6 +61,8 @@ class EffectSteps:
     def perform(self, thread: str, effect: Effect) -> Steps:
         method: Callable[[Any], Any] = getattr(self, "do_" + type(effect).__name__)
         if isinstance(effect, effects.CommitKafka):
+            if effect.is_last:
+                yield from self._await_joined(effect.offsets)
             return (yield from self._commit_kafka(effect.offsets, thread == "embedded"))
         answer = method(effect)
         return (yield from answer) if isinstance(answer, Generator) else answer
@@ -177,6 +180,16 @@ class EffectSteps:
         self.gate.uncommitted.mark_committed(
             {pair: offset for pair, offset in unsaved.items() if known.get(pair, 0) >= offset}
         )
+
+    def _await_joined(self, offsets: Offsets) -> Steps:
+        """Before the last commit to Kafka. A session that is in doubt by then may be over."""
+        embedded = self.embedded
+        if embedded is None or not self.gate.uncommitted.of(offsets):
+            return
+        until = self.world.now + LAST_COMMIT_SECONDS
+        yield lambda: embedded.assignment.membership is effects.Membership.IN or self.world.now >= until
+        if self.gate.lease.seconds_without_session > 0:
+            yield from self._drop_what_kafka_has(offsets)
 
     def _commit_kafka(self, offsets: Offsets, is_own_thread: bool) -> Steps:
         """What is not in Kafka yet, best effort."""

@@ -108,7 +108,7 @@ class Embedded:
             self.rejoin()
             yield from self._member.lost()
         yield None
-        self._member.gate.extend_kafka(self._world.now + GROUP_SESSION_SECONDS / 2)
+        self._member.gate.lease.extend_membership(self._world.now + GROUP_SESSION_SECONDS / 2)
 
     def rejoin(self) -> None:
         topics = self.client.topics
@@ -131,7 +131,7 @@ class Embedded:
         yield from self._member.lost()
 
     def _is_put_out(self) -> bool:
-        if self._member.gate.seconds_without_lease > 0:
+        if self._member.gate.lease.seconds_without_session > 0:
             return True
         kafka_assigned = self._member.gate.kafka_assigned()
         return not kafka_assigned or bool(self.commit_now(kafka_assigned))

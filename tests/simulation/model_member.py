@@ -185,7 +185,7 @@ class PythonMember(EffectSteps):
     def _has_session(self) -> Steps:
         session = self.client.current
         if session is None:
-            is_over = self.gate.seconds_without_lease >= SESSION_SECONDS * (1 - SAFE_PART)
+            is_over = self.gate.lease.seconds_without_session >= SESSION_SECONDS * (1 - SAFE_PART)
             if is_over and self.embedded is not None:
                 self.embedded.subscribe([])
             return False
@@ -281,7 +281,7 @@ class PythonMember(EffectSteps):
             self._last_handed = pair
 
     def _next_place(self) -> tuple[ModelStream, TopicAndPartition] | None:
-        if self.world.now >= self.gate.until:
+        if self.world.now >= self.gate.lease.until:
             return None
         waiting = [
             (pair, stream)

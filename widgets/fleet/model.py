@@ -19,7 +19,7 @@ from kit.migrate.frames import matching
 from kit.migrate.group.toggle import SETTLE_S
 from kit.snapshot import EVERY_GROUP, Snapshot
 from kit.tables.groups import KAFKA, ZOOKEEPER
-from widgets.run.procedure import OpenDesk, Procedure
+from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
 PACE = 5
@@ -64,7 +64,7 @@ class FleetToggle(Procedure):
 
     def __init__(
         self,
-        open_desk: OpenDesk,
+        open_operations: OpenOperations,
         scan: Callable[[], Snapshot[pl.DataFrame]],
         close_all: Callable[[], None] = lambda: None,
     ) -> None:
@@ -72,7 +72,7 @@ class FleetToggle(Procedure):
         self._judging = threading.Lock()
         self._snapshot: Snapshot[pl.DataFrame] | None = None
         self._scan_s = 0.0
-        super().__init__(open_desk, close_all)
+        super().__init__(open_operations, close_all)
         self._see()
 
     # Where the groups stand
@@ -152,7 +152,7 @@ class FleetToggle(Procedure):
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request, overrides = self.request(), _words(self.overrides)
-        return f"planning the toggle to {request.to}", lambda: self.desk.plan_fleet(request, overrides)
+        return f"planning the toggle to {request.to}", lambda: self.operations.plan_fleet(request, overrides)
 
     @t.validate("to")
     def _known_direction(self, proposal: Any) -> str:

@@ -14,7 +14,7 @@ from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import KIND, PATH, GroupPlanRequest
 from kit.migrate.group.rules import COMMITS, LAG, STABLE, Limits, findings
-from widgets.run.procedure import OpenDesk, Procedure
+from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
 BACK_S = 10.0
@@ -33,7 +33,7 @@ class GroupMigration(Procedure):
     REQUEST = ("to_stage", "canary", "soak_s", "min_stable_s", "lag_tolerance", "on_failure", "overrides")
 
     group_id = t.Unicode(read_only=True)
-    standing = t.Any(None, help="The last reading: a kit.migrate.group.group_state.GroupState.")
+    group_state = t.Any(None, help="The last reading: a kit.migrate.group.group_state.GroupState.")
     lags = t.Any((), help="(time, lag in records or None if unknown) of the last readings.")
     checks = t.Any((), help="The rules for a change, by the last readings: Findings.")
     to_stage = t.Unicode(help="The requested stage: one of kit.migrate.group.plan.PATH.")
@@ -48,7 +48,7 @@ class GroupMigration(Procedure):
 
     def __init__(
         self,
-        open_desk: OpenDesk,
+        open_operations: OpenOperations,
         look: Callable[[str], GroupState],
         group_id: str,
         close_all: Callable[[], None] = lambda: None,
@@ -58,7 +58,7 @@ class GroupMigration(Procedure):
         self.about, self._look = f"group {group_id}", look
         self._looks: tuple[GroupState, ...] = ()
         self.set_trait("group_id", group_id)
-        super().__init__(open_desk, close_all)
+        super().__init__(open_operations, close_all)
         self._see()
         self.propose: Callable[[], str] = lambda: self.next_stage
         self.to_stage = self.propose()
@@ -78,7 +78,7 @@ class GroupMigration(Procedure):
     @property
     def advice(self) -> str:
         """The next action at the group's stage."""
-        return NEXT_STEPS.get(self.standing.stage, "") if self.standing is not None else ""
+        return NEXT_STEPS.get(self.group_state.stage, "") if self.group_state is not None else ""
 
     def concerns(self, kind: str, subject: str) -> bool:
         return (kind, subject) == (KIND, self.group_id)
@@ -149,19 +149,19 @@ class GroupMigration(Procedure):
         self._refuse_busy()
         wanted = to_stage or self.stage_before
         if not wanted:
-            raise IllegalMove(f"group {self.group_id} is at {self.standing.stage!r}: there is no stage before it")
+            raise IllegalMove(f"group {self.group_id} is at {self.group_state.stage!r}: there is no stage before it")
         self._refuse_ahead(wanted)
         self.to_stage = wanted
         self.make_plan()
 
     def _refuse_ahead(self, wanted: str) -> None:
-        stage = self.standing.stage
+        stage = self.group_state.stage
         if wanted in PATH and stage in PATH and PATH.index(wanted) >= PATH.index(stage):
             raise InputError(f"{wanted!r} is not before {stage!r}: choose an earlier stage")
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         request, overrides = self.request(), self.overrides.replace(",", " ").split()
-        return f"planning the way to {request.to_stage}", lambda: self.desk.plan_group(request, overrides)
+        return f"planning the way to {request.to_stage}", lambda: self.operations.plan_group(request, overrides)
 
     def _reached(self) -> None:
         """The run reached its stage: propose the next one, unless somebody chose another stage meanwhile."""
@@ -183,7 +183,7 @@ class GroupMigration(Procedure):
     def _see(self) -> None:
         now = self._look(self.group_id)
         self._looks = (*(each for each in self._looks if _age(each, now) <= BACK_S), now)
-        self.standing = now
+        self.group_state = now
         self.lags = (*self.lags, (now.observed_at, lag_of(now)))[-KEPT:]
         self._judge()
 
@@ -193,13 +193,13 @@ class GroupMigration(Procedure):
             self.checks = judged(self._looks, self.to_stage or self.next_stage, limits)
 
     def _beside(self, by: int) -> str:
-        stage = self.standing.stage if self.standing is not None else ""
+        stage = self.group_state.stage if self.group_state is not None else ""
         if stage not in PATH:
             return ""
         wanted = PATH.index(stage) + by
         return PATH[wanted] if 0 <= wanted < len(PATH) else ""
 
-    @t.observe("standing")
+    @t.observe("group_state")
     def _standing_changed(self, change: Any) -> None:
         self._update()
 
@@ -216,9 +216,9 @@ def judged(looks: Sequence[GroupState], to_stage: str, limits: Limits) -> tuple[
     return tuple(each.rule.found(None, unknown) if each.rule in (LAG, STABLE, COMMITS) else each for each in evaluated)
 
 
-def lag_of(standing: GroupState) -> int | None:
+def lag_of(state: GroupState) -> int | None:
     """The sum over the partitions whose lag is known; None: no lag is known."""
-    known = [position.lag for position in standing.offsets.values() if position.lag is not None]
+    known = [position.lag for position in state.offsets.values() if position.lag is not None]
     return sum(known) if known else None
 
 

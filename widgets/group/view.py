@@ -33,11 +33,11 @@ class GroupWizard(Wizard):
 
     def own_ways_back(self) -> list[ipw.Widget]:
         back = self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")
-        return [back, self.html(lambda m: html.stage_before(m.stage_before), "standing")]
+        return [back, self.html(lambda m: html.stage_before(m.stage_before), "group_state")]
 
     def _standing(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: html.stages(m.standing.stage, m.to_stage, m.advice), "standing", "to_stage"),
+            self.html(lambda m: html.stages(m.group_state.stage, m.to_stage, m.advice), "group_state", "to_stage"),
             self.html(lambda m: html.alert(m.watch_error or _not_watching(m)), "watch_error", "is_watching"),
             self.html(_members_and_lag, "lags"),
         ]
@@ -56,7 +56,7 @@ class GroupWizard(Wizard):
         model = self.model
 
         def show(change: Any = None) -> None:
-            offered = stages(model.standing.stage)
+            offered = stages(model.group_state.stage)
             options = [*offered, *({model.to_stage} - set(offered))]
             wanted = [(names.get(stage, stage), stage) for stage in options]
             if (tuple(wanted), model.to_stage) != (tuple(widget.options), widget.value):
@@ -70,7 +70,7 @@ class GroupWizard(Wizard):
         model.to_stage = model.propose()
         widget.observe(choose, "value")
         show()
-        model.observe(show, ["to_stage", "standing"])
+        model.observe(show, ["to_stage", "group_state"])
         return widget
 
     def _numbers(self) -> list[ipw.Widget]:
@@ -88,10 +88,10 @@ class ToggleWizard(GroupWizard):
     title = "Toggle of"
 
     def _where(self) -> list[ipw.Widget]:
-        self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.standing.stage)
+        self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.group_state.stage)
         names = {stage: f"{NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
         toggle = ipw.ToggleButtons(description="Coordination", style=LABELS)
-        now = self.html(lambda m: f"<p>{html.toggle(m.standing)}</p>", "standing")
+        now = self.html(lambda m: f"<p>{html.toggle(m.group_state)}</p>", "group_state")
         now.layout = ipw.Layout(width="100%")
         return [now, self._choice(toggle, lambda stage: list(TOGGLED), names)]
 
@@ -133,9 +133,9 @@ def _earlier(stage: str) -> list[str]:
 def _not_watching(model: GroupMigration) -> str:
     if model.is_watching:
         return ""
-    return f"Not refreshed since {model.standing.observed_at:%H:%M:%S} UTC: run the cell again to watch the group."
+    return f"Not refreshed since {model.group_state.observed_at:%H:%M:%S} UTC: run the cell again to watch the group."
 
 
 def _members_and_lag(model: GroupMigration) -> str:
-    left, right = html.members(model.standing), html.lag_chart(model.lags)
+    left, right = html.members(model.group_state), html.lag_chart(model.lags)
     return f'<div class="side"><div>{left}</div><div>{right}</div></div>'

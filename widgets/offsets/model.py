@@ -15,7 +15,7 @@ from kit.migrate.offsets.current import NEVER_SEEN, Committed, member_rules
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
 from widgets.offsets.request import REQUEST, OffsetRequest
-from widgets.run.procedure import OpenDesk, Procedure
+from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
 
 Look: TypeAlias = Callable[[Selection, Mapping[str, str]], Committed]
@@ -32,10 +32,12 @@ class OffsetMove(Procedure, OffsetRequest):
     committed = t.Any(NEVER_SEEN, help="The last reading: a kit.migrate.offsets.current.Committed.")
     checks = t.Any((), help="The rules about members, by the last reading: Findings.")
 
-    def __init__(self, open_desk: OpenDesk, look: Look, close_all: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, open_operations: OpenOperations, look: Look, close_all: Callable[[], None] = lambda: None
+    ) -> None:
         self._look = look
         self._seen_of: object = None
-        super().__init__(open_desk, close_all)
+        super().__init__(open_operations, close_all)
 
     def concerns(self, kind: str, subject: str) -> bool:
         return moves_offsets(kind)
@@ -82,16 +84,16 @@ class OffsetMove(Procedure, OffsetRequest):
 
     def _planning(self) -> tuple[str, Callable[[], Plan]]:
         plan = self.planner()
-        return f"planning to {self.what} offsets", lambda: self._kept(plan(self.desk.cluster))
+        return f"planning to {self.what} offsets", lambda: self._kept(plan(self.operations.cluster))
 
     def _kept(self, plan: Plan) -> Plan:
         """Offsets that the plan deletes are saved beside the plan first."""
         if plan.kind.startswith(DELETE):
-            save_backup(plan, self.desk.backup_file(plan))
-        return self.desk.save_plan(plan)
+            save_backup(plan, self.operations.backup_file(plan))
+        return self.operations.save_plan(plan)
 
     def _save(self, file: Path, store: str, selection: Selection) -> None:
-        count = export_offsets(self.desk.cluster, file, store, selection, datetime.now(UTC))
+        count = export_offsets(self.operations.cluster, file, store, selection, datetime.now(UTC))
         self.sentence = f"{count} offsets of {store} are saved to {file}."
 
     def _look_afresh(self) -> None:

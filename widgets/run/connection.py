@@ -44,7 +44,7 @@ class Connection:
     def cluster_id(self) -> str:
         return self._works.cluster_id
 
-    def desk(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Operations:
+    def operations(self, say: Callable[[str], None], tell: Callable[[Event], None]) -> Operations:
         return Operations(self._works, self.runs, say, tell)
 
     def look(self, group_id: str) -> GroupState:

@@ -45,30 +45,30 @@ def stages(stage: str, wanted: str, advice: str) -> str:
     return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
 
 
-def members(standing: GroupState) -> str:
+def members(state: GroupState) -> str:
     """The members: flavour, host, partitions as a bar and in words, lag."""
-    n_all = len(standing.partitions)
+    n_all = len(state.partitions)
     rows = [
         (
             html_text(member.member_id),
             html_text(member.flavour),
             html_text(member.host or "–"),
             bar(len(member.partitions), n_all),
-            number(member_lag(standing, member)),
+            number(member_lag(state, member)),
         )
-        for member in standing.members
+        for member in state.members
     ]
-    counts = f"{len(rows)} members, {n_all} partitions, {len(standing.unconsumed)} without a member."
+    counts = f"{len(rows)} members, {n_all} partitions, {len(state.unconsumed)} without a member."
     heads = ("member", "flavour", "host", "partitions", "lag")
-    return f"<p>{counts} {toggle(standing)}</p>" + table(heads, rows, numbers={4})
+    return f"<p>{counts} {toggle(state)}</p>" + table(heads, rows, numbers={4})
 
 
-def toggle(standing: GroupState) -> str:
+def toggle(state: GroupState) -> str:
     """What the toggle znode holds, and whose assignment the group follows, as an escaped sentence."""
-    znode = "There is no toggle znode" if standing.mode is None else f"The toggle znode holds {standing.mode!r}"
-    if standing.effective_mode is None:
+    znode = "There is no toggle znode" if state.mode is None else f"The toggle znode holds {state.mode!r}"
+    if state.effective_mode is None:
         return f"{html_text(znode)}. It is not known whose assignment the group follows."
-    name = NAMES.get(standing.effective_mode, standing.effective_mode)
+    name = NAMES.get(state.effective_mode, state.effective_mode)
     return f"{html_text(znode)}. The group follows <strong>{html_text(name)}</strong>'s assignment."
 
 
@@ -98,7 +98,7 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
 
 
 def checks(findings: Iterable[Finding]) -> str:
-    """Each rule as a sentence, whether the rule is met, and what was findings."""
+    """Each rule as a sentence, whether the rule is met, and the finding."""
     lines = []
     for each in findings:
         mood, word = _check_word(each)
@@ -217,7 +217,9 @@ def to_undo(record: RunRecord | None, titles: Sequence[str]) -> str:
     if record is None or not titles:
         return '<p class="soft">There is nothing to undo.</p>'
     name = f"<code>{html_text(record.plan.subject)}</code>"
-    return f'<p class="soft">An undo undoes: {html_text("; ".join(titles))}. To undo, type {name}.</p>'
+    return (
+        f'<p class="soft">An undo undoes: {html_text("; ".join(titles))}. To enable “Undo this run”, type {name}.</p>'
+    )
 
 
 def stage_before(stage: str) -> str:

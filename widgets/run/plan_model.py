@@ -9,7 +9,7 @@ from typing import Any
 import traitlets as t
 
 from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError, Stopped
-from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval
+from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, typed_mismatch
 from kit.migrate.engine.plan import Plan
 from kit.migrate.operations import Operations, operator
 from widgets.run.run_model import RunModel, showing
@@ -31,8 +31,8 @@ class PlanModel(RunModel):
     typed_subject = t.Unicode(help="Typed to approve: the subject of the plan.")
     typed_digest = t.Unicode(help="Typed to approve: at least the first eight characters of the plan's digest.")
 
-    def __init__(self, desk: Operations) -> None:
-        super().__init__(desk, approver=operator())
+    def __init__(self, operations: Operations) -> None:
+        super().__init__(operations, approver=operator())
         self._worker = Worker(self._now_busy, self._failed)
         self.observe(self._request_changed, list(self.REQUEST))
 
@@ -100,7 +100,7 @@ class PlanModel(RunModel):
         digest = digest.strip().lower()
         if len(digest) < SHORTEST_PREFIX:
             raise InputError(f"give {SHORTEST_PREFIX} or more characters of the plan's digest, not {digest!r}")
-        plan = self.desk.plan(digest)
+        plan = self.operations.plan(digest)
         if not plan.digest.startswith(digest):
             raise NotFound(f"no plan in {self.runs} has a digest that begins with {digest!r}")
         if not self.concerns(plan.kind, plan.subject):
@@ -109,6 +109,13 @@ class PlanModel(RunModel):
             )
         self._take(plan)
         self._worker.start("comparing the plan with the cluster", self._rehearse)
+
+    @property
+    def approval_mismatch(self) -> str:
+        """Why the typed subject and digest do not approve the shown plan; empty: they do, or there is no plan."""
+        if self.plan is None:
+            return ""
+        return typed_mismatch(self.plan, self.typed_subject, self.typed_digest) or ""
 
     @showing
     def approve(self) -> Approval:
@@ -120,7 +127,7 @@ class PlanModel(RunModel):
         """
         self._refuse_busy()
         plan = self._required_plan()
-        self.approval = self.desk.approve(plan, self.typed_subject, self.typed_digest, self.approver)
+        self.approval = self.operations.approve(plan, self.typed_subject, self.typed_digest, self.approver)
         self.sentence = f"{self.approval.approved_by} approved plan {plan.digest[:8]}."
         return self.approval
 
@@ -137,7 +144,7 @@ class PlanModel(RunModel):
     def _rehearse(self) -> None:
         plan = self.plan
         if plan is not None:
-            self.dry = self.desk.dry_run(plan)
+            self.dry = self.operations.dry_run(plan)
 
     def _now_busy(self, what: str) -> None:
         self.busy = what
@@ -158,7 +165,7 @@ class PlanModel(RunModel):
 
     def _take(self, plan: Plan) -> None:
         self.typed_subject = self.typed_digest = ""
-        self.dry, self.plan, self.approval = None, plan, self.desk.approval(plan)
+        self.dry, self.plan, self.approval = None, plan, self.operations.approval(plan)
 
     def _void(self) -> None:
         self.plan = self.dry = self.approval = None

@@ -7,6 +7,7 @@ finds the newest run there and shows its state.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -17,15 +18,17 @@ from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
 from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import AT_WORK, RunState
 from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations, operator
+from kit.text.visible import visible
 from widgets.run.plan_model import PlanModel
 from widgets.run.run_model import showing
 from widgets.run.watch import Watch
 
 EVERY_S = 2.0
-OpenDesk = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
+OpenOperations = Callable[[Callable[[str], None], Callable[[Event], None]], Operations]
 FORWARD, BACK = "forward", "back"
 RESUMABLE = frozenset({RunState.STOPPED, RunState.FAILED, RunState.UNDO_HALTED, *AT_WORK})
 UNDOABLE = frozenset({*RESUMABLE, RunState.VERIFIED})
@@ -34,7 +37,7 @@ _ENDS_INSTRUCTION = frozenset({"acted", "undone", "verified", "failed"})
 
 
 class Procedure(PlanModel):
-    """``open_desk`` gets two functions: one takes instructions to a person, one takes each event of a run.
+    """``open_operations`` gets two functions: one takes instructions to a person, one takes each event of a run.
 
     ``close_all`` closes the connections.
     """
@@ -46,13 +49,14 @@ class Procedure(PlanModel):
     is_watching = t.Bool(False)
     possible = t.Any(frozenset(), help="The names of the actions that are possible now.")
 
-    def __init__(self, open_desk: OpenDesk, close_all: Callable[[], None] = lambda: None) -> None:
-        super().__init__(open_desk(self._say, self._tell))
+    def __init__(self, open_operations: OpenOperations, close_all: Callable[[], None] = lambda: None) -> None:
+        super().__init__(open_operations(self._say, self._tell))
         self._close_all = close_all
         self._watch: Watch | None = None
         self._run: Run | None = None
         self._goal: RunState | None = None
         self._undo_next = False
+        self._at_possible = threading.RLock()
         self._look_for_runs()
         self._update()
 
@@ -176,9 +180,7 @@ class Procedure(PlanModel):
             IllegalMove: there is nothing to undo, or another action is running.
         """
         record = self._required_run(UNDOABLE, "undo")
-        typed = (self.typed_undo if typed is None else typed).strip()
-        is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
-        if typed != record.plan.subject and not is_digest:
+        if not _names_run(self.typed_undo if typed is None else typed, record):
             raise ApprovalError(f"nothing was undone: to undo run {record.run_id}, type {record.plan.subject!r}")
         if self._run is not None and self.direction == FORWARD:
             self._undo_next = True
@@ -211,14 +213,14 @@ class Procedure(PlanModel):
     # Within the worker
 
     def _act(self, plan: Plan) -> None:
-        run = self.desk.begin(plan)
+        run = self.operations.begin(plan)
         self._void()
         self._carry_out(run, Run.act, FORWARD)
 
     def _carry_on(self, verb: Callable[..., Any], direction: str) -> None:
         record = self.record
-        newer = self.desk.newer_approval(record)
-        self._carry_out(self.desk.run(record.run_id), lambda run: verb(run, newer), direction)
+        newer = self.operations.newer_approval(record)
+        self._carry_out(self.operations.run(record.run_id), lambda run: verb(run, newer), direction)
 
     def _carry_out(self, run: Run, verb: Callable[[Run], Any], direction: str) -> None:
         self._goal = RunState.VERIFIED if direction == FORWARD else RunState.UNDONE
@@ -253,7 +255,7 @@ class Procedure(PlanModel):
         """Find what other processes did: an approval of this plan, a new run, events of the shown run."""
         plan = self.plan
         if plan is not None and self.approval is None:
-            approval = self.desk.approval(plan)
+            approval = self.operations.approval(plan)
             if self.plan is plan:
                 self.approval = approval
         self._look_for_runs()
@@ -264,17 +266,31 @@ class Procedure(PlanModel):
             raise RunError(f"run {record.run_id} has nothing to undo")
         return f"Dry run: nothing was changed; an undo of run {record.run_id} would undo: {'; '.join(self.to_undo)}"
 
-    @t.observe("busy", "direction", "plan", "approval", "record")
+    @t.observe("busy", "direction", "plan", "approval", "record", "typed_subject", "typed_digest", "typed_undo")
     def _update(self, change: Any = None) -> None:
-        self.possible = frozenset(name for name, is_so in self._can().items() if is_so)
+        with self._at_possible:  # JupyterLab may deliver two fields on two threads at once: the last one sees both.
+            self.possible = frozenset(name for name, is_so in self._can().items() if is_so)
 
     def _can(self) -> dict[str, bool]:
         state = None if self.record is None else self.record.state
         return {
             "plan": not self.busy,
-            "approve": not self.busy and self.plan is not None,
+            "approve": not self.busy and self.plan is not None and not self.approval_mismatch,
             "act": not self.busy and self.plan is not None and self.approval is not None,
             "stop": bool(self.direction),
             "resume": not self.busy and state in RESUMABLE,
-            "undo": bool(self.to_undo) and state in UNDOABLE and (not self.busy or self.direction == FORWARD),
+            "undo": self.can_undo and _names_run(self.typed_undo, self.record),
         }
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether the shown run can be undone once its subject is typed."""
+        is_free = not self.busy or self.direction == FORWARD
+        return bool(self.to_undo) and self.record.state in UNDOABLE and is_free
+
+
+def _names_run(typed: str, record: RunRecord) -> bool:
+    """Whether ``typed`` is the subject of the run's plan, or eight or more characters of its digest."""
+    typed = typed.strip()
+    is_digest = len(typed) >= SHORTEST_PREFIX and record.plan.digest.startswith(typed.lower())
+    return is_digest or typed in (record.plan.subject.strip(), visible(record.plan.subject).strip())

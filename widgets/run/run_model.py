@@ -60,9 +60,9 @@ class RunModel(t.HasTraits):
     untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str
 
-    def __init__(self, desk: Operations, **values: Any) -> None:
+    def __init__(self, operations: Operations, **values: Any) -> None:
         super().__init__(**values)
-        self.desk = desk
+        self.operations = operations
         self._chosen = False
         self._at_record = threading.RLock()
         self._seen: tuple[frozenset[str], int] = (frozenset(), 0)
@@ -77,11 +77,11 @@ class RunModel(t.HasTraits):
     @property
     def runs(self) -> Path:
         """The folder of plans and evidence."""
-        return self.desk.runs
+        return self.operations.runs
 
     @property
     def cluster_id(self) -> str:
-        return self.desk.cluster.cluster_id
+        return self.operations.cluster.cluster_id
 
     @property
     def to_undo(self) -> tuple[str, ...]:

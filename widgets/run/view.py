@@ -13,6 +13,7 @@ import ipywidgets as ipw
 import traitlets as t
 
 from kit.errors import OfframpError
+from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.engine.record import RunRecord
 from kit.text.visible import html_text
@@ -21,6 +22,9 @@ from widgets.run.procedure import Procedure
 from widgets.run.style import STYLE
 
 LABELS = {"description_width": "11rem"}
+TYPED = frozenset({"typed_subject", "typed_digest", "typed_undo"})
+"""What a person types so that a button is enabled: each key is sent. JupyterLab may deliver a click before the text
+that was typed before it, so the button stays disabled until the model has the whole text."""
 
 
 class Wizard(ipw.VBox):
@@ -99,7 +103,7 @@ class Wizard(ipw.VBox):
         approve = self.button("approve", "Approve this plan", self.model.approve, "primary")
         box = ipw.Box([*fields, approve])
         box.layout = ipw.Layout(flex_flow="row wrap")
-        return [box, self.html(_approved, "approval", "plan")]
+        return [box, self.html(_approved, "approval", "plan", "typed_subject", "typed_digest")]
 
     def _run(self) -> list[ipw.Widget]:
         buttons = [
@@ -145,8 +149,8 @@ class Wizard(ipw.VBox):
         return widget
 
     def text(self, name: str, label: str, style: dict[str, str] = LABELS) -> ipw.Text:
-        # One message when the field is left: with one per key, the last could come after the click on a button.
-        text: ipw.Text = self.linked(ipw.Text(description=label, style=style, continuous_update=False), name, "30rem")
+        widget = ipw.Text(description=label, style=style, continuous_update=name in TYPED)
+        text: ipw.Text = self.linked(widget, name, "30rem")
         return text
 
     def button(self, name: str, label: str, method: Callable[[], Any], kind: str) -> ipw.Button:
@@ -176,6 +180,14 @@ def _status(model: Procedure) -> str:
     return f'<p role="status"><strong>{html_text(sentence)}</strong></p>'
 
 
+def _to_type(model: Procedure) -> str:
+    """What is missing until the button is enabled."""
+    missing = model.approval_mismatch
+    if not model.typed_subject and not model.typed_digest:
+        missing = f"type {model.plan.subject} and the first {SHORTEST_PREFIX} characters of the digest"
+    return f'<p class="soft">“Approve this plan” is disabled: {html_text(missing)}</p>' if missing else ""
+
+
 def _approved(model: Procedure) -> str:
     if model.plan is None:
         return '<p class="soft">There is no plan to approve: make a plan first.</p>'
@@ -183,7 +195,7 @@ def _approved(model: Procedure) -> str:
         command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
         return (
             '<p class="open">… Not approved yet. Approve the plan here, or another person does in a terminal: '
-            f"<code>{html_text(command)}</code></p>"
+            f"<code>{html_text(command)}</code></p>{_to_type(model)}"
         )
     approval = model.approval
     return (

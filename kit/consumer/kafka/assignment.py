@@ -1,7 +1,7 @@
-"""What is assigned to a Kafka consumer, from where on, and what of it is paused.
+"""The assigned partitions of a Kafka consumer: their positions, and which are paused.
 
-librdkafka applies an assignment only after the callback that announces it, keeps the pause flag of a partition that
-was taken away, and has no position before the first record. Here is what makes that look as in Java.
+librdkafka differs from Java's client: it applies an assignment only after the callback that announces it, keeps the
+pause flag of a revoked partition, and has no position before the first record. This module hides the differences.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Key: TypeAlias = tuple[str, int]
 
 
 class Assignment:
-    """Belongs to one consumer and to the thread that polls it."""
+    """The assignment of one consumer. Only the thread that polls the consumer uses it."""
 
     def __init__(self, raw: Consumer, settings: KafkaSettings, queries: Queries, commits: Commits) -> None:
         self._raw = raw
@@ -44,24 +44,24 @@ class Assignment:
         self._paused: set[Key] = set()
         self._positions: dict[Key, Message | TopicPartition] = {}
         self._unstored: set[Key] = set()
-        # Where each partition's records of the last hand-out begin.
+        # First offset of each partition in the batch that was handed out last.
         self._began: dict[Key, TopicPartition] = {}
-        # Told of a partition that goes on elsewhere.
+        # Called with a partition whose position was moved.
         self.moved: Callable[[TopicPartition], None] = lambda partition: None
 
     # --- a rebalance ---
 
     def begin_adding(self, partitions: Sequence[TopicPartition]) -> None:
-        """Announced, not yet applied: ``seek`` chooses where each one starts.
+        """Note an assignment that is announced and not yet applied: ``seek`` may still choose where it starts.
 
-        Asking for positions makes librdkafka create the partitions; a pause of one it doesn't know yet gets lost.
+        The request for positions makes librdkafka create the partitions: it loses a pause of an unknown partition.
         """
         self._adding = {_key(each): each for each in partitions}
         if partitions:
             self._raw.position(list(partitions))
 
     def finish_adding(self) -> None:
-        """Apply them; raises KafkaException."""
+        """Apply the announced assignment; raises KafkaException."""
         added, self._adding = list(self._adding.values()), {}
         if self._settings.incremental:
             self._raw.incremental_assign(added)
@@ -86,7 +86,7 @@ class Assignment:
     # --- what was handed out ---
 
     def hand_out(self, messages: Iterable[Message]) -> None:
-        """These are the application's now."""
+        """Note that the application has these records."""
         self._began = {}
         for message in messages:
             if message.error() is None:
@@ -96,11 +96,11 @@ class Assignment:
                 self._unstored.add(key)
 
     def take_back(self) -> None:
-        """What was handed out last was not dealt with: no commit includes it."""
+        """The application did not process the last batch: no commit includes it."""
         self._positions |= {key: start for key, start in self._began.items() if key in self._unstored}
 
     def store(self) -> None:
-        """Let automatic commits take what was handed out: called when the application has come back for more."""
+        """Let automatic commits include the last batch. Called when the application asks for more records."""
         if self._unstored and self._settings.auto_commits:
             consumed = self.consumed()
             offsets = [library_partition(each, consumed[each]) for each in consumed if _key(each) in self._unstored]
@@ -109,7 +109,7 @@ class Assignment:
         self._unstored.clear()
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The next offset of each partition of which something was handed out, or that was sought by number."""
+        """The next offset of each partition that handed out a record, or was sought to a number."""
         offsets = {TopicPartition(*key): _next_offset(position) for key, position in sorted(self._positions.items())}
         return {partition: value for partition, value in offsets.items() if value.offset >= 0}
 
@@ -151,14 +151,14 @@ class Assignment:
         offset = _next_offset(known).offset if known is not None else self._committed(chosen, timeout)
         if offset >= 0:
             return offset
-        # From here on it starts where it was said to, whatever is written or committed meanwhile.
+        # The position is fixed from now on, even if records are written or offsets are committed meanwhile.
         settled = self._resolve(chosen, offset, timeout)
         if known is not None or _key(chosen) in self._adding:
             self._go_to(TopicPartition(chosen.topic, chosen.partition, settled))
         return settled
 
     def current_lag(self, partition: TopicPartition) -> int | None:
-        """By the end of the log as of the last fetch."""
+        """Records from the position to the end of the log, as of the last fetch."""
         (chosen,) = self._assigned([partition])
         known = self._positions.get(_key(chosen))
         _, high = self._raw.get_watermark_offsets(chosen, cached=True)
@@ -170,7 +170,7 @@ class Assignment:
         return {_key(each) for each in self._raw.assignment()} | self._adding.keys()
 
     def _assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Without offsets; raises IllegalStateException when one is not assigned."""
+        """The partitions without their offsets; raises IllegalStateException when one is not assigned."""
         chosen = [bare(each) for each in partitions]
         missing = {_key(each) for each in chosen} - self._keys()
         if missing:
@@ -221,7 +221,7 @@ class Assignment:
 
 
 def _next_offset(position: Message | TopicPartition) -> OffsetAndMetadata:
-    """After the record last handed out; else where it was told to go, which may be a logical (negative) offset."""
+    """The offset after the last record handed out, else the one sought; that may be logical (negative)."""
     if isinstance(position, TopicPartition):
         return OffsetAndMetadata(position.offset, "", position.leader_epoch)
     return OffsetAndMetadata(int(position.offset() or 0) + 1, "", position.leader_epoch())

@@ -1,7 +1,7 @@
-"""Commits: at once and checked, or under way with a callback of their own.
+"""Commits that wait for the answer, and commits with a callback of their own.
 
-librdkafka has one commit callback per client and calls it in the middle of a poll. Here it only notes the answer; the
-callbacks of ``commit_async`` run between librdkafka's calls, where they may use the consumer as they like.
+librdkafka has one commit callback per client and calls it in the middle of a poll. That callback only notes the answer.
+The callbacks of ``commit_async`` run between librdkafka's calls, so they may use the consumer.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class _Answered:
 class Commits:
     """The commits of one consumer; ``on_commit`` is its librdkafka callback.
 
-    ``lost``: partitions that the group took away unasked, until it assigns again. Commits that name one are refused
-    here: librdkafka has forgotten its member id by then, and a coordinator takes what comes from nobody as soon as the
-    group is empty.
+    ``lost``: partitions of a lost assignment, until the next assignment. A commit that names one is refused here:
+    librdkafka has forgotten its member id by then, and a coordinator accepts a commit without a member id as soon as
+    the group is empty.
     """
 
     def __init__(self) -> None:
@@ -51,14 +51,14 @@ class Commits:
         self.closing = False
 
     def commit(self, raw: Consumer, offsets: Offsets) -> None:
-        """Commit and wait for the answer; raises KafkaException, also for a single partition."""
+        """Commit and wait for the answer; raises KafkaException, also if a single partition failed."""
         if (refusal := self._refusal(offsets)) is not None:
             raise refusal
         if offsets:
             checked(raw.commit(offsets=to_library(offsets), asynchronous=False))
 
     def begin(self, raw: Consumer, offsets: Offsets, callback: CommitCallback | None) -> None:
-        """Send a commit; without a callback nobody is told how it ended. Nothing to commit is a success."""
+        """Send a commit; only ``callback`` learns its result. A commit of no partition succeeds."""
         partitions, refusal = to_library(offsets), self._refusal(offsets)
         is_sent = bool(partitions) and refusal is None
         if is_sent:
@@ -74,21 +74,21 @@ class Commits:
         lost = sorted(f"{each.topic}-{each.partition}" for each in offsets if each in self.lost)
         if not lost:
             return None
-        text = f"{', '.join(lost)} lost: this consumer is no member of the group any more"
+        text = f"{', '.join(lost)} lost: the consumer is no member of the group; poll to join again"
         return KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID, text))
 
     def committed(self, raw: Consumer, partitions: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-        """What the group has committed; raises KafkaException, and IllegalStateException while it closes."""
+        """The group's committed offsets; raises KafkaException, and IllegalStateException while the consumer closes."""
         if self.closing:
             raise IllegalStateException(
-                "committed() is not answered while the consumer closes: librdkafka would wait until the time is up"
+                "committed() can't be called while the consumer closes: librdkafka would wait until the time-out"
             )
         return checked(raw.committed(partitions, timeout=timeout)) if partitions else []
 
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Answers carry no id: the oldest commit with the same content is the one that was answered.
+        """Match the answer to a commit. Answers carry no id, so it is the oldest commit with the same content.
 
-        Answers to automatic commits come here too; one of the same content says the same.
+        Answers to automatic commits come here too. One with the same content has the same meaning.
         """
         content = _content(partitions)
         for commit in self._under_way:
@@ -98,12 +98,12 @@ class Commits:
                 return
 
     def tell(self) -> None:
-        """Run the callbacks whose answers are there; what one raises goes to the caller, the others wait."""
+        """Run the callbacks of answered commits; if one raises, so does this, and the others wait."""
         while self._answered:
             self._answered.popleft().tell()
 
     def abandon(self) -> None:
-        """After the end of the consumer: no commit stays without an answer."""
+        """Answer every commit that is still under way with an error: the consumer is closed."""
         gone = KafkaException(KafkaError(KafkaError._DESTROY, "the consumer was closed before the broker answered"))
         self._answered.extend(_Answered(commit, gone) for commit in self._under_way)
         self._under_way.clear()

@@ -1,8 +1,8 @@
 """A consumer of a Kafka group, thin over confluent-kafka, with Java's rebalance listener and its view (KAFKA-20385).
 
 It works with eager assignors, with cooperative-sticky and with ``group.protocol=consumer`` (KIP-848). Methods have
-the names and meanings of Java's ``Consumer``; where librdkafka can't follow, it is said at the method and in
-``docs/rebalance-listener.md``.
+the names and meanings of Java's ``Consumer``. The docstring of a method and ``docs/rebalance-listener.md`` name each
+difference.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from kit.consumer.turns import Turns, in_turn
 from kit.errors import InputError
 
 SLICE_S = 0.1
-"""The longest wait inside librdkafka at a time: callbacks of commits and other threads' calls wait for its end."""
+"""The longest single wait inside librdkafka. Callbacks of commits and calls of other threads run after each."""
 
 
 class KafkaConsumer:
-    """One member of a Kafka group; a context manager. Like Java's it belongs to one thread.
+    """One member of a Kafka group; a context manager. As in Java, one thread uses it.
 
-    ``config`` holds librdkafka's keys. Not taken are ``on_commit``, ``stats_cb``, ``enable.auto.offset.store``.
-    Everything that asks a broker raises confluent-kafka's ``KafkaException`` when it refuses or the time is up;
-    everything raises ``IllegalStateException`` after ``close()``. Times are in seconds.
+    ``config`` holds librdkafka's keys, but not ``on_commit``, ``stats_cb`` and ``enable.auto.offset.store``. A method
+    that asks a broker raises confluent-kafka's ``KafkaException`` if the broker refuses or does not answer in time.
+    Every method raises ``IllegalStateException`` after ``close()``. Times are in seconds.
 
     Raises:
         InputError: a setting is missing, unknown, or does not go with the others.
@@ -62,7 +62,7 @@ class KafkaConsumer:
         self._rebalances = Rebalances(self, self._assignment, self._commits)
         self._rebalances.taken = self._drop
         self._assignment.moved = lambda partition: self._drop([partition])
-        # Not handed out yet; held back are those of partitions that a callback paused in the same call.
+        # Records not handed out yet. Held back: records of partitions that a callback paused in the same call.
         self._in_hand: list[Message] = []
         self._held_back: list[Message] = []
         self._topics: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class KafkaConsumer:
     # --- membership ---
 
     def set_rebalance_listener(self, listener: object | None) -> None:
-        """Tell ``listener`` (see ``listener``) of every rebalance from the next ``poll`` on; None: nobody.
+        """Call ``listener`` (see ``kit.consumer.kafka.listener``) at rebalances from the next ``poll`` on; None: none.
 
         Raises:
             InputError: it is not a listener.
@@ -80,13 +80,13 @@ class KafkaConsumer:
         self._rebalances.use(SILENT if listener is None else adapt(listener))
 
     def subscribe(self, topics: Sequence[str], listener: object | None = None) -> None:
-        """Take part in consuming ``topics`` (``^…`` is a regular expression) instead of those so far.
+        """Subscribe to ``topics`` (``^…`` is a regular expression) instead of the present ones.
 
-        ``listener`` is the deprecated way to ``set_rebalance_listener``; without it the one that was set stays. No
-        topics are the same as ``unsubscribe()``.
+        ``listener`` is the deprecated form of ``set_rebalance_listener``; without it the present listener stays. An
+        empty list is the same as ``unsubscribe()``.
 
         Raises:
-            InputError: ``topics`` is a string, holds something else than names, or a wrong regular expression.
+            InputError: ``topics`` is a string, holds something that is no name, or a wrong regular expression.
             IllegalStateException: in a rebalance callback.
         """
         self._outside_of_callbacks("subscribe")
@@ -117,16 +117,16 @@ class KafkaConsumer:
 
     @in_turn
     def subscription(self) -> set[str]:
-        """What ``subscribe`` was given."""
+        """The topics given to ``subscribe``."""
         self._open()
         return set(self._topics)
 
     def close(self, handed_over: bool = True) -> None:
-        """Leave the group: partitions are revoked, automatic commits made, and commits under way get their answer.
+        """Leave the group: revoke the partitions, make automatic commits, answer the commits under way.
 
-        What the last ``poll`` or ``consume`` gave counts as consumed unless ``handed_over`` is false.
+        The records of the last ``poll`` or ``consume`` count as consumed, unless ``handed_over`` is false.
 
-        Raises what a callback raised, after the end. Does nothing the second time.
+        Raises the error of a callback after the consumer is closed. A second call does nothing.
         """
         if self._closed:
             return
@@ -149,7 +149,7 @@ class KafkaConsumer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """After an exception what was handed out last was not dealt with: it is not counted."""
+        """Close. After an exception the records handed out last do not count as consumed."""
         self.close(handed_over=kind is None)
 
     # --- records ---
@@ -157,8 +157,8 @@ class KafkaConsumer:
     def poll(self, timeout: float | None = None) -> Message | None:
         """One record (or a ``Message`` with an ``error()``), None after ``timeout`` seconds (None: wait for ever).
 
-        Rebalance and commit callbacks run in here. What one raises comes out of here, or of the next call when this
-        one has a record to give.
+        Rebalance and commit callbacks run in this call. It raises the error of a callback; if it has a record to
+        return, the next call raises the error.
 
         Raises:
             IllegalStateException: in a rebalance callback.
@@ -169,7 +169,7 @@ class KafkaConsumer:
     def consume(self, num_messages: int = 1, timeout: float | None = None) -> list[Message]:
         """Up to ``num_messages`` records, fewer after ``timeout`` seconds; otherwise as ``poll``.
 
-        Records of a partition that is revoked meanwhile are left out: they are the next owner's.
+        Records of a partition that is revoked meanwhile are left out: the next owner gets them.
 
         Raises:
             InputError: ``num_messages`` is not positive.
@@ -204,12 +204,12 @@ class KafkaConsumer:
             self._in_hand.append(message)
 
     def _drop(self, partitions: list[TopicPartition]) -> None:
-        """Records not handed out yet, of partitions that go or go on elsewhere: no position or commit includes them."""
+        """Drop records not handed out yet of partitions that were revoked or moved: no commit includes them."""
         _, self._in_hand = _split(self._in_hand, partitions)
         _, self._held_back = _split(self._held_back, partitions)
 
     def _settle_with_empty_hands(self) -> None:
-        """An exception must not take records with it."""
+        """Keep the records for the next call: an exception must not lose them."""
         if not self._in_hand:
             self._settle()
 
@@ -221,20 +221,20 @@ class KafkaConsumer:
 
     @in_turn
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None:
-        """Commit ``offsets``, or the positions of everything handed out or sought, and wait for the answer.
+        """Commit ``offsets`` (default: the positions of all partitions handed out or sought), and wait for the answer.
 
         Raises:
-            InputError: with a ``timeout``.
+            InputError: a ``timeout`` was given.
             KafkaException: the commit, or that of one partition, was refused.
         """
         self._open()
         if timeout is not None:
-            raise InputError("commit_sync: librdkafka has no time limit for a single commit; leave the timeout out")
+            raise InputError("commit_sync: librdkafka has no time-out for a single commit; call it without timeout")
         self._commits.commit(self._raw, self._assignment.consumed() if offsets is None else offsets)
 
     @in_turn
     def commit_async(self, offsets: Offsets | None = None, callback: CommitCallback | None = None) -> None:
-        """The same without waiting; ``callback(offsets, error)`` runs in a later ``poll``, ``consume`` or ``close``."""
+        """Commit without waiting; ``callback(offsets, error)`` runs in a later ``poll``, ``consume`` or ``close``."""
         self._open()
         self._commits.begin(self._raw, self._assignment.consumed() if offsets is None else offsets, callback)
 
@@ -242,10 +242,10 @@ class KafkaConsumer:
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed; None where nothing is.
+        """The group's committed offsets; None for a partition without one.
 
         Raises:
-            IllegalStateException: in the revocation that ``close()`` makes, where librdkafka doesn't answer.
+            IllegalStateException: in the revocation of ``close()``, where librdkafka doesn't answer.
         """
         self._open()
         asked = [bare(each) for each in partitions]
@@ -255,8 +255,8 @@ class KafkaConsumer:
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The offset of the next record to hand out.
 
-        Before the first record librdkafka has none; it is derived then, from what was sought, committed, or what
-        ``auto.offset.reset`` says, and may ask brokers.
+        Before the first record librdkafka has no position. It is then the sought offset, else the committed one, else
+        that of ``auto.offset.reset``; brokers may be asked.
 
         Raises:
             IllegalStateException: the partition is not assigned.
@@ -267,7 +267,7 @@ class KafkaConsumer:
 
     @in_turn
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
-        """Go on at ``offset``; of an OffsetAndMetadata the metadata have no meaning here.
+        """Continue at ``offset``; the metadata of an OffsetAndMetadata are ignored.
 
         Raises:
             IllegalStateException: the partition is not assigned.
@@ -278,13 +278,13 @@ class KafkaConsumer:
 
     @in_turn
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on at the first record; without partitions, in all that are assigned. Raises IllegalStateException."""
+        """Continue at the first record (default: of all assigned partitions). Raises IllegalStateException."""
         self._open()
         self._assignment.seek_to_beginning(partitions)
 
     @in_turn
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go on after the last record; without partitions, in all that are assigned. Raises IllegalStateException."""
+        """Continue after the last record (default: of all assigned partitions). Raises IllegalStateException."""
         self._open()
         self._assignment.seek_to_end(partitions)
 
@@ -292,13 +292,13 @@ class KafkaConsumer:
 
     @in_turn
     def assignment(self) -> set[TopicPartition]:
-        """What is assigned; in a callback with what it announces, or without what it says is lost."""
+        """The assigned partitions. In a callback: with those it announces as assigned, without those it calls lost."""
         self._open()
         return self._assignment.partitions()
 
     @in_turn
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch nothing of them until ``resume`` or until they are revoked. Raises IllegalStateException."""
+        """Fetch no record of these partitions until ``resume`` or their revocation. Raises IllegalStateException."""
         self._open()
         chosen = list(partitions)
         self._assignment.pause(chosen)
@@ -307,7 +307,7 @@ class KafkaConsumer:
 
     @in_turn
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch them again. Raises IllegalStateException when one is not assigned."""
+        """Fetch records of these partitions again. Raises IllegalStateException when one is not assigned."""
         self._open()
         chosen = list(partitions)
         self._assignment.resume(chosen)
@@ -316,16 +316,16 @@ class KafkaConsumer:
 
     @in_turn
     def paused(self) -> set[TopicPartition]:
-        """What ``pause`` holds."""
+        """The paused partitions."""
         self._open()
         return self._assignment.paused()
 
     # --- questions ---
 
     def client_instance_id(self, timeout: float | None = None) -> str:
-        """Not to be had. Raises InputError."""
+        """Not supported: always raises InputError."""
         self._open()
-        raise InputError("client_instance_id: librdkafka does not tell the id of its telemetry (KIP-714)")
+        raise InputError("client_instance_id: librdkafka does not publish the id of its telemetry (KIP-714)")
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -337,14 +337,14 @@ class KafkaConsumer:
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """The end of each partition's log as this consumer's ``isolation.level`` sees it."""
+        """The end of each partition's log, by this consumer's ``isolation.level``."""
         self._open()
         return self._queries.end_offsets(partitions, _seconds(timeout))
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record not older than a time, None when there is none. Raises InputError for a negative time."""
+        """The first record at or after each time; None: there is none. Raises InputError for a negative time."""
         self._open()
         return self._queries.offsets_for_times(timestamps_ms, _seconds(timeout))
 
@@ -370,7 +370,7 @@ class KafkaConsumer:
 
     @in_turn
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """Group, member id and generation. Raises ReadError with a librdkafka that tells it in another form."""
+        """Group, member id and generation. Raises ReadError if this librdkafka writes them in another form."""
         self._open()
         return ConsumerGroupMetadata.of(self._raw.consumer_group_metadata())
 

@@ -1,6 +1,6 @@
-"""What an application is told when its partitions come and go (KAFKA-20385).
+"""Rebalance listeners of an application (KAFKA-20385).
 
-Three kinds of listeners are taken:
+Three kinds of listeners are accepted:
 
 1. a :class:`RebalanceListener`: ``on_partitions_…(partitions, consumer)``, with the restricted view of the consumer;
 2. a :class:`ConsumerRebalanceListener`, the deprecated interface with both forms. Python has no overloading by the
@@ -27,31 +27,31 @@ Callback: TypeAlias = Callable[[Partitions, RebalanceConsumer], None]
 
 
 class RebalanceListener(ABC):
-    """Told of a rebalance by the thread that polls, with a view that is valid until the callback returns.
+    """Called at each rebalance by the thread that polls, with a view that is valid until the callback returns.
 
-    With eager assignors the lists are whole assignments, else (cooperative, KIP-848) they are changes, which may be
-    empty. What a callback raises comes out of ``poll()``; the rebalance goes on without it.
+    With eager assignors the lists are whole assignments. Otherwise (cooperative, KIP-848) they are changes, which may
+    be empty. ``poll()`` raises the error of a callback; the rebalance continues.
     """
 
     @abstractmethod
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """The partitions are assigned; nothing of them was fetched yet: the place to ``seek`` and ``pause``."""
+        """The partitions are assigned and no record was fetched yet: ``seek`` and ``pause`` here."""
 
     @abstractmethod
     def on_partitions_revoked(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """The partitions go to others when this returns; until then they are assigned: the place to commit."""
+        """The partitions are assigned until this returns, then others may get them: commit here."""
 
     def on_partitions_lost(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
-        """The partitions may be others' already and are no longer assigned here; by default as if revoked.
+        """The partitions are no longer assigned here, and others may own them already; by default as if revoked.
 
-        ``position``, ``seek``, ``pause`` and ``resume`` refuse them, a commit without offsets leaves them out, and
-        a commit that names them is the broker's to reject.
+        ``position``, ``seek``, ``pause`` and ``resume`` refuse them. A commit without offsets leaves them out. A commit
+        that names them is refused.
         """
         self.on_partitions_revoked(partitions, consumer)
 
 
 class ConsumerRebalanceListener(RebalanceListener):
-    """The deprecated interface: every two-argument form leads to its one-argument form unless overridden.
+    """The deprecated interface: every two-argument form calls its one-argument form unless overridden.
 
     A loss goes ``on_partitions_lost`` → ``partitions_lost`` → ``partitions_revoked``, also where only
     ``on_partitions_revoked`` was overridden ("Delegation Mechanics" of KAFKA-20385).
@@ -63,10 +63,10 @@ class ConsumerRebalanceListener(RebalanceListener):
 
     @abstractmethod
     def partitions_revoked(self, partitions: Partitions) -> None:
-        """The partitions are about to go."""
+        """The partitions will be revoked."""
 
     def partitions_lost(self, partitions: Partitions) -> None:
-        """The partitions are gone; by default as if revoked."""
+        """The partitions are lost; by default as if revoked."""
         self.partitions_revoked(partitions)
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
@@ -80,7 +80,7 @@ class ConsumerRebalanceListener(RebalanceListener):
 
 
 class _Silent(RebalanceListener):
-    """Stands in where nobody listens."""
+    """The listener of a consumer without one: does nothing."""
 
     def on_partitions_assigned(self, partitions: Partitions, consumer: RebalanceConsumer) -> None:
         pass
@@ -93,7 +93,7 @@ SILENT = _Silent()
 
 
 class _Adapted(RebalanceListener):
-    """Gives an object of the third kind the two-argument methods."""
+    """Adds the two-argument methods to an object of the third kind."""
 
     def __init__(self, listener: object) -> None:
         self._assigned = _callback(listener, "on_partitions_assigned")
@@ -112,7 +112,7 @@ class _Adapted(RebalanceListener):
 
 
 def adapt(listener: object) -> RebalanceListener:
-    """A listener of any of the three kinds as one with two-argument methods.
+    """Turn a listener of any of the three kinds into one with two-argument methods.
 
     Raises:
         InputError: a callback is missing, or takes another number of arguments than its interface says.
@@ -132,7 +132,7 @@ def adapt(listener: object) -> RebalanceListener:
 
 
 def _callback(listener: object, name: str) -> Callback:
-    """The object's method of that name, called with as many arguments as it takes."""
+    """The object's method of that name; it is called with as many arguments as it accepts."""
     method: Any = getattr(listener, name, None)
     if not callable(method):
         raise InputError(f"{type(listener).__name__} is no rebalance listener: it has no method {name}")

@@ -1,4 +1,4 @@
-"""ListOffsets over librdkafka's admin client, without the seconds that a fresh one can lose."""
+"""ListOffsets over librdkafka's admin client, without the delay of a new client."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ def list_offsets(
 ) -> dict[TopicPartition, Future[Any]]:
     """One request per leader.
 
-    librdkafka 2.16 gives up the connection to the bootstrap address as soon as it knows the broker behind it. It drops
-    a question for leaders that is under way then, and asks again 3 s later. Once a broker has described the cluster,
-    that is over.
+    librdkafka 2.16 closes the connection to the bootstrap address as soon as it knows the broker behind it. It then
+    drops a request for leaders that is under way, and sends it again 3 s later. So the cluster is described first.
 
     Raises:
         KafkaException: no broker answered in time.

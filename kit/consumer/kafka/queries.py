@@ -1,7 +1,7 @@
-"""Read-only questions of a consumer, asked over an admin client of its own.
+"""Read-only requests of a consumer, sent by an admin client of its own.
 
-librdkafka's consumer could answer some of them, but ``list_topics`` on a consumer's handle inside a rebalance callback
-ends the process with a failed assertion, and its watermarks cost two requests per partition.
+librdkafka's consumer could send some of them. But ``list_topics`` on a consumer's handle inside a rebalance callback
+ends the process with a failed assertion, and watermarks need two requests per partition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EARLIEST, _LATEST = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[
 
 
 class Queries:
-    """Connects at the first question; each raises KafkaException when a broker refuses or the time is up."""
+    """Connects at the first request. Each raises KafkaException if a broker refuses or does not answer in time."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._connection = settings.connection
@@ -36,7 +36,7 @@ class Queries:
         return AdminClient(dict(self._connection))
 
     def close(self) -> None:
-        """Let the connections go, if there are any."""
+        """Close the connections, if there are any."""
         self.__dict__.pop("_admin", None)
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout: float) -> dict[TopicPartition, int]:
@@ -44,7 +44,7 @@ class Queries:
         return {partition: listed.offset for partition, listed in asked.items()}
 
     def end_offsets(self, partitions: Iterable[TopicPartition], timeout: float) -> dict[TopicPartition, int]:
-        """The last stable offset with ``isolation.level=read_committed`` (librdkafka's default), else the end."""
+        """The last stable offset with ``isolation.level=read_committed`` (librdkafka's default), else the log's end."""
         asked = self._list_offsets(dict.fromkeys(map(bare, partitions), _LATEST), timeout)
         return {partition: listed.offset for partition, listed in asked.items()}
 
@@ -58,7 +58,7 @@ class Queries:
         return {partition: _timed(listed) for partition, listed in self._list_offsets(specs, timeout).items()}
 
     def partitions_for(self, topic: str, timeout: float) -> list[PartitionInfo]:
-        """Empty when there is no such topic; never creates one, as asking for its metadata could."""
+        """A topic's partitions; empty if it does not exist. Never creates it, as a request for its metadata could."""
         (future,) = self._admin.describe_topics(TopicCollection([topic]), request_timeout=timeout).values()
         try:
             described = future.result()

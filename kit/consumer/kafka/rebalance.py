@@ -1,4 +1,4 @@
-"""Carries librdkafka's rebalance callbacks to the application's listener, in the order and state of Java's client."""
+"""Calls the application's listener from librdkafka's rebalance callbacks, in the order and state of Java's client."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kit.consumer.kafka.values import bare
 
 
 class Rebalances:
-    """``assigned``, ``revoked`` and ``lost`` are registered with librdkafka once; the listener behind them changes.
+    """``assigned``, ``revoked`` and ``lost`` are registered with librdkafka once; the listener may change.
 
-    What a listener raises is kept in ``failures``: raised inside librdkafka's call it would take records with it that
-    were about to be handed out.
+    ``failures`` keeps the errors of a listener. Raised inside librdkafka's call they would lose records that were about
+    to be handed out.
     """
 
     def __init__(self, consumer: RebalanceMethods, assignment: Assignment, commits: Commits) -> None:
@@ -31,7 +31,7 @@ class Rebalances:
         self.taken: Callable[[list[TopicPartition]], None] = lambda partitions: None
 
     def use(self, listener: RebalanceListener) -> None:
-        """From the next poll on."""
+        """Use ``listener`` from the next poll on."""
         self._listener = listener
 
     def begin_poll(self) -> None:
@@ -39,7 +39,7 @@ class Rebalances:
         self._in_force = self._listener
 
     def assigned(self, raw: Consumer, partitions: list[TopicPartition]) -> None:
-        """The listener comes first, so that its seeks and pauses hold from the first fetch on."""
+        """Call the listener first, so that its seeks and pauses hold from the first fetch on."""
 
         def run() -> None:
             self._commits.lost.clear()
@@ -52,7 +52,7 @@ class Rebalances:
         self._guard(run)
 
     def revoked(self, raw: Consumer, partitions: list[TopicPartition]) -> None:
-        """The listener comes first, so that it can commit what it still owns."""
+        """Call the listener first, so that it can commit the partitions that it still owns."""
 
         def run() -> None:
             try:
@@ -63,7 +63,7 @@ class Rebalances:
         self._guard(run)
 
     def lost(self, raw: Consumer, partitions: list[TopicPartition]) -> None:
-        """The partitions go first: they may be others' already."""
+        """Give the partitions up first: others may own them already."""
 
         def run() -> None:
             self._commits.lost.update(bare(each) for each in partitions)
@@ -75,7 +75,7 @@ class Rebalances:
         self._guard(run)
 
     def raise_failure(self) -> None:
-        """The first thing a listener raised since the last time; others are told in its notes."""
+        """The first error of a listener since the last call; later ones are notes of it."""
         if not self.failures:
             return
         first, *others = self.failures

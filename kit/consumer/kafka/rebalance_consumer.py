@@ -13,7 +13,7 @@ from kit.consumer.kafka.values import ConsumerGroupMetadata, OffsetAndMetadata, 
 
 
 class RebalanceMethods(Protocol):
-    """What KAFKA-20385 lets a rebalance callback do with its consumer."""
+    """What a rebalance callback may do with its consumer (KAFKA-20385)."""
 
     def commit_sync(self, offsets: Offsets | None = None, timeout: float | None = None) -> None: ...
 
@@ -65,11 +65,11 @@ class RebalanceMethods(Protocol):
 
 
 class RebalanceConsumer:
-    """The methods that KAFKA-20385 lists, while the callback runs that it was made for.
+    """The methods that KAFKA-20385 lists, usable during one callback.
 
     There is no ``poll``, ``consume``, ``close``, ``subscribe``, ``unsubscribe`` or ``set_rebalance_listener``. After
-    the callback, and in any other thread, every method raises IllegalStateException. What a method does, raises and
-    can't do stands at the method of the same name of ``KafkaConsumer``.
+    the callback, and in any other thread, every method raises IllegalStateException. Each method is documented at the
+    method of the same name of ``KafkaConsumer``.
     """
 
     __slots__ = ("__consumer", "__thread")

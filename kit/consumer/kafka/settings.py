@@ -1,4 +1,4 @@
-"""The settings of a Kafka consumer: librdkafka's own, checked, and what else follows from them."""
+"""The settings of a Kafka consumer: librdkafka's keys, checked, and values derived from them."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from kit.errors import InputError
 COOPERATIVE = frozenset({"cooperative-sticky"})
 EAGER = frozenset({"range", "roundrobin"})
 STATISTICS_MS = 1000
-"""How old ``metrics()`` may be unless ``statistics.interval.ms`` says otherwise."""
+"""The greatest age of ``metrics()`` in ms, if ``statistics.interval.ms`` is not set."""
 
 _EARLIEST = ("smallest", "earliest", "beginning")
 _LATEST = ("largest", "latest", "end")
 _TAKEN = {
     "on_commit": "pass a callback to commit_async()",
     "stats_cb": "read metrics()",
-    "default.topic.config": "its settings may stand beside the others",
-    "enable.auto.offset.store": "what poll() and consume() returned is stored at their next call, as in Java",
+    "default.topic.config": "put its settings beside the others",
+    "enable.auto.offset.store": "records of poll() and consume() are stored at the next call, as in Java",
 }
 _CONNECTION = (
     "bootstrap.servers", "metadata.broker.list", "client.", "security.protocol", "ssl.", "sasl.", "https.",
     "enable.ssl.", "enable.sasl.", "broker.", "socket.", "reconnect.", "retry.", "connections.", "resolve_cb",
     "oauth_cb", "log_level", "log.",
 )  # fmt: skip
-"""Beginnings of the settings that the admin client of a consumer shares."""
+"""Prefixes of the settings that a consumer's admin client gets too."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """What ``KafkaConsumer`` runs with.
+    """The settings of one ``KafkaConsumer``.
 
-    ``incremental`` tells how assignments are applied: as changes (cooperative-sticky, KIP-848) or as a whole.
+    ``incremental``: how assignments are applied, as changes (cooperative-sticky, KIP-848) or as a whole.
     ``reset`` is ``earliest``, ``latest`` or ``error``.
     """
 
@@ -53,8 +53,8 @@ class KafkaSettings:
         """From librdkafka's keys.
 
         Raises:
-            InputError: naming the setting that is missing, is the wrapper's own, or does not go with the others.
-                What librdkafka checks itself is refused by ``KafkaConsumer``, in librdkafka's words.
+            InputError: a setting is missing, is set by the wrapper itself, or does not go with the others; it is named.
+                ``KafkaConsumer`` refuses what librdkafka checks itself, in librdkafka's words.
         """
         _refuse(config)
         consumer = {"statistics.interval.ms": STATISTICS_MS, **config, "enable.auto.offset.store": False}
@@ -73,16 +73,16 @@ class KafkaSettings:
 def _refuse(config: Mapping[str, Any]) -> None:
     for key, instead in _TAKEN.items():
         if key in config:
-            raise InputError(f"the setting {key!r} is not taken: {instead}")
+            raise InputError(f"the setting {key!r} can't be set: {instead}")
     if not any(config.get(key) for key in ("bootstrap.servers", "metadata.broker.list")):
         raise InputError("a Kafka consumer needs the setting 'bootstrap.servers'")
     if not config.get("group.id"):
         # librdkafka 2.16 ends the process with a failed assertion on an empty one.
-        raise InputError("a Kafka consumer that is told of rebalances needs a 'group.id' that is not empty")
+        raise InputError("a Kafka consumer needs the setting 'group.id', and it must not be empty")
 
 
 def _is_incremental(config: Mapping[str, Any]) -> bool:
-    """Python can't ask librdkafka which protocol it uses, so it is read from what was asked for."""
+    """Derive the protocol from the settings: Python can't ask librdkafka which one it uses."""
     if str(config.get("group.protocol", "classic")).lower() == "consumer":
         return True
     named = set(str(config.get("partition.assignment.strategy") or "range,roundrobin").split(","))

@@ -1,4 +1,4 @@
-"""Frozen values that the Kafka consumer and its rebalance view take and give, named as in Java's client."""
+"""Frozen arguments and results of the Kafka consumer and its rebalance view, named as in Java's client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GENERATION = struct.Struct("=i")
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndMetadata:
-    """A committed offset: the next record to read, a note of at most 4096 bytes, the epoch it was read in."""
+    """A committed offset: the next record to read, metadata of at most 4096 bytes, the leader epoch it was read in."""
 
     offset: int
     metadata: str = ""
@@ -25,7 +25,7 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """The first record that is not older than the time asked for; ``timestamp_ms`` is the record's own."""
+    """The first record at or after the requested time; ``timestamp_ms`` is the record's own."""
 
     offset: int
     timestamp_ms: int
@@ -47,7 +47,7 @@ class PartitionInfo:
 class ConsumerGroupMetadata:
     """The member as its group knows it; ``generation_id`` (KIP-848: member epoch) is None before the first join.
 
-    ``native`` is what ``Producer.send_offsets_to_transaction`` of confluent-kafka takes.
+    ``native`` is the argument for ``Producer.send_offsets_to_transaction`` of confluent-kafka.
     """
 
     group_id: str
@@ -69,7 +69,7 @@ class ConsumerGroupMetadata:
         try:
             return _decode(native)
         except (ValueError, struct.error) as error:
-            raise ReadError(f"this librdkafka's group metadata has another form than expected: {error}") from None
+            raise ReadError(f"the group metadata of this librdkafka have an unknown form: {error}") from None
 
 
 def _decode(native: bytes) -> ConsumerGroupMetadata:
@@ -100,7 +100,7 @@ def from_library(partitions: Iterable[TopicPartition]) -> dict[TopicPartition, O
 
 
 def checked(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """The same list; librdkafka puts an error of a single partition into the partition, Java raises it.
+    """The same list, checked: librdkafka puts an error of one partition into the partition, Java raises it.
 
     Raises:
         KafkaException: one of them carries an error.
@@ -113,7 +113,7 @@ def checked(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
 
 
 def bare(partition: TopicPartition) -> TopicPartition:
-    """A partition without the offset and error it may carry: what sets and keys are made of."""
+    """A partition without its offset and error, for sets and keys."""
     return TopicPartition(partition.topic, partition.partition)
 
 

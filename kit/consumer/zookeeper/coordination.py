@@ -156,7 +156,7 @@ class Coordination:
 
     def leave(self) -> Effects:
         """Stop and commit everything; closing the session then removes the znodes at once, reservations too."""
-        yield from self._stop(frozenset(self.held))
+        yield from self._commit((yield Stop(frozenset(self.held))), is_last=True)
         yield from self._hand_over(frozenset(pair for pair in self.held if self._is_reservation(pair)))
 
     def session_lost(self) -> None:
@@ -264,13 +264,13 @@ class Coordination:
     def _stop(self, partitions: Pairs) -> Generator[Effect, Any, Pairs]:
         return (yield from self._commit((yield Stop(partitions)))) if partitions else frozenset()
 
-    def _commit(self, offsets: Offsets) -> Generator[Effect, Any, Pairs]:
+    def _commit(self, offsets: Offsets, is_last: bool = False) -> Generator[Effect, Any, Pairs]:
         """→ those whose offset ZooKeeper may lack."""
         if not offsets:
             return frozenset()
         failed: Pairs = yield CommitZookeeper(offsets)
         if self.is_migration_enabled:
-            yield CommitKafka(offsets)
+            yield CommitKafka(offsets, is_last)
         return failed
 
     def _rename(self, mine: Assignment) -> Effects:

@@ -27,6 +27,9 @@ log = logging.getLogger("offramp.consumer")
 
 RELEASE_COMMIT_SECONDS = 0.3
 """How long a release waits for the commit to Kafka; then it deletes the owner znodes without it (R3)."""
+LAST_COMMIT_SECONDS = 4.0
+"""How long a member that leaves waits until it has joined the Kafka group, to commit its last offsets there. More than
+a broker's default ``group.initial.rebalance.delay.ms`` (3 s), less than the four tries of an old consumer (6 s, R3)."""
 STABLE_SECONDS = 5.0
 """How long the listener waits for the whole group's assignment while the Kafka group rebalances."""
 
@@ -141,8 +144,8 @@ class Driver:
                 return self._commit_zookeeper(offsets)
             case effects.CopyToZookeeper(offsets):
                 return self._copy_to_zookeeper(offsets)
-            case effects.CommitKafka(offsets):
-                return self._commit_kafka(self._gate.uncommitted.of(offsets))
+            case effects.CommitKafka(offsets, is_last):
+                return self._commit_last(offsets) if is_last else self._commit_kafka(offsets, RELEASE_COMMIT_SECONDS)
             case effects.Release(partitions):
                 self._gate.uncommitted.forget(partitions)
                 return self._znodes.release(partitions)
@@ -278,14 +281,27 @@ class Driver:
         lower = {pair for pair, in_kafka in known.items() if isinstance(in_kafka, int) and in_kafka < unsaved[pair]}
         self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in lower})
 
-    def _commit_kafka(self, offsets: Offsets) -> None:
-        """Best effort: a failure is logged and counted, and does not delay the release."""
+    def _commit_kafka(self, offsets: Offsets, seconds: float) -> None:
+        """Commit those of ``offsets`` that Kafka lacks. A failure is logged and counted, and ends nothing."""
         store = self._kafka_offsets
-        if store is None or not self._commits or not offsets:
+        unsaved = self._gate.uncommitted.of(offsets)
+        if store is None or not self._commits or not unsaved:
             return
-        errors = store.commit(offsets, RELEASE_COMMIT_SECONDS)
-        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in offsets.items() if pair not in errors})
-        self._note_commit(store.name, offsets, errors)
+        errors = store.commit(unsaved, seconds)
+        self._gate.uncommitted.mark_committed({pair: offset for pair, offset in unsaved.items() if pair not in errors})
+        self._note_commit(store.name, unsaved, errors)
+
+    def _commit_last(self, offsets: Offsets) -> None:
+        """As a member of the Kafka group: wait until it has joined, and keep the owner znodes meanwhile.
+
+        A commit without a member could overtake the commits of a member that comes. A session that is in doubt after
+        the wait may be over, and another member further (R12).
+        """
+        if self.embedded is not None and self._commits and self._gate.uncommitted.of(offsets):
+            self.embedded.await_joined(LAST_COMMIT_SECONDS)
+            if self._gate.lease.seconds_without_session > 0:
+                self._drop_what_kafka_has(offsets)
+        self._commit_kafka(offsets, LAST_COMMIT_SECONDS)
 
     def _note_commit(self, name: str, offsets: Offsets, errors: Mapping[TopicAndPartition, str]) -> None:
         self._metrics.committed(name, len(offsets) - len(errors), len(errors))

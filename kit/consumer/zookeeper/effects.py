@@ -177,9 +177,13 @@ class CopyToZookeeper:
 
 @dataclass(frozen=True, slots=True)
 class CommitKafka:
-    """Commit those that Kafka lacks, within a short time: the owner znode must not wait for Kafka (R3)."""
+    """Commit those that Kafka lacks, within a short time: the owner znode must not wait for Kafka (R3).
+
+    ``is_last``: the member leaves. No later commit includes these offsets, so this one may wait for the member to join.
+    """
 
     offsets: Offsets
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

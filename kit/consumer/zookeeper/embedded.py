@@ -59,6 +59,7 @@ class EmbeddedConsumer:
         self._turns: dict[TopicAndPartition, int] = {}
         self._topics: tuple[str, ...] = ()
         self._is_stopping = False
+        self._joined = threading.Event()
         self.assignment = KafkaAssignment(Membership.OUT)
         self._thread = threading.Thread(target=self._run, name="embedded consumer", daemon=True)
         self._thread.start()
@@ -91,6 +92,10 @@ class EmbeddedConsumer:
         for pair in partitions:
             self._turns[pair] = self._turns.get(pair, 0) + 1
             self._sent.pop(pair, None)
+
+    def await_joined(self, seconds: float) -> None:
+        """Return when this member is in the group, or when ``seconds`` are over."""
+        self._joined.wait(seconds)
 
     def close(self) -> None:
         """Leave the group; ``revoked`` is called once more. Waits for the thread."""
@@ -163,6 +168,10 @@ class EmbeddedConsumer:
     def _set(self, membership: Membership, partitions: Sequence[TopicPartition] = ()) -> None:
         pairs = frozenset((each.topic, each.partition) for each in partitions)
         self.assignment = KafkaAssignment(membership, self.assignment.epoch + 1, pairs)
+        if membership is Membership.IN:
+            self._joined.set()
+        else:
+            self._joined.clear()
 
     def _commit_later(
         self,

@@ -47,12 +47,12 @@ class EmbeddedRebalanceListener:
         if stood_still and not self._is_member(embedded):
             embedded.rejoin()
             self.lost()
-        self._gate.extend_kafka(self._gate.clock() + embedded.session_seconds / 2)
+        self._gate.lease.extend_membership(self._gate.clock() + embedded.session_seconds / 2)
 
     def _is_member(self, embedded: EmbeddedConsumer) -> bool:
         """False also when the proof is not safe: while the ZooKeeper session is in doubt, the commit could lower an
         offset that another member committed (R12)."""
-        if self._gate.seconds_without_lease > 0:
+        if self._gate.lease.seconds_without_session > 0:
             return False
         try:
             answers = embedded.commit(self._gate.kafka_assigned(), 0)

@@ -1,4 +1,4 @@
-"""Which partitions a member hands out, and until when: the session, the lease on it, and the streams that obey both.
+"""Which partitions a member hands out: those that its streams obey, in its session, while the lease on it lasts.
 
 Invariant I4: nothing is handed out while a session is in doubt. The lease proves that the session lives: ZooKeeper's
 leader answered a request that was sent less than a safe part of the session's time-out ago. A stream looks at the lease
@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kit.consumer.zookeeper.assignors import Assignment, TopicAndPartition
 from kit.consumer.zookeeper.effects import Offsets, Pairs
+from kit.consumer.zookeeper.lease import Clock, Lease
 from kit.consumer.zookeeper.uncommitted import UncommittedOffsets
 
-NEVER = float("-inf")
 FINISH_SECONDS = 0.3
 """How long a stop waits for the application to finish the record it has: a record finished by then is handed out once.
 """
-Clock = Callable[[], float]
 
 
 class GatedStream(Protocol):
@@ -42,16 +41,13 @@ class GatedStream(Protocol):
 class Gate:
     """Starts and stops partitions on the streams of one member. Any thread may call any method.
 
-    ``until`` is the clock's time up to which records may be handed out; streams read it before every record.
-    ``uncommitted`` has the offsets of what was stopped.
+    ``lease`` says until when records may be handed out; ``uncommitted`` has the offsets of what was stopped.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self.clock = clock
-        self.until = NEVER
+        self.lease = Lease(clock)
         self.uncommitted = UncommittedOffsets()
-        self._zookeeper_until = NEVER
-        self._kafka_until = float("inf")
         self._lock = threading.Lock()
         self._session: int | None = None
         self._assignment_epoch: int | None = None
@@ -73,7 +69,7 @@ class Gate:
         """The session is gone, and every owner znode with it: all streams stop, and their offsets are not committed."""
         with self._lock:
             self._session = None
-            self._set(zookeeper_until=NEVER)
+            self.lease.end_session()
             self._remove(list(self._places))
             self.uncommitted.clear()
 
@@ -81,12 +77,7 @@ class Gate:
         """``session`` is certain until then; the proof of an earlier session says nothing."""
         with self._lock:
             if session == self._session:
-                self._set(zookeeper_until=until)
-
-    def extend_kafka(self, until: float) -> None:
-        """The embedded consumer's thread runs: its membership of the Kafka group is certain until then (R13)."""
-        with self._lock:
-            self._set(kafka_until=until)
+                self.lease.extend_session(until)
 
     def begin_assignment_epoch(self, assignment_epoch: int) -> None:
         """The Kafka group assigned partitions to this member."""
@@ -189,22 +180,9 @@ class Gate:
 
     @property
     def seconds_in_doubt(self) -> float:
-        """How long nothing could be handed out by now; 0 while the session and the membership are certain."""
+        """How long nothing could be handed out by now; 0 without a session, and while it is certain."""
         with self._lock:
-            return 0.0 if self._session is None else max(0.0, self.clock() - self.until)
-
-    @property
-    def seconds_without_lease(self) -> float:
-        """How long the ZooKeeper session has been in doubt; 0 while it is certain."""
-        with self._lock:
-            return max(0.0, self.clock() - self._zookeeper_until)
-
-    def _set(self, zookeeper_until: float | None = None, kafka_until: float | None = None) -> None:
-        if zookeeper_until is not None:
-            self._zookeeper_until = zookeeper_until
-        if kafka_until is not None:
-            self._kafka_until = kafka_until
-        self.until = min(self._zookeeper_until, self._kafka_until)
+            return 0.0 if self._session is None else self.lease.seconds_over
 
     def _is_open(self, assignment_epoch: int | None) -> bool:
         is_current = assignment_epoch is None or assignment_epoch == self._assignment_epoch

@@ -69,7 +69,7 @@ class Session:
     @property
     def is_over(self) -> bool:
         """Without a connection for its whole time-out the session is over, though no server can say so."""
-        return self.current is None and self._gate.seconds_without_lease >= self._negotiated * (1 - SAFE_PART)
+        return self.current is None and self._gate.lease.seconds_without_session >= self._negotiated * (1 - SAFE_PART)
 
     def close(self) -> None:
         """End the session: its znodes vanish at once."""

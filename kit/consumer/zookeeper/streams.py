@@ -89,11 +89,11 @@ class Stream:
         self._error: OfframpError | None = None
 
     def __iter__(self) -> Iterator[Message]:
-        clock, gate, pending = self._gate.clock, self._gate, self._pending
+        clock, lease, pending = self._gate.clock, self._gate.lease, self._pending
         self._reader = threading.get_ident()
         while True:
             message = None
-            if clock() < gate.until:
+            if clock() < lease.until:
                 try:
                     # In hand before it is out of the queue: whoever finds it in neither would count it as consumed.
                     self._in_hand = message = pending[0]
@@ -250,7 +250,7 @@ class Stream:
                 if self._error is not None:
                     raise self._error
                 return None
-            if self._gate.clock() < self._gate.until and (message := self._next()) is not None:
+            if self._gate.clock() < self._gate.lease.until and (message := self._next()) is not None:
                 return message
             if deadline is not None and self._gate.clock() >= deadline:
                 raise ConsumerTimeout(f"{self.thread_id}: no record for {self._timeout:g} s")

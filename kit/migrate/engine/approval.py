@@ -84,7 +84,8 @@ def approve(
         ApprovalError: what was typed is not this plan's, or it would not hold: see :func:`refuse_unless_valid`.
         InputError: the key can't be used.
     """
-    _refuse_typed(plan, typed_subject, typed_digest_prefix)
+    if (mismatch := typed_mismatch(plan, typed_subject, typed_digest_prefix)) is not None:
+        raise ApprovalError(mismatch)
     if valid_for <= timedelta(0):
         raise ApprovalError("an approval has to be valid for some time")
     if valid_for > timedelta(hours=rules.longest_hours):
@@ -100,6 +101,18 @@ def approve(
         approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
     refuse_unless_valid(approval, plan, now, rules=rules)
     return approval
+
+
+def typed_mismatch(plan: Plan, subject: str, digest_prefix: str) -> str | None:
+    """Why the typed ``subject`` and ``digest_prefix`` do not approve this plan; None: they do."""
+    if subject.strip() not in (plan.subject.strip(), visible(plan.subject).strip()):
+        return f"this plan is for {plan.subject!r}, not for {subject.strip()!r}"
+    prefix = digest_prefix.strip().lower()
+    if len(prefix) < SHORTEST_PREFIX:
+        return f"type at least {SHORTEST_PREFIX} characters of the plan's digest"
+    if not plan.digest.startswith(prefix):
+        return f"the plan's digest does not begin with {prefix!r}: was another plan meant?"
+    return None
 
 
 def refuse_unless_valid(
@@ -196,16 +209,6 @@ def parse_approval(data: Any, where: str) -> Approval:
         return Approval(**{**content, **times})
     except (KeyError, TypeError, ValueError, InputError) as error:
         raise ApprovalError(f"{where} is not an approval: {error}") from error
-
-
-def _refuse_typed(plan: Plan, subject: str, prefix: str) -> None:
-    if subject.strip() not in (plan.subject.strip(), visible(plan.subject).strip()):
-        raise ApprovalError(f"this plan is for {plan.subject!r}, not for {subject.strip()!r}")
-    prefix = prefix.strip().lower()
-    if len(prefix) < SHORTEST_PREFIX:
-        raise ApprovalError(f"type at least {SHORTEST_PREFIX} characters of the plan's digest")
-    if not plan.digest.startswith(prefix):
-        raise ApprovalError(f"the plan's digest does not begin with {prefix!r}: was another plan meant?")
 
 
 def _refuse_planner(approval: Approval, plan: Plan) -> None:

@@ -89,9 +89,9 @@ def create_run(
 def _begin(plan: Plan, approval: Approval, folder: Path, clock: Clock) -> None:
     with Journal(folder, clock) as journal:
         details = {"plan_digest": plan.digest, "made_at": plan.made_at.isoformat()}
-        overridden = "".join(f" Overridden rule {name}: {told}" for name, told in plan.overridden.items())
-        told = f"{plan.made_by} planned {plan.kind} of {plan.subject}.{overridden}"
-        journal.append(Entry("planned", sentence=told, details=canonical(details)))
+        overridden = "".join(f" Overridden rule {name}: {sentence}" for name, sentence in plan.overridden.items())
+        sentence = f"{plan.made_by} planned {plan.kind} of {plan.subject}.{overridden}"
+        journal.append(Entry("planned", sentence=sentence, details=canonical(details)))
         journal.approved(approval)
         journal.move(RunState.APPROVED)
 
@@ -162,8 +162,8 @@ class Journal:
         if chain.torn:
             # What was torn off had not been acknowledged to anybody; the line that says so takes its place.
             os.ftruncate(self._file, os.fstat(self._file).st_size - len(chain.torn))
-            told = f"The writer died over a line of {len(chain.torn)} bytes."
-            self.append(Entry("torn_line", sentence=told, details=canonical({"begins": shown(chain.torn)})))
+            sentence = f"The writer died over a line of {len(chain.torn)} bytes."
+            self.append(Entry("torn_line", sentence=sentence, details=canonical({"begins": shown(chain.torn)})))
 
     def _write(self, entries: Sequence[Entry], state: RunState) -> None:
         if not self._is_current:

@@ -71,7 +71,7 @@ def _progress(record: RunRecord, number: int, step: Step) -> StepProgress:
     mine = [event for event in record.events if event.step_id == step.step_id]
     phase = _phase(record, step, mine)
     ended = [event for event in mine if event.event in ("verified", "step_undone", "failed")]
-    told = [event.sentence for event in mine if event.sentence and event.event != "moved"]
+    sentences = [event.sentence for event in mine if event.sentence and event.event != "moved"]
     return StepProgress(
         number=number,
         step_id=step.step_id,
@@ -79,7 +79,7 @@ def _progress(record: RunRecord, number: int, step: Step) -> StepProgress:
         phase=phase,
         n_done=_n_done(mine),
         n_items=len(step.changes),
-        sentence=told[-1] if told else "",
+        sentence=sentences[-1] if sentences else "",
         began_at=at(mine[0]) if mine else None,
         ended_at=at(ended[-1]) if ended and phase in (DONE, HALTED, UNDONE) else None,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from kit.errors import EvidenceError, IllegalMove, OfframpError
 from kit.migrate.engine.approval import Approval, load_approval
-from kit.migrate.engine.event import COLUMNS, Chain, Event, parse_chain, shown, to_row
+from kit.migrate.engine.event import Chain, Event, parse_chain, shown
 from kit.migrate.engine.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.engine.plan import Plan, load_plan
@@ -156,23 +156,6 @@ def list_runs(root: Path) -> tuple[RunRow, ...]:
         EvidenceError: ``root`` itself can't be read.
     """
     return tuple(sorted(map(_row, _folders(root)), key=lambda row: (row.started_at or row.run_id, row.run_id)))
-
-
-def event_rows(root: Path) -> list[dict[str, str | int | None]]:
-    """The events of all runs under ``root`` as rows of :data:`kit.migrate.engine.event.COLUMNS`.
-
-    A run whose evidence can't be trusted is one row, with the event ``unreadable`` and the error.
-
-    Raises:
-        EvidenceError: ``root`` itself can't be read.
-    """
-    rows: list[dict[str, str | int | None]] = []
-    for folder in _folders(root):
-        try:
-            rows += [to_row(event) for event in load_run(folder).events]
-        except EvidenceError as error:
-            rows.append(dict.fromkeys(COLUMNS) | {"run_id": folder.name, "event": "unreadable", "error": str(error)})
-    return rows
 
 
 def remember(outcomes: dict[str, ItemOutcome], new: ItemOutcome) -> None:

@@ -120,28 +120,28 @@ class WaveActor:
 
     def check(self, step: Step) -> Checked:
         is_back = WaveParameters.of(step).after == ZOOKEEPER
-        found, unread = self._look(step)
-        if unread and not (is_back and found):
+        states, unread = self._look(step)
+        if unread and not (is_back and states):
             return Checked(
                 False, f"{len(unread)} of {len(WaveParameters.of(step).groups)} groups can't be read: {_first(unread)}"
             )
         self._left_out[step.step_id] = unread
-        wrong = [problem for problem in (_not_ready(each, is_back) for each in found) if problem is not None]
+        wrong = [problem for problem in (_not_ready(each, is_back) for each in states) if problem is not None]
         if wrong:
-            return Checked(False, f"{len(wrong)} of {len(found)} groups aren't ready: {wrong[0]}")
-        told = f"; left out, because they can't be read, are {len(unread)}: {_first(unread)}" if unread else ""
-        return Checked(True, f"{len(found)} groups {'have MEZKCCs alone' if is_back else 'are settled'}{told}")
+            return Checked(False, f"{len(wrong)} of {len(states)} groups aren't ready: {wrong[0]}")
+        left_out = f"; left out, because they can't be read, are {len(unread)}: {_first(unread)}" if unread else ""
+        return Checked(True, f"{len(states)} groups {'have MEZKCCs alone' if is_back else 'are settled'}{left_out}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = WaveParameters.of(step)
         if acted is None:
-            found = [self._toggle(group).mode == words.after for group in words.groups]
+            are_done = [self._toggle(group).mode == words.after for group in words.groups]
         else:
             at = {mode_path(group): group for group in words.groups}
-            found = [self._toggle(at[outcome.item]).was_left_by(outcome) for outcome in acted.written]
-        if not any(found):
+            are_done = [self._toggle(at[outcome.item]).was_left_by(outcome) for outcome in acted.written]
+        if not any(are_done):
             return StepState.NOT_DONE
-        return StepState.DONE if all(found) else StepState.PARTLY
+        return StepState.DONE if all(are_done) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         outcomes, words = [], WaveParameters.of(step)
@@ -156,16 +156,18 @@ class WaveActor:
         return outcomes
 
     def verify(self, step: Step) -> Verified:
-        (found, unread), after = self._look(step), WaveParameters.of(step).after
+        (states, unread), after = self._look(step), WaveParameters.of(step).after
         first = self._at_first.setdefault(step.step_id, {})
-        for each in found:
+        for each in states:
             first.setdefault(each.group_id, each)
-        told = ((each.group_id, not_following(each, after) or not_moving(first[each.group_id], each)) for each in found)
-        wrong = {group: problem for group, problem in told if problem is not None} | unread
+        judged = (
+            (each.group_id, not_following(each, after) or not_moving(first[each.group_id], each)) for each in states
+        )
+        wrong = {group: problem for group, problem in judged if problem is not None} | unread
         if wrong:
             sentence = f"{len(wrong)} of {len(WaveParameters.of(step).groups)} groups don't follow yet: {_first(wrong)}"
             return Verified(False, sentence, {NOT_FOLLOWING: wrong})
-        return Verified(True, f"{len(found)} groups follow {NAMES[after]}'s assignment")
+        return Verified(True, f"{len(states)} groups follow {NAMES[after]}'s assignment")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
@@ -177,8 +179,8 @@ class WaveActor:
         groups = {mode_path(group): group for group in words.groups}
         ours = {groups[outcome.item]: outcome for outcome in acted.written}
         before, after = words.before, words.after
-        found, problems = readable_group_states(observe_some(self._cluster, ours), ours)
-        problems |= {each.group_id: why for each in found if (why := not_ready_for_back(each, after)) is not None}
+        states, problems = readable_group_states(observe_some(self._cluster, ours), ours)
+        problems |= {each.group_id: why for each in states if (why := not_ready_for_back(each, after)) is not None}
         outcomes = []
         for group, written in ours.items():
             if group in problems:

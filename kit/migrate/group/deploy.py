@@ -104,9 +104,9 @@ class Manual:
     def replace(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> str:
         who = f"{replacement.from_flavour} {replacement.member} (host {replacement.host or 'unknown'})"
         stop = f"stop {who} of group {replacement.group} and " if replacement.member else ""
-        told = f"Now {stop}start one {replacement.to_flavour} of group {replacement.group}."
-        tell(told)
-        return told
+        instruction = f"Now {stop}start one {replacement.to_flavour} of group {replacement.group}."
+        tell(instruction)
+        return instruction
 
     def countermand(self, replacement: MemberReplacement, tell: Callable[[str], None]) -> None:
         _call_off(replacement, tell)

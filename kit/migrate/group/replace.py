@@ -60,19 +60,19 @@ class ReplaceActor:
         self._begun: set[str] = set()
 
     def check(self, step: Step) -> Checked:
-        found, words = self._look(step), ReplaceParameters.of(step)
+        state, words = self._look(step), ReplaceParameters.of(step)
         before, is_resumed = words.before, step.step_id in self._begun
         instruction = self._deployer.instruction(words.group, *words.direction)
         if instruction != words.instruction:
             return Checked(False, f"the plan says {words.instruction!r}, the profile now {instruction!r}")
-        if found.counts != before and not is_resumed:
-            return Checked(False, f"expected {counted(before)}, found {counted(found.counts)}")
-        problem = off_the_way(step, found)
+        if state.counts != before and not is_resumed:
+            return Checked(False, f"expected {counted(before)}, found {counted(state.counts)}")
+        problem = off_the_way(step, state)
         if problem is not None:
             return Checked(False, problem)
-        if found.counts == before and not found.is_settled:
-            return Checked(False, f"the group is not settled: {found.unsettled}")
-        return Checked(True, f"found {counted(found.counts)}; each of {len(found.partitions)} partitions is owned")
+        if state.counts == before and not state.is_settled:
+            return Checked(False, f"the group is not settled: {state.unsettled}")
+        return Checked(True, f"found {counted(state.counts)}; each of {len(state.partitions)} partitions is owned")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""
@@ -111,15 +111,15 @@ class ReplaceActor:
         return outcomes
 
     def verify(self, step: Step) -> Verified:
-        found, after = self._look(step), ReplaceParameters.of(step).after
-        if found.counts != after:
-            return Verified(False, f"expected {counted(after)}, found {counted(found.counts)}")
-        if not found.is_settled:
-            return Verified(False, f"the group is not settled: {found.unsettled}")
-        twice = had_twice(found)
+        state, after = self._look(step), ReplaceParameters.of(step).after
+        if state.counts != after:
+            return Verified(False, f"expected {counted(after)}, found {counted(state.counts)}")
+        if not state.is_settled:
+            return Verified(False, f"the group is not settled: {state.unsettled}")
+        twice = had_twice(state)
         if twice:
             return Verified(False, f"{listed(twice)} are owned by two members")
-        shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in found.members}
+        shares: dict[str, Json] = {member.member_id: len(member.partitions) for member in state.members}
         return Verified(
             True, f"the group has {counted(after)}; each partition is owned by one of them", {"shares": shares}
         )
@@ -139,8 +139,8 @@ class ReplaceActor:
         from_flavour, to_flavour = ReplaceParameters.of(step).direction
         self._settle_open(step, report)
         for number, written in enumerate(reversed(ours(acted)), start=1):
-            found = self._on_the_way(step)
-            if n_done(step, found) <= by_others(acted) and not n_missing(step, found):
+            state = self._on_the_way(step)
+            if n_done(step, state) <= by_others(acted) and not n_missing(step, state):
                 outcome = ItemOutcome(written.item, Outcome.UNCHANGED, from_flavour, from_flavour)
             else:
                 outcome = self._replace(step, Order(written.item, number, to_flavour, from_flavour), report)
@@ -159,18 +159,18 @@ class ReplaceActor:
         raised = self._raised_for(step, order, report)
         if raised is not None and raised.outcome == Outcome.REFUSED:
             return ItemOutcome(order.item, Outcome.REFUSED, order.from_flavour, None, f"{OFFSETS}: {raised.error}")
-        found = self._on_the_way(step)
-        replacement = replacement_of(step, order, self._victim(step, found, report.acted, order.from_flavour))
+        state = self._on_the_way(step)
+        replacement = replacement_of(step, order, self._victim(step, state, report.acted, order.from_flavour))
         before: dict[str, Json] = {
             "flavour": order.from_flavour,
             "member": replacement.member,
             "host": replacement.host,
         }
-        beside = tuple(each.member_id for each in found.members if each.flavour == order.to_flavour)
+        beside = tuple(each.member_id for each in state.members if each.flavour == order.to_flavour)
         report.attempt([order.item], {"stops": replacement.member, "starts": order.to_flavour, "beside": beside})
         try:
             said = self._deployer.replace(replacement, self._say)
-            arrived = self._await(step, replacement.member, found, order.to_flavour, report)
+            arrived = self._await(step, replacement.member, state, order.to_flavour, report)
         except RunError as error:
             report([ItemOutcome(order.item, Outcome.UNKNOWN, before, None, str(error))])
             raise
@@ -193,20 +193,20 @@ class ReplaceActor:
         """
         here = {each.member_id for each in before.members if each.flavour == flavour}
         step_timeout_s = ReplaceParameters.of(step).step_timeout_s
-        deadline, told = self._clock.monotonic() + step_timeout_s, ""
+        deadline, said = self._clock.monotonic() + step_timeout_s, ""
         while self._clock.monotonic() < deadline:
-            found = self._seen(step)
-            new = [it.member_id for it in members_of(found) if it.flavour == flavour and it.member_id not in here]
-            lacks = missing(found, gone, flavour, bool(new))
+            state = self._seen(step)
+            new = [it.member_id for it in members_of(state) if it.flavour == flavour and it.member_id not in here]
+            lacks = missing(state, gone, flavour, bool(new))
             if lacks is None:
                 return new[0]
-            if lacks != told:
-                told = lacks
-                self._say(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {told}")
+            if lacks != said:
+                said = lacks
+                self._say(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {said}")
             report([])
             self._clock.sleep(self._poll_s)
         raise RunError(
-            f"in {step_timeout_s:g} s {told}. The order stays open until the run is resumed or undone;"
+            f"in {step_timeout_s:g} s {said}. The order stays open until the run is resumed or undone;"
             " both call it off first"
         )
 
@@ -245,32 +245,32 @@ class ReplaceActor:
                 )
             report([])
             self._clock.sleep(self._poll_s)
-            found = self._seen(step)
-            if found is None or who(found.members) != who(seen):
-                seen, since = seen if found is None else found.members, self._clock.monotonic()
+            state = self._seen(step)
+            if state is None or who(state.members) != who(seen):
+                seen, since = seen if state is None else state.members, self._clock.monotonic()
 
     def _on_the_way(self, step: Step) -> GroupState:
         """Raises:
         RunError: the group is not as this step may find it.
         """
-        found = self._look(step)
-        problem = off_the_way(step, found)
+        state = self._look(step)
+        problem = off_the_way(step, state)
         if problem is not None:
             raise RunError(f"{problem}: nothing more is ordered")
-        return found
+        return state
 
-    def _victim(self, step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
+    def _victim(self, step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> MemberState | None:
         """Whom to replace; None: this run had one stopped, and its successor is missing.
 
         Raises:
             RunError: a member is missing that this run did not have stopped.
         """
-        if not n_missing(step, found):
-            return chosen(step, found, acted, flavour)
+        if not n_missing(step, state):
+            return chosen(step, state, acted, flavour)
         gone = stopped(acted)
-        if not gone or gone & {member.member_id for member in found.members}:
+        if not gone or gone & {member.member_id for member in state.members}:
             raise RunError(
-                f"group {found.group_id} has {counted(found.counts)}: a member is missing that this run did not have"
+                f"group {state.group_id} has {counted(state.counts)}: a member is missing that this run did not have"
                 " stopped. No member is started in its place. Find out what became of it, then resume or undo the run"
             )
         return None

@@ -131,46 +131,46 @@ class Order:
     to_flavour: str
 
 
-def off_the_way(step: Step, found: GroupState) -> str | None:
+def off_the_way(step: Step, state: GroupState) -> str | None:
     """Why the group is not one that this step may find before one of its replacements; None: it is."""
     words = ReplaceParameters.of(step)
     before, after = words.before, words.after
-    if not _is_on_the_way(found.counts, words):
+    if not _is_on_the_way(state.counts, words):
         where = counted(before) if before == after else f"between {counted(before)} and {counted(after)}"
-        return f"expected {where}, found {counted(found.counts)}: {_named(found)}"
-    if found.stage in ("unsafe mix", "unknown"):
-        return f"the stage of group {found.group_id} is {found.stage!r}"
-    effective = found.effective_mode if found.counts else KAFKA if found.mode == KAFKA else ZOOKEEPER
+        return f"expected {where}, found {counted(state.counts)}: {_named(state)}"
+    if state.stage in ("unsafe mix", "unknown"):
+        return f"the stage of group {state.group_id} is {state.stage!r}"
+    effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
     if effective != words.mode:
         return f"{NAMES[words.mode]}'s assignment must be in force, found {effective}"
-    if KC in words.flavours and found.mode != KAFKA:
-        return f"the toggle holds {found.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
+    if KC in words.flavours and state.mode != KAFKA:
+        return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None
 
 
-def _named(found: GroupState) -> str:
+def _named(state: GroupState) -> str:
     """Who is there: a person has to see who is too many, or missing."""
-    names = [f"{member.flavour} {member.member_id}" for member in found.members]
+    names = [f"{member.flavour} {member.member_id}" for member in state.members]
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def members_of(found: GroupState | None) -> tuple[MemberState, ...]:
-    return () if found is None else found.members
+def members_of(state: GroupState | None) -> tuple[MemberState, ...]:
+    return () if state is None else state.members
 
 
-def missing(found: GroupState | None, gone: str, flavour: str, has_come: bool) -> str | None:
+def missing(state: GroupState | None, gone: str, flavour: str, has_come: bool) -> str | None:
     """What an order lacks still, in words; None: nothing."""
-    if found is None:
+    if state is None:
         return "the cluster can't be asked"
     came = f"the new {flavour} came" if has_come else f"no new {flavour} came"
-    if gone in {each.member_id for each in found.members}:
+    if gone in {each.member_id for each in state.members}:
         return f"{gone} is still a member, and {came}"
     if not has_come:
         return came
-    return None if found.is_settled else f"{came}, and the group is not settled: {found.unsettled}"
+    return None if state.is_settled else f"{came}, and the group is not settled: {state.unsettled}"
 
 
-def chosen(step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> MemberState:
+def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> MemberState:
     """Forward those the plan names in its order, back those that this run had started, the newest first.
 
     One that was restarted has another id: then it is the oldest, or back the youngest; a KC's age isn't known.
@@ -181,11 +181,11 @@ def chosen(step: Step, found: GroupState, acted: ActedRecord, flavour: str) -> M
     words = ReplaceParameters.of(step)
     is_back = flavour == words.direction[1]
     there = _there_before(acted) if is_back else set()
-    candidates = {it.member_id: it for it in found.members if it.flavour == flavour and it.member_id not in there}
+    candidates = {it.member_id: it for it in state.members if it.flavour == flavour and it.member_id not in there}
     named = [candidates[name] for name in (_started(acted) if is_back else words.members) if name in candidates]
     aged = sorted(candidates.values(), key=lambda it: (it.since is None, it.since, it.member_id), reverse=is_back)
     if not aged:
-        raise RunError(f"group {found.group_id} has no {flavour} that this run had started: nobody is replaced")
+        raise RunError(f"group {state.group_id} has no {flavour} that this run had started: nobody is replaced")
     return (named or aged)[0]
 
 
@@ -255,26 +255,26 @@ def _is_on_the_way(counts: Counts, words: ReplaceParameters) -> bool:
     return 0 <= arrived <= left <= arrived + 1 and left <= before.get(from_flavour, 0) - after.get(from_flavour, 0)
 
 
-def n_done(step: Step, found: GroupState) -> int:
+def n_done(step: Step, state: GroupState) -> int:
     """How many of the step's newcomers are there."""
     words = ReplaceParameters.of(step)
     to_flavour = words.direction[1]
-    return found.count(to_flavour) - words.before.get(to_flavour, 0)
+    return state.count(to_flavour) - words.before.get(to_flavour, 0)
 
 
-def n_missing(step: Step, found: GroupState) -> int:
+def n_missing(step: Step, state: GroupState) -> int:
     """Members that have left and whose successors have not come."""
-    return sum(ReplaceParameters.of(step).before.values()) - sum(found.counts.values())
+    return sum(ReplaceParameters.of(step).before.values()) - sum(state.counts.values())
 
 
 def who(members: Sequence[MemberState]) -> set[tuple[str, str]]:
     return {(member.member_id, member.flavour) for member in members}
 
 
-def had_twice(found: GroupState) -> frozenset[tuple[str, int]]:
+def had_twice(state: GroupState) -> frozenset[tuple[str, int]]:
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
-    for member in found.members:
+    for member in state.members:
         twice |= seen & member.partitions
         seen |= member.partitions
     return frozenset(twice)

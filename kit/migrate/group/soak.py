@@ -81,17 +81,17 @@ class SoakActor:
         RunError: the time is over, and the newcomers did not do well; why.
         """
         words = SoakParameters.of(step)
-        found, now = read_group_state(self._cluster, words.group), self._clock.monotonic()
-        soak = self._soaks.setdefault(step.step_id, _Soak(now, found, found))
-        soak.n_changes += soak.last.owners != found.owners
-        soak.last = found
+        state, now = read_group_state(self._cluster, words.group), self._clock.monotonic()
+        soak = self._soaks.setdefault(step.step_id, _Soak(now, state, state))
+        soak.n_changes += soak.last.owners != state.owners
+        soak.last = state
         if now - soak.began < words.soak_s:
             return Verified(False, f"watching for {words.soak_s:g} s")
         self._soaks.pop(step.step_id)
-        problems = verdict(soak.first, found, words.flavour, words.lag_tolerance, soak.n_changes)
+        problems = verdict(soak.first, state, words.flavour, words.lag_tolerance, soak.n_changes)
         if problems:
             raise RunError(f"after {words.soak_s:g} s: {'; '.join(problems)}")
-        evidence = _evidence(soak.first, found, words.flavour, soak.n_changes)
+        evidence = _evidence(soak.first, state, words.flavour, soak.n_changes)
         return Verified(True, f"after {words.soak_s:g} s all is well", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
@@ -123,17 +123,17 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
     return problems
 
 
-def _is_fair(found: GroupState, n_partitions: int, member_id: str) -> bool:
+def _is_fair(state: GroupState, n_partitions: int, member_id: str) -> bool:
     """Within one partition per topic of an even share: by streams in ZooKeeper's mode, by members in Kafka's."""
     share = 0.0
-    for topic, count in found.subscribed.items():
-        weights = {each.member_id: 1 for each in found.members}
-        if found.effective_mode == "zookeeper":
-            weights = {name: topics.get(topic, 0) for name, topics in found.threads.items()}
+    for topic, count in state.subscribed.items():
+        weights = {each.member_id: 1 for each in state.members}
+        if state.effective_mode == "zookeeper":
+            weights = {name: topics.get(topic, 0) for name, topics in state.threads.items()}
         total = sum(weights.values())
         share += count * weights.get(member_id, 0) / total if total else 0
-    streams = max(1, sum(found.threads.get(member_id, {}).values()))
-    return abs(n_partitions - share) <= max(1, len(found.subscribed), streams)
+    streams = max(1, sum(state.threads.get(member_id, {}).values()))
+    return abs(n_partitions - share) <= max(1, len(state.subscribed), streams)
 
 
 def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int:
@@ -142,8 +142,8 @@ def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) ->
     return sum(now - before for before, now in lags if before is not None and now is not None)
 
 
-def _lag(found: GroupState, pair: Partition) -> int | None:
-    offsets = found.offsets.get(pair)
+def _lag(state: GroupState, pair: Partition) -> int | None:
+    offsets = state.offsets.get(pair)
     return None if offsets is None else offsets.lag
 
 

@@ -80,15 +80,15 @@ class ToggleActor:
 
     def check(self, step: Step) -> Checked:
         words = ToggleParameters.of(step)
-        found, toggle = read_group_state(self._cluster, words.group), read_toggle(self._cluster.zookeeper, words.group)
+        state, toggle = read_group_state(self._cluster, words.group), read_toggle(self._cluster.zookeeper, words.group)
         planned = Toggle(words.before, words.version)
         if toggle.mode != words.after and (toggle.mode, toggle.version) != (planned.mode, planned.version):
             return Checked(False, f"the toggle holds {toggle}, not {planned}: somebody else set it")
-        if set(found.counts) != {"MEZKCC"}:
-            return Checked(False, f"not every member is a MEZKCC: {counted(found.counts)}")
-        if not found.is_settled:
-            return Checked(False, f"the group is not settled: {found.unsettled}")
-        return Checked(True, f"{found.count('MEZKCC')} MEZKCCs own all {len(found.partitions)} partitions")
+        if set(state.counts) != {"MEZKCC"}:
+            return Checked(False, f"not every member is a MEZKCC: {counted(state.counts)}")
+        if not state.is_settled:
+            return Checked(False, f"the group is not settled: {state.unsettled}")
+        return Checked(True, f"{state.count('MEZKCC')} MEZKCCs own all {len(state.partitions)} partitions")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = ToggleParameters.of(step)
@@ -104,15 +104,15 @@ class ToggleActor:
 
     def verify(self, step: Step) -> Verified:
         words = ToggleParameters.of(step)
-        found = read_group_state(self._cluster, words.group)
-        first = self._at_first.setdefault(step.step_id, found)
-        problem = not_following(found, words.after) or not_moving(first, found)
+        state = read_group_state(self._cluster, words.group)
+        first = self._at_first.setdefault(step.step_id, state)
+        problem = not_following(state, words.after) or not_moving(first, state)
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._pauses(step)
-        assignment = f"{NAMES[words.after]}'s assignment of {len(found.partitions)} partitions"
-        return Verified(True, f"{found.count('MEZKCC')} members follow {assignment}", evidence)
+        assignment = f"{NAMES[words.after]}'s assignment of {len(state.partitions)} partitions"
+        return Verified(True, f"{state.count('MEZKCC')} members follow {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""
@@ -165,28 +165,28 @@ def set_toggle(client: KazooClient, planned: Toggle, group: str, after: str, rep
         ConnectError: ZooKeeper does not answer.
         Stopped, LockLost, ApprovalError: it may not be written now.
     """
-    path, found = mode_path(group), read_toggle(client, group)
-    if found.mode == after:
-        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, after)
-    if (found.mode, found.version) != (planned.mode, planned.version):
-        return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, f"the toggle holds {found}, not {planned}")
+    path, toggle = mode_path(group), read_toggle(client, group)
+    if toggle.mode == after:
+        return ItemOutcome(path, Outcome.UNCHANGED, toggle.mode, after)
+    if (toggle.mode, toggle.version) != (planned.mode, planned.version):
+        return ItemOutcome(path, Outcome.REFUSED, toggle.mode, toggle.mode, f"the toggle holds {toggle}, not {planned}")
     left: dict[str, Json] = {"mode": after, "version": 0 if planned.version is None else planned.version + 1}
     report.attempt([path], left)
-    return _write(client, group, found, after, left)
+    return _write(client, group, toggle, after, left)
 
 
 def unset_toggle(
     client: KazooClient, written: ItemOutcome, group: str, before: str | None, report: Report
 ) -> ItemOutcome:
     """Put the toggle back to ``before`` (None: no znode) if it is as this run left it. Raises as :func:`set_toggle`."""
-    path, found = mode_path(group), read_toggle(client, group)
-    if found.was_left_by(written):
+    path, toggle = mode_path(group), read_toggle(client, group)
+    if toggle.was_left_by(written):
         report.attempt([path])
-        return _write(client, group, found, before, {})
-    if found.mode == before:
-        return ItemOutcome(path, Outcome.UNCHANGED, found.mode, before)
-    why = f"the toggle holds {found}, which this run did not write: somebody else set it since"
-    return ItemOutcome(path, Outcome.REFUSED, found.mode, found.mode, why)
+        return _write(client, group, toggle, before, {})
+    if toggle.mode == before:
+        return ItemOutcome(path, Outcome.UNCHANGED, toggle.mode, before)
+    why = f"the toggle holds {toggle}, which this run did not write: somebody else set it since"
+    return ItemOutcome(path, Outcome.REFUSED, toggle.mode, toggle.mode, why)
 
 
 def read_toggle(client: KazooClient, group: str) -> Toggle:
@@ -205,16 +205,16 @@ def read_toggle(client: KazooClient, group: str) -> Toggle:
     return Toggle(data.decode("utf-8", "replace"), stat.version, stat.mzxid)
 
 
-def _write(client: KazooClient, group: str, found: Toggle, after: str | None, left: Mapping[str, Json]) -> ItemOutcome:
-    path, before = mode_path(group), found.mode
+def _write(client: KazooClient, group: str, toggle: Toggle, after: str | None, left: Mapping[str, Json]) -> ItemOutcome:
+    path, before = mode_path(group), toggle.mode
     try:
         if after is None:
-            client.delete_async(path, version=found.version).get(timeout=ANSWER_S)
-        elif found.version is None:
+            client.delete_async(path, version=toggle.version).get(timeout=ANSWER_S)
+        elif toggle.version is None:
             acl = inherited(client, path, ANSWER_S)
             client.create_async(path, after.encode(), acl=acl, makepath=True).get(timeout=ANSWER_S)
         else:
-            client.set_async(path, after.encode(), version=found.version).get(timeout=ANSWER_S)
+            client.set_async(path, after.encode(), version=toggle.version).get(timeout=ANSWER_S)
         back = read_toggle(client, group)
     except AuthenticationFailed as error:
         return ItemOutcome(path, Outcome.REFUSED, before, None, str(error))
@@ -257,43 +257,43 @@ class _Watch:
         return {"partitions_that_changed_hands": len(gaps), "longest_unowned_ms": max(gaps, default=None)}
 
 
-def not_ready_for_back(found: GroupState, after: str) -> str | None:
+def not_ready_for_back(state: GroupState, after: str) -> str | None:
     """Why the toggle of this group may not go back from ``after``: somebody would read what another reads."""
     allowed = {MEZKCC, OZKCC} if after == KAFKA else {MEZKCC}
-    if set(found.counts) <= allowed:
+    if set(state.counts) <= allowed:
         return None
-    return f"{found.group_id} has {counted(found.counts)}: all of them must be MEZKCCs before the toggle goes back"
+    return f"{state.group_id} has {counted(state.counts)}: all of them must be MEZKCCs before the toggle goes back"
 
 
-def not_following(found: GroupState, mode: str) -> str | None:
+def not_following(state: GroupState, mode: str) -> str | None:
     """Why this group doesn't follow that coordination, by what its members own; None: it does."""
-    if found.effective_mode != mode:
-        holds = f"the toggle holds {found.mode!r}, and there are {counted(found.counts)}"
-        return f"the effective mode is {found.effective_mode}: {holds}"
-    if not found.is_settled:
-        return f"the group is not settled yet: {found.unsettled}"
-    if mode == KAFKA and not found.follows_kafka:
+    if state.effective_mode != mode:
+        holds = f"the toggle holds {state.mode!r}, and there are {counted(state.counts)}"
+        return f"the effective mode is {state.effective_mode}: {holds}"
+    if not state.is_settled:
+        return f"the group is not settled yet: {state.unsettled}"
+    if mode == KAFKA and not state.follows_kafka:
         return "some members don't own what Kafka's coordinator assigned to them"
-    if mode == ZOOKEEPER and found.assignor is None:
+    if mode == ZOOKEEPER and state.assignor is None:
         return "the owner znodes match no ZooKeeper assignor"
     return None
 
 
-def not_moving(first: GroupState, found: GroupState) -> str | None:
+def not_moving(first: GroupState, state: GroupState) -> str | None:
     """Why it is unknown whether records are handed out.
 
     None: each partition with records left has a later commit than at the first look.
     """
     still = frozenset(
         pair
-        for pair, now in found.offsets.items()
-        if pair in found.partitions and now.lag and not _moved(first, found, pair)
+        for pair, now in state.offsets.items()
+        if pair in state.partitions and now.lag and not _moved(first, state, pair)
     )
     return f"no offset was committed since for {listed(still)}, which have records left" if still else None
 
 
-def _moved(first: GroupState, found: GroupState, pair: Partition) -> bool:
-    before, now = first.offsets.get(pair), found.offsets[pair]
+def _moved(first: GroupState, state: GroupState, pair: Partition) -> bool:
+    before, now = first.offsets.get(pair), state.offsets[pair]
     if before is None:
         return True
     return (now.zookeeper or 0) > (before.zookeeper or 0) or (now.kafka or 0) > (before.kafka or 0)

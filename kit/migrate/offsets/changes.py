@@ -33,7 +33,7 @@ def offset_changes(plan: Plan) -> pl.DataFrame:
         parameters = OffsetStepParameters.of(step)
         for change in step.changes:
             note = parameters.noted.get(change.item)
-            wanted, reason = (change.after, None) if note is None else (note.wanted, note.reason)
+            wanted, reason = (change.after, None) if note is None else (note["wanted"], note["reason"])
             key = parse_item(change.item)
             rows.append((*key, parameters.store, change.before, wanted, change.after, reason))
     return pl.DataFrame(rows, schema=_CHANGES, orient="row")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from kit.errors import InputError, PlanError
+from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
-from kit.migrate.offsets.moves import NOTHING, Move, Stored, parse_item
+from kit.migrate.offsets.moves import Move, Stored, parse_item
 from kit.migrate.offsets.selection import Key
 from kit.migrate.offsets.zookeeper import parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
@@ -44,8 +44,7 @@ _UNDO = {
 }
 NO_DELETION = "these brokers can't delete single offsets (OffsetDelete, Kafka 2.4 or newer)"
 _BESIDE: Mapping[str, type] = {"metadata": str, "leader_epoch": int, "version": int}
-
-Value = TypeVar("Value")
+_NOTE: Mapping[str, type] = {"wanted": int, "reason": str}
 
 
 def observed_name(store: str, part: str, group_id: str) -> str:
@@ -53,44 +52,28 @@ def observed_name(store: str, part: str, group_id: str) -> str:
     return f"{store} {part} {group_id}"
 
 
+Fields = Mapping[str, int | str]
+
+
 @dataclass(frozen=True, slots=True)
-class OffsetStepParameters:
-    """What a step of offsets needs besides its changes. The first three mappings are by item.
+class OffsetStepParameters(StepParameters):
+    """What a step of offsets needs besides its changes. The three mappings are by item.
 
     ``number`` counts the steps of a plan. ``can_delete``: the brokers can delete single offsets. ``new_groups`` are
     groups that their coordinator doesn't know yet. ``kept`` is what is stored beside the offset before the step,
-    ``written`` what the step stores beside it. ``noted`` has the wanted offsets that were clamped. ``new_parents`` are
-    the znodes to create above new offsets.
+    ``written`` what the step stores beside it: ``metadata``, ``leader_epoch`` and ``version``, where there are any.
+    ``noted`` has the ``wanted`` offsets that were clamped, with the ``reason``. ``new_parents`` are znodes to create
+    above new offsets.
     """
 
     store: str
     number: int
     can_delete: bool
     new_groups: tuple[str, ...]
-    kept: Mapping[str, Stored]
-    written: Mapping[str, Stored]
-    noted: Mapping[str, Note]
+    kept: Mapping[str, Fields]
+    written: Mapping[str, Fields]
+    noted: Mapping[str, Fields]
     new_parents: tuple[str, ...]
-
-    @classmethod
-    def of(cls, step: Step) -> OffsetStepParameters:
-        """Raises:
-        PlanError: a parameter is missing or of another type.
-        """
-        given = step.parameters
-        try:
-            return cls(
-                store=_as(str, given["store"]),
-                number=_as(int, given["number"]),
-                can_delete=_as(bool, given["can_delete"]),
-                new_groups=_texts(given["new_groups"]),
-                kept={item: _stored(fields) for item, fields in _mapping(given["kept"]).items()},
-                written={item: _stored(fields) for item, fields in _mapping(given["written"]).items()},
-                noted={item: Note.of(fields) for item, fields in _mapping(given["noted"]).items()},
-                new_parents=_texts(given["new_parents"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise PlanError(f"step {step.step_id!r} is no step of offsets: {type(error).__name__}: {error}") from error
 
     def within(self, items: Collection[str]) -> OffsetStepParameters:
         """These parameters without what belongs to other items than those of the step."""
@@ -100,36 +83,11 @@ class OffsetStepParameters:
         return replace(
             self,
             new_groups=tuple(sorted(groups.intersection(self.new_groups))),
-            kept=_of_items(self.kept, items),
-            written=_of_items(self.written, items if self.store == KAFKA else ()),
-            noted=_of_items(self.noted, items),
+            kept=_of_items(self.kept, items, _BESIDE),
+            written=_of_items(self.written, items if self.store == KAFKA else (), _BESIDE),
+            noted=_of_items(self.noted, items, _NOTE, needed=_NOTE.keys()),
             new_parents=tuple(sorted(parents.intersection(self.new_parents))),
         )
-
-    def to_json(self) -> dict[str, Json]:
-        return {
-            "store": self.store,
-            "number": self.number,
-            "can_delete": self.can_delete,
-            "new_groups": self.new_groups,
-            "kept": {item: _beside(stored) for item, stored in self.kept.items()},
-            "written": {item: _beside(stored) for item, stored in self.written.items()},
-            "noted": {item: {"wanted": note.wanted, "reason": note.reason} for item, note in self.noted.items()},
-            "new_parents": self.new_parents,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """The offset that was wanted, and why the step writes another one."""
-
-    wanted: int | None
-    reason: str
-
-    @classmethod
-    def of(cls, fields: Json) -> Note:
-        note = _mapping(fields)
-        return cls(_as(int, note["wanted"]), _as(str, note["reason"]))
 
 
 def offset_steps(
@@ -157,9 +115,9 @@ def offset_steps(
             number=number,
             can_delete=can_delete,
             new_groups=tuple(new_groups),
-            kept={move.item: move.target.before for move in of_batch if _beside(move.target.before)},
-            written={move.item: stored for move in of_batch if _beside(stored := _to_write(move))},
-            noted={move.item: Note(move.target.wanted, move.reason) for move in of_batch if move.reason},
+            kept={move.item: fields for move in of_batch if (fields := _beside(move.target.before))},
+            written={move.item: fields for move in of_batch if (fields := _beside(_to_write(move)))},
+            noted={move.item: _noted(move) for move in of_batch if move.reason},
             new_parents=tuple(missing_parents),
         )
         changes = [Change(move.item, move.before, move.after) for move in of_batch]
@@ -185,37 +143,28 @@ def _to_write(move: Move) -> Stored:
     return Stored(metadata=move.target.metadata, leader_epoch=move.leader_epoch)
 
 
-def _stored(fields: Json) -> Stored:
+def _beside(stored: Stored) -> dict[str, int | str]:
     """What is stored beside an offset; the offset itself is in the change."""
-    beside = _mapping(fields)
-    return Stored(**{name: _as(kind, beside[name]) for name, kind in _BESIDE.items() if name in beside})
-
-
-def _beside(stored: Stored) -> dict[str, Json]:
     values = {name: getattr(stored, name) for name in _BESIDE}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_items(values: Mapping[str, Value], items: Collection[str]) -> dict[str, Value]:
-    return {item: value for item, value in values.items() if item in items}
+def _noted(move: Move) -> dict[str, int | str]:
+    assert move.target.wanted is not None
+    assert move.reason is not None
+    return {"wanted": move.target.wanted, "reason": move.reason}
 
 
-def _as(kind: type[Value], value: Json) -> Value:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is no {kind.__name__}")
-    return value
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{value!r} is no mapping")
-    return value
-
-
-def _texts(value: Json) -> tuple[str, ...]:
-    if not isinstance(value, tuple | list):
-        raise TypeError(f"{value!r} is no list")
-    return tuple(_as(str, each) for each in value)
+def _of_items(
+    by_item: Mapping[str, Fields], items: Collection[str], kinds: Mapping[str, type], needed: Collection[str] = ()
+) -> dict[str, Fields]:
+    """Raises:
+    PlanError: a field is missing, or has another name or type than in ``kinds``.
+    """
+    for item, fields in by_item.items():
+        if not fields.keys() >= set(needed) or any(type(value) is not kinds.get(it) for it, value in fields.items()):
+            raise PlanError(f"{item}: a step of offsets has {', '.join(kinds)} of it, not {dict(fields)!r}")
+    return {item: fields for item, fields in by_item.items() if item in items}
 
 
 def _step(changes: Sequence[Change], parameters: OffsetStepParameters) -> Step:
@@ -267,7 +216,7 @@ def _refuse_unless_offsets(change: Change) -> None:
 
 
 def store_of(step: Step) -> str:
-    return _as(str, step.parameters["store"])
+    return OffsetStepParameters.of(step).store
 
 
 def groups_of(step: Step) -> frozenset[str]:
@@ -285,15 +234,15 @@ def deletes(step: Step) -> bool:
 def before_of(step: Step) -> dict[Key, Stored]:
     """The offset before each change, with what was stored beside it."""
     kept = OffsetStepParameters.of(step).kept
-    return {parse_item(it.item): _with_offset(kept.get(it.item, NOTHING), it.before) for it in step.changes}
+    return {parse_item(it.item): _stored(it.before, kept.get(it.item, {})) for it in step.changes}
 
 
 def after_of(step: Step) -> dict[Key, Stored]:
     """The offset after each change, with what is stored beside it."""
     written = OffsetStepParameters.of(step).written
-    return {parse_item(it.item): _with_offset(written.get(it.item, NOTHING), it.after) for it in step.changes}
+    return {parse_item(it.item): _stored(it.after, written.get(it.item, {})) for it in step.changes}
 
 
-def _with_offset(beside: Stored, offset: Json) -> Stored:
+def _stored(offset: Json, fields: Fields) -> Stored:
     assert offset is None or isinstance(offset, int)
-    return Stored(offset, beside.metadata, beside.leader_epoch)
+    return Stored(offset, fields.get("metadata"), fields.get("leader_epoch"))  # type: ignore[arg-type]  # see _of_items

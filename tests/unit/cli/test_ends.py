@@ -76,9 +76,7 @@ def test_a_full_disk_is_one_line():
     with open("/dev/full", "wb") as full:
         ended = subprocess.run([*OFFRAMP, "--help"], stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert ended.returncode == 1
-    assert ended.stderr.decode().splitlines() == [
-        "offramp: what was to be told can't be written: No space left on device"
-    ]
+    assert ended.stderr.decode().splitlines() == ["offramp: the output can't be written: No space left on device"]
 
 
 def test_ctrl_c_while_modules_are_loaded_is_one_line(tmp_path):
@@ -107,9 +105,9 @@ def test_ctrl_c_in_a_verb_is_one_line(tmp_path):
 
 
 def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path):
-    desk = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    monkeypatch.setattr(operate, "open_desk", lambda *_: nullcontext(desk))
+    operations = ToyOperations(ToyGroup(), tmp_path, lambda sentence: None, None)
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    monkeypatch.setattr(operate, "open_operations", lambda *_: nullcontext(operations))
     monkeypatch.setattr(sys, "argv", ["offramp", "approve", plan.digest[:8]])
     with Path(os.devnull).open(encoding="utf-8") as nobody:
         monkeypatch.setattr(sys, "stdin", nobody)
@@ -119,7 +117,7 @@ def test_a_question_that_nobody_answers_is_one_line(monkeypatch, capfd, tmp_path
     assert (ended.value.code, told.err.count("\n")) == (130, 1)
     assert told.err.endswith("offramp: interrupted\n")
     assert "Replace 1 OZKCC" in told.out
-    assert desk.approvals(plan) == ()
+    assert operations.approvals(plan) == ()
 
 
 def test_a_wrong_call_shows_what_was_typed(monkeypatch, capfd):
@@ -202,4 +200,4 @@ def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
     world.process().undo()
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 23
-    assert "it is not going on, so there is nothing to stop" in ended.output
+    assert "no process carries it out, so there is nothing to stop" in ended.output

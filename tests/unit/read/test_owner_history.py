@@ -62,7 +62,7 @@ def test_a_znode_gone_before_it_was_read_is_a_life_of_unknown_owner(lives):
     answer(lives, 103, OWNER, stands("g_h-3-0", 9, 102))
     unknown, known = sorted(lives.rows(), key=lambda row: row.from_ms)
     assert (unknown.member_id, unknown.is_seen_late, unknown.from_ms, unknown.until_ms) == (None, True, 100, 101)
-    assert "gone before it could be read" in unknown.error
+    assert "deleted before it could be read" in unknown.error
     assert (known.member_id, known.error) == ("g_h-3", None)
 
 

@@ -96,7 +96,7 @@ def test_settings_print_no_password(monkeypatch):
 def test_a_line_that_is_no_property_is_named_and_not_quoted(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text(f"a=1\n\n# b\nsasl.password {S}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"line 4 of .* is no property") as raised:
+    with pytest.raises(InputError, match=r"line 4 of .* has no '='") as raised:
         properties_of((), file)
     assert S not in str(raised.value)
     with pytest.raises(InputError, match="property 2 on the command line") as raised:

@@ -73,7 +73,7 @@ def test_a_run_that_did_not_end_well_fails_and_an_edited_one_is_refused(runs, tm
     model.wait(20)
     model.typed_subject, model.typed_digest = GROUP, model.plan.digest[:8]
     model.approve()
-    model.desk.begin(model.plan)
+    model.operations.begin(model.plan)
     with pytest.raises(RunError, match="is APPROVED"):
         evidence.verify(evidence.load(tmp_path))
     events = evidence.load(tmp_path).folder / "events.jsonl"

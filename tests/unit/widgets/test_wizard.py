@@ -132,8 +132,8 @@ def test_checks_are_sentences_with_a_word(is_met, level, word):
 def test_an_unknown_lag_is_no_zero(model):
     assert "not known" in html.lag_chart([(model.lags[0][0], None)])
     assert "Lag now 60 records" in html.lag_chart(model.lags)
-    unknown = {pair: replace(found, log_end=None) for pair, found in model.standing.offsets.items()}
-    rows = BeautifulSoup(html.members(replace(model.standing, offsets=unknown)), "html.parser").select("tbody tr")
+    unknown = {pair: replace(found, log_end=None) for pair, found in model.group_state.offsets.items()}
+    rows = BeautifulSoup(html.members(replace(model.group_state, offsets=unknown)), "html.parser").select("tbody tr")
     assert {row.select("td")[-1].get_text() for row in rows} == {"–"}
 
 
@@ -152,9 +152,16 @@ def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
     plan = planned(view, model)
     assert plan.digest in text(view)
     assert "✓ The plan can begin now" in text(view)
+    approve = button(view, "Approve this plan")
+    assert approve.disabled
+    assert f"is disabled: type {GROUP} and the first 8 characters of the digest" in text(view)
     field(view, "Type the group's name").value = GROUP
+    assert approve.disabled
+    assert "is disabled: type at least 8 characters of the plan's digest" in text(view)
     field(view, "Type the digest's first 8").value = plan.digest[:8]
-    button(view, "Approve this plan").click()
+    assert not approve.disabled
+    assert "is disabled" not in text(view)
+    approve.click()
     assert "✓ Approved by" in text(view)
     button(view, "Carry out the plan").click()
     model.wait(20)
@@ -200,6 +207,8 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     assert "Do this now, by hand: Now replace one OZKCC by one MEZKCC." in text(view)
     assert "The run is being carried out from here." in text(view)
     assert not button(view, "Stop").disabled
+    assert button(view, "Undo this run").disabled
+    field(view, "To undo, type the group's name").value = GROUP
     assert not button(view, "Undo this run").disabled
     toy.gate.set()
     model.wait(20)

@@ -43,7 +43,7 @@ def stream_of(gate: Gate, timeout: float | None = None) -> Stream:
 @pytest.fixture
 def gate() -> Gate:
     gate = Gate()
-    gate.until = FOREVER
+    gate.lease.until = FOREVER
     return gate
 
 
@@ -187,10 +187,10 @@ def test_nothing_is_handed_out_after_the_lease(gate: Gate) -> None:
     stream = filled(gate, 4, timeout=0.05)
     records = iter(stream)
     next(records)
-    gate.until = gate.clock() - 1
+    gate.lease.until = gate.clock() - 1
     with pytest.raises(ConsumerTimeout, match=r"no record for 0\.05 s"):
         next(records)
-    gate.until = FOREVER
+    gate.lease.until = FOREVER
     assert next(iter(stream)).partition() == 1
 
 
@@ -211,7 +211,7 @@ def test_each_record_is_handed_out_or_taken_back_never_both() -> None:
     try:
         for _ in range(20):
             gate = Gate()
-            gate.until = FOREVER
+            gate.lease.until = FOREVER
             stream = filled(gate, 2000)
             handed: list[tuple[int, int]] = []
             reader = threading.Thread(target=lambda: handed.extend(taken(iter(stream), 10_000)))  # noqa: B023

@@ -1,4 +1,4 @@
-"""Approvals at the desk: signed by keys that the profile names, added and never replaced, verified offline."""
+"""Approvals of an operator: signed by keys that the profile names, added and never replaced, verified offline."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 from typer.testing import CliRunner
 
-from kit.cli import desk as operate_desk
 from kit.cli import operate
+from kit.cli import operations as cli_operations
 from kit.cli.main import app
 from kit.errors import ApprovalError, EvidenceError, ProfileError
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval, told_signature
@@ -104,7 +104,7 @@ def test_signers_in_a_profile(tmp_path, keys):
     for lines, wrong in (
         ("require_signature = true", "needs .*signers"),
         ('signers = { ann = ["ssh-ed25519 x"] }', "signers: it is no public SSH key"),
-        (f'signers = {{ ann = ["{line}"], bob = ["{line} b"] }}', "one key stands twice"),
+        (f'signers = {{ ann = ["{line}"], bob = ["{line} b"] }}', "one key is given for two names"),
         ("longest_hours = 0", "longest_hours"),
         ("longest_hours = inf", "longest_hours"),
     ):
@@ -113,39 +113,39 @@ def test_signers_in_a_profile(tmp_path, keys):
 
 
 @pytest.fixture
-def desk(tmp_path):
+def operations(tmp_path):
     return ToyOperations(ToyGroup(), tmp_path / "runs", lambda sentence: None, None)
 
 
-def test_approving_twice_adds(desk):
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    first = desk.approve(plan, GROUP, plan.digest[:8], "Bob", 3 * HOUR)
-    second = desk.approve(plan, GROUP, plan.digest[:8], "Cid", HOUR)
-    assert desk.approvals(plan) == (first, second)
-    assert desk.approval(plan) == first  # It holds longer; a second one takes nothing away.
-    assert [path.name for path in desk.plan_files()] == [f"{plan.digest[:12]}.json"]
-    assert desk.plan(plan.digest[:8]) == plan
+def test_approving_twice_adds(operations):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    first = operations.approve(plan, GROUP, plan.digest[:8], "Bob", 3 * HOUR)
+    second = operations.approve(plan, GROUP, plan.digest[:8], "Cid", HOUR)
+    assert operations.approvals(plan) == (first, second)
+    assert operations.approval(plan) == first  # It holds longer; a second one takes nothing away.
+    assert [path.name for path in operations.plan_files()] == [f"{plan.digest[:12]}.json"]
+    assert operations.plan(plan.digest[:8]) == plan
 
 
-def test_an_approval_once_seen_expired_stays_so(desk):
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    approval = desk.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
-    desk._clock = Clock(now=lambda: approval.approved_at + 2 * HOUR)
+def test_an_approval_once_seen_expired_stays_so(operations):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    approval = operations.approve(plan, GROUP, plan.digest[:8], "Bob", HOUR)
+    operations._clock = Clock(now=lambda: approval.approved_at + 2 * HOUR)
     with pytest.raises(ApprovalError, match="expired"):
-        desk.begin(plan)
-    desk._clock = Clock(now=lambda: approval.approved_at + HOUR / 2)
+        operations.begin(plan)
+    operations._clock = Clock(now=lambda: approval.approved_at + HOUR / 2)
     with pytest.raises(ApprovalError, match="was the clock set back"):
-        desk.begin(plan)
-    desk._clock = Clock()
-    assert not [path for path in desk.runs.iterdir() if path.name != "plans"]
+        operations.begin(plan)
+    operations._clock = Clock()
+    assert not [path for path in operations.runs.iterdir() if path.name != "plans"]
 
 
-def test_plans_and_runs_are_nobody_elses_to_read(desk):
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    desk.approve(plan, GROUP, plan.digest[:8], "Bob")
-    run = desk.begin(plan)
+def test_plans_and_runs_are_nobody_elses_to_read(operations):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations.approve(plan, GROUP, plan.digest[:8], "Bob")
+    run = operations.begin(plan)
     run.act()
-    found = [desk.runs, *desk.runs.rglob("*")]
+    found = [operations.runs, *operations.runs.rglob("*")]
     assert {path.name for path in found} >= {
         "plan.json",
         "events.jsonl",
@@ -159,38 +159,38 @@ def test_plans_and_runs_are_nobody_elses_to_read(desk):
 
 
 @pytest.fixture
-def terminal(desk, monkeypatch, tmp_path):
+def terminal(operations, monkeypatch, tmp_path):
     @contextmanager
     def opened(*_):
-        with operate_desk.refusals():
-            yield desk
+        with cli_operations.refusals():
+            yield operations
 
-    monkeypatch.setattr(operate, "open_desk", opened)
+    monkeypatch.setattr(operate, "open_operations", opened)
     text = '[clusters.p]\nbootstrap_servers = "b:1"\n'
     (tmp_path / "offramp.toml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
     return CliRunner()
 
 
-def test_approve_shows_the_plan_before_it_asks(desk, terminal):
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+def test_approve_shows_the_plan_before_it_asks(operations, terminal):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
     result = terminal.invoke(app, ["approve", plan.digest[:8]], input=f"{GROUP}\n{plan.digest[:8]}\n")
     assert result.exit_code == 0, result.output
     assert 0 <= result.output.index(f"digest: {plan.digest}") < result.output.index("Type the group's name")
     again = terminal.invoke(
         app, ["approve", plan.digest[:8], "--by", "Cid", "--subject", GROUP, "--digest", plan.digest]
     )
-    assert re.search(r"approved it already, until .*; this one is added", again.output)
-    assert len(desk.approvals(plan)) == 2
+    assert re.search(r"approved this plan already, until .*; yours is added", again.output)
+    assert len(operations.approvals(plan)) == 2
     assert (
         terminal.invoke(app, ["approve", plan.digest[:8], "--hours", "25"], input=f"{GROUP}\n{plan.digest}\n").exit_code
         == 16
     )
 
 
-def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    desk._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
+def test_verify_says_who_signed(operations, terminal, keys, tmp_path):
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations._rules = ApprovalSettings(require_signature=True, signers={"Bob": [keys["bob"][1]]})
     arguments = ["approve", plan.digest[:8], "--by", "Bob", "--subject", GROUP, "--digest", plan.digest]
     refused = terminal.invoke(app, arguments)
     assert refused.exit_code == 16
@@ -199,10 +199,10 @@ def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
     wrong = terminal.invoke(app, [*arguments, "--sign-with", str(locked)], input="sesame\n")
     assert (wrong.exit_code, "not its passphrase" in wrong.output) == (2, True)
     assert terminal.invoke(app, [*arguments, "--sign-with", str(keys["bob"][0])]).exit_code == 0
-    run = desk.begin(plan)
+    run = operations.begin(plan)
     run.act()
     assert run.record.state == RunState.VERIFIED
-    verify = ["verify", run.run_id, "--runs", str(desk.runs)]
+    verify = ["verify", run.run_id, "--runs", str(operations.runs)]
     unnamed = terminal.invoke(app, verify)
     assert (unnamed.exit_code, "does NOT name for Bob" in unnamed.output) == (0, True)
     with (tmp_path / "offramp.toml").open("a", encoding="utf-8") as file:
@@ -211,16 +211,16 @@ def test_verify_says_who_signed(desk, terminal, keys, tmp_path):
     assert (named.exit_code, "signed by Bob with the key SHA256:" in named.output) == (0, True)
 
 
-def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(desk, terminal, keys, monkeypatch):
+def test_an_altered_approval_in_the_evidence_is_found_by_its_signature(operations, terminal, keys, monkeypatch):
     """Who can write the folder can make a new chain, but not Bob's signature."""
-    plan = desk.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
-    desk._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
-    approval = desk.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
+    plan = operations.plan_group(GroupPlanRequest(GROUP, "all MEZKCC", soak_s=0.1, min_stable_s=0.0, observe_s=0.0))
+    operations._rules = ApprovalSettings(signers={"Bob": [keys["bob"][1]]})
+    approval = operations.approve(plan, GROUP, plan.digest, "Bob", sign_with=keys["bob"][0])
     forged = replace(approval, approved_by="Ann")
     monkeypatch.setattr("kit.migrate.execution.run.refuse_unless_valid", lambda *_, **__: None)
-    monkeypatch.setattr(desk, "approval", lambda plan: forged)
-    run = desk.begin(plan)
-    result = terminal.invoke(app, ["verify", run.run_id, "--runs", str(desk.runs)])
+    monkeypatch.setattr(operations, "approval", lambda plan: forged)
+    run = operations.begin(plan)
+    result = terminal.invoke(app, ["verify", run.run_id, "--runs", str(operations.runs)])
     assert load_run(run.folder).approvals == (forged,)
     assert (result.exit_code, "BAD SIGNATURE" in result.output) == (EvidenceError.exit_code, True)
 

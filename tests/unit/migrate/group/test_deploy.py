@@ -164,12 +164,12 @@ def test_a_failure_tells_what_was_said_without_secrets():
 
 
 def test_nothing_is_read_from_the_terminal():
-    desk = (
+    operations = (
         "import sys; from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "command = Command([sys.executable, '-c', 'import sys; print(repr(sys.stdin.read()))'], 30)\n"
         "print(command.replace(MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1), print))"
     )
-    done = subprocess.run([sys.executable, "-c", desk], input="typed", capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", operations], input="typed", capture_output=True, text=True, check=True)
     assert done.stdout == "''\n"
 
 
@@ -216,14 +216,16 @@ def test_ctrl_c_does_not_reach_it(tmp_path):
         f"while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.01)\n"
         f"print('swapped'); open({str(done)!r}, 'w').close()"
     )
-    desk = (
+    operations = (
         "import signal, sys\n"
         "from kit.migrate.group.deploy import Command, MemberReplacement\n"
         "signal.signal(signal.SIGINT, lambda *_: print('stopping', flush=True))\n"  # As `offramp act` does.
         "replacement = MemberReplacement('g', 'm', 'c', 'h', 'OZKCC', 'MEZKCC', 1)\n"
         f"print(Command([sys.executable, '-c', {code!r}], 60).replace(replacement, print))"
     )
-    process = subprocess.Popen([sys.executable, "-c", desk], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", operations], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         wait_until(began.exists, "it began", 30)
         os.killpg(process.pid, signal.SIGINT)

@@ -489,3 +489,20 @@ def test_an_edited_file_is_noticed(tmp_path):
     with pytest.raises(InputError, match="was edited after it was written"):
         load_offsets(path, "cluster")
     assert load_offsets(path, "cluster", edited=True).offsets == {("shop", "orders", 0): Stored(6)}
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("kept", {"metadata": 5}),
+        ("written", {"leader_epoch": True}),
+        ("kept", {"offset": 5}),
+        ("noted", {"wanted": 5}),
+        ("noted", {"wanted": None, "reason": "none"}),
+    ],
+)
+def test_fields_of_another_name_or_type_are_no_step_of_offsets(name, fields):
+    step = STEPS[0]
+    edited = replace(step, parameters={**step.parameters, name: {step.changes[0].item: fields}})
+    with pytest.raises(PlanError):
+        remade(edited)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_group_has_to_be_named(toy, tmp_path):
 
 
 def test_it_opens_at_the_groups_stage_and_requests_the_next_one(model):
-    assert (model.standing.stage, model.to_stage, model.stage_before) == ("OZKCC", "canary MEZKCC", "")
+    assert (model.group_state.stage, model.to_stage, model.stage_before) == ("OZKCC", "canary MEZKCC", "")
     assert "Replace one old consumer" in model.advice
     assert model.possible == {"plan"}
     assert [lag for _, lag in model.lags] == [60]
@@ -76,8 +77,8 @@ def test_of_growth_nothing_is_known_after_one_look(model):
 
 def test_a_plan_is_kept_and_rehearsed_and_nothing_is_written(model, toy):
     plan = planned(model)
-    assert (model.desk.plan(plan.digest[:8]).digest, model.dry.steps[0].can_begin) == (plan.digest, True)
-    assert model.possible == {"plan", "approve"}
+    assert (model.operations.plan(plan.digest[:8]).digest, model.dry.steps[0].can_begin) == (plan.digest, True)
+    assert model.possible == {"plan"}
     assert "nothing was changed" in model.verify(dry_run=True)
     assert plan.digest in model.how_to_approve()
     assert toy.writes == []
@@ -106,11 +107,29 @@ def test_without_approval_nothing_begins_whatever_the_button_shows(model, toy):
 def test_what_is_typed_has_to_be_this_plans(model, toy, subject, digest):
     plan = planned(model)
     model.typed_subject, model.typed_digest = subject, digest.format(plan.digest)
+    assert "approve" not in model.possible
+    assert model.approval_mismatch
     with pytest.raises(ApprovalError):
         model.approve()
     with pytest.raises(ApprovalError):
         model.act()
     assert toy.writes == []
+
+
+def test_a_button_is_possible_once_all_is_typed_in_any_order_on_any_thread(model):
+    """JupyterLab delivers each field on a thread of its own: the last one to arrive enables the button."""
+    plan = planned(model)
+    fields = {"typed_subject": GROUP, "typed_digest": plan.digest[:8]}
+    for _ in range(50):
+        threads = [threading.Thread(target=setattr, args=(model, *each)) for each in fields.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.possible == {"plan", "approve"}
+        model.typed_digest = plan.digest[:7]
+        assert model.possible == {"plan"}
+        model.typed_subject = ""
 
 
 def test_a_second_person(toy, tmp_path, monkeypatch):
@@ -188,7 +207,7 @@ def test_what_fails_in_the_worker_is_shown_and_raised(model, toy):
     with pytest.raises(Exception, match="ZooKeeper does not answer"):
         model.wait(20)
     assert (model.error, model.busy) == ("ZooKeeper does not answer", "")
-    model.desk.plan_group = lambda *_: 1 / 0
+    model.operations.plan_group = lambda *_: 1 / 0
     model.make_plan()
     with pytest.raises(ZeroDivisionError):
         model.wait(20)
@@ -218,7 +237,7 @@ def test_the_whole_path_and_back(model, toy):
         done(model, stage)
         assert model.verify() == f"Run {model.record.run_id} is VERIFIED: Every step was carried out and verified."
         assert (model.plan, model.approval) == (None, None)
-        assert model.standing.stage == stage
+        assert model.group_state.stage == stage
         assert model.to_stage == (PATH[PATH.index(stage) + 1] if stage != PATH[-1] else stage)
         assert "rollback" in model.possible
     assert (toy.flavours, toy.mode) == ([KC] * 3, "kafka")
@@ -244,7 +263,7 @@ def test_what_was_chosen_while_a_run_went_on_stays_chosen(model, toy):
     model.to_stage = "all KC"
     toy.gate.set()
     model.wait(20)
-    assert (model.standing.stage, model.to_stage) == ("canary MEZKCC", "all KC")
+    assert (model.group_state.stage, model.to_stage) == ("canary MEZKCC", "all KC")
 
 
 def test_a_way_back_leads_back(model):
@@ -269,13 +288,15 @@ def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
     toy.gate.clear()
     model.act()
     until(lambda: model.instruction)
-    assert {"stop", "undo"} <= model.possible
+    assert model.can_undo
+    assert "stop" in model.possible
     model.stop()
     assert "asked to stop" in model.sentence
     toy.gate.set()
     with pytest.raises(Stopped):
         model.wait(20)
     assert (model.record.state, len(toy.writes), model.instruction) == (RunState.STOPPED, 1, "")
+    model.typed_undo = GROUP
     assert model.possible >= {"resume", "undo", "plan"}
     with pytest.raises(RunError, match="is STOPPED"):
         model.verify()
@@ -368,7 +389,7 @@ def test_a_plan_is_taken_up_by_its_digest_alone(model, toy, tmp_path):
 
 def test_another_groups_plan_and_run_are_refused(model, toy, tmp_path):
     done(model)
-    other = type(model)(lambda say, tell: open_toy(toy, tmp_path / "runs").desk, toy.look, "other")
+    other = type(model)(lambda say, tell: open_toy(toy, tmp_path / "runs").operations, toy.look, "other")
     assert other.record is None
     with pytest.raises(InputError, match="of shop, not"):
         other.load_plan(model.record.plan.digest)

@@ -1,4 +1,4 @@
-"""What the planning verbs of the command line share."""
+"""Options and output that the planning verbs of the command line share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kit.migrate.rendering.text import event_text, plan_text
 from kit.profile import load_profile
 
 Overrides = Annotated[
-    list[str] | None, typer.Option("--override", help="A rule to override, by its name; can be given again.")
+    list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given again.")
 ]
-UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Take back what was done.")]
+UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the done steps if a step fails.")]
 
 
 @contextmanager
-def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
-    """The operator's desk, at which events and requests are told on standard error."""
+def open_operations(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
+    """What an operator does with the profile's cluster; events and requests go to standard error."""
     with refusals():
         chosen = load_profile(profile, profile_file)
         with connect(chosen) as cluster:
@@ -32,7 +32,7 @@ def open_desk(profile: str | None, profile_file: Path | None, runs: Path | None)
 
 
 def show_plan(plan: Plan, as_json: bool) -> None:
-    """A plan for people, and how to approve it; or as JSON."""
+    """Print a plan and the command that approves it; or the plan as JSON."""
     if as_json:
         print_json(plan.to_json())
         return
