@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from kit.cli.desk import Overrides, UndoOnFailure, open_desk, show_plan
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, print_rows, say
+from kit.cli.listing import print_frame
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.offsets.plan import (
@@ -181,4 +182,4 @@ def _options(
 def _show(plan: Plan, as_json: bool) -> None:
     show_plan(plan, as_json)
     if not as_json:
-        print_rows(offset_changes(plan), False)
+        print_frame(offset_changes(plan))
