@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from kit.analyze.groups.placement import broker_load, topic_skew
     from kit.analyze.groups.readiness import group_readiness, readiness
     from kit.analyze.groups.stages import STAGES
+    from kit.analyze.groups.stale import stale_stores
     from kit.analyze.groups.stickiness import stickiness
-    from kit.analyze.groups.summary import finding_summary, group_summary
+    from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
     from kit.analyze.proof.duplicates import duplicates
     from kit.analyze.proof.exclusivity import overlaps
@@ -69,8 +70,10 @@ _HOMES = {
         "readiness",
     ),
     "groups.stages": ("STAGES",),
+    "groups.stale": ("stale_stores",),
     "groups.stickiness": ("stickiness",),
     "groups.summary": (
+        "ATTENTION",
         "finding_summary",
         "group_summary",
     ),
@@ -99,6 +102,7 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ATTENTION",
     "STAGES",
     "VERDICTS",
     "blockers",
@@ -126,6 +130,7 @@ __all__ = [
     "partition_progress",
     "readiness",
     "records_of",
+    "stale_stores",
     "stalls",
     "stickiness",
     "store_parity",

@@ -12,12 +12,14 @@ import polars as pl
 import typer
 
 from kit import views
+from kit.analyze import ATTENTION
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say
+from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
+from kit.text.visible import cell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -34,8 +36,7 @@ def groups(
 ) -> None:
     """Every group in one line: stage, members, lag in both stores, findings."""
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
-        rows = views.summary(snapshot)
-        listing.print(rows.sort("group_id"), _SPARE)
+        listing.print(_by_attention(views.summary(snapshot)), _SPARE)
 
 
 @app.command()
@@ -52,6 +53,8 @@ def lag(
         partitions = views.lag(snapshot)
         if group is None:
             listing.print(_worst_first(views.group_lag(partitions), "group_id", "store"), _SPARE)
+            if not listing.is_data:
+                _tell_stale(views.stale_stores(snapshot))
         else:
             listing.print(partitions.sort("topic", "partition", "store"), _SPARE)
 
@@ -126,6 +129,24 @@ def snapshot(
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
         verify_read(taken)
+
+
+def _tell_stale(left: pl.DataFrame) -> None:
+    if not left.is_empty():
+        named = ", ".join(
+            f"{cell(row['group_id'])} in {row['store']}" for row in left.sort("group_id").head(5).to_dicts()
+        )
+        more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
+        tell(
+            f"In no total, since no member uses them: offsets left by {named}{more}; `offramp lag -g GROUP` shows them"
+        )
+
+
+def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
+    """What hurts most first, of equals the largest lag, then by name."""
+    rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
+    most = pl.max_horizontal("zookeeper_lag", "kafka_lag").fill_null(-1)
+    return rows.sort(rank, -most, "group_id")
 
 
 def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

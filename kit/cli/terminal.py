@@ -138,5 +138,7 @@ def tell_csv(rows: pl.DataFrame) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """A value of a table: two decimals, a dash for unknown."""
+    """A value of a table: two decimals, yes or no, a dash for unknown."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.2f}" if isinstance(value, float) else cell(value)
