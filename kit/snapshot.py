@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import narwhals as nw
 import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound, PartialRead
@@ -28,6 +27,7 @@ from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
+from kit.tables.polars import in_polars
 from kit.tables.spark import in_spark
 from kit.text.visible import visible
 
@@ -73,15 +73,18 @@ def take_snapshot(spark: SparkSession, cluster: Cluster, groups: str = EVERY_GRO
         ConnectError: ZooKeeper or all brokers stopped answering. What fails singly is an ``error`` in its row.
         InputError: ``groups`` is not a regular expression.
     """
-    snapshot_id, arrow = _read(cluster, groups)
-    frames = {table.name: in_spark(spark, arrow[table.name]) for table in tables.ALL}
-    return Snapshot(snapshot_id, **frames)
+    info, rows = _read(cluster, groups)
+    snapshot_id = _snapshot_id(info)
+    stamped = {table: table.stamp(columns.arrow(), snapshot_id, info.ended_at) for table, columns in rows.items()}
+    return Snapshot(snapshot_id, **{table.name: in_spark(spark, stamped[table]) for table in tables.ALL})
 
 
 def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFrame]:
     """The same as :func:`take_snapshot`, as polars DataFrames: no Spark, ready in the time of the read."""
-    snapshot_id, arrow = _read(cluster, groups)
-    return Snapshot(snapshot_id, **{name: pl.DataFrame(table) for name, table in arrow.items()})
+    info, rows = _read(cluster, groups)
+    snapshot_id = _snapshot_id(info)
+    frames = {table.name: in_polars(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}
+    return Snapshot(snapshot_id, **frames)
 
 
 def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
@@ -123,7 +126,7 @@ def collect(frame: Any) -> pl.DataFrame:
     return small.drop("snapshot_id", "observed_at", strict=False)
 
 
-def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
+def _read(cluster: Cluster, groups: str) -> tuple[SnapshotInfo, dict[tables.Table, tables.Columns]]:
     accepts = _matcher(groups)
     started_at = datetime.now(UTC)
     reading = _Reading()
@@ -139,10 +142,14 @@ def _read(cluster: Cluster, groups: str) -> tuple[str, dict[str, pa.Table]]:
         rows[tables.LOG_OFFSETS] = _fetch_log_offsets(cluster, rows)
         done(len(rows[tables.LOG_OFFSETS]))
     rows[tables.READ_ERRORS] = _errors(cluster.name, rows, [*coordinated.errors, *_strays(consumers, registered)])
-    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.from_rows(reading.timings)
+    rows[tables.READ_TIMINGS] = tables.READ_TIMINGS.columns_of(reading.timings)
     info = SnapshotInfo(cluster.name, cluster.cluster_id, started_at, datetime.now(UTC), groups, version("offramp"))
-    rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.from_rows([info])
-    return _stamped(info, rows)
+    rows[tables.SNAPSHOTS] = tables.SNAPSHOTS.columns_of([info])
+    return info, rows
+
+
+def _snapshot_id(info: SnapshotInfo) -> str:
+    return f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
 
 
 def _matcher(groups: str) -> Callable[[str], bool]:
@@ -191,36 +198,36 @@ def _assemble(
     registered: BrokersTree | None,
     consumers: ConsumersTree | None,
     coordinated: CoordinatedGroups,
-) -> dict[tables.Table, pa.Table]:
+) -> dict[tables.Table, tables.Columns]:
     """Every table that does not wait for the ends of the logs."""
     partitions = _partitions(metadata, registered)
     registrations = consumers.registrations if consumers else ()
     expanded = expand_subscriptions(registrations, {row.topic for row in partitions})
     sources: list[ConsumersTree | CoordinatedGroups] = [consumers, coordinated] if consumers else [coordinated]
     return {
-        tables.BROKERS: tables.BROKERS.from_rows(_with_endpoints(broker, registered) for broker in metadata.brokers),
-        tables.TOPIC_PARTITIONS: tables.TOPIC_PARTITIONS.from_rows(partitions),
-        tables.GROUPS: pa.concat_tables([source.groups for source in sources]),
-        tables.MEMBERS: pa.concat_tables([source.members for source in sources]),
-        tables.SUBSCRIPTIONS: pa.concat_tables([tables.SUBSCRIPTIONS.from_rows(expanded), coordinated.subscriptions]),
-        tables.OWNERSHIP: pa.concat_tables([source.ownership for source in sources]),
-        tables.COMMITTED_OFFSETS: pa.concat_tables([source.committed_offsets for source in sources]),
-        tables.MIGRATION_STATES: (
-            consumers.migration_states if consumers else tables.MIGRATION_STATES.schema.empty_table()
+        tables.BROKERS: tables.BROKERS.columns_of(_with_endpoints(broker, registered) for broker in metadata.brokers),
+        tables.TOPIC_PARTITIONS: tables.TOPIC_PARTITIONS.columns_of(partitions),
+        tables.GROUPS: tables.Columns.concat([source.groups for source in sources]),
+        tables.MEMBERS: tables.Columns.concat([source.members for source in sources]),
+        tables.SUBSCRIPTIONS: tables.Columns.concat(
+            [tables.SUBSCRIPTIONS.columns_of(expanded), coordinated.subscriptions]
         ),
+        tables.OWNERSHIP: tables.Columns.concat([source.ownership for source in sources]),
+        tables.COMMITTED_OFFSETS: tables.Columns.concat([source.committed_offsets for source in sources]),
+        tables.MIGRATION_STATES: (consumers.migration_states if consumers else tables.MIGRATION_STATES.columns({})),
     }
 
 
-def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, pa.Table]) -> pa.Table:
+def _fetch_log_offsets(cluster: Cluster, rows: dict[tables.Table, tables.Columns]) -> tables.Columns:
     """Of every topic that a group subscribes to, owns or has committed; partitions no broker knows are errors."""
     referring = [rows[tables.SUBSCRIPTIONS], rows[tables.OWNERSHIP], rows[tables.COMMITTED_OFFSETS]]
-    topics = pc.unique(pa.chunked_array([chunk for table in referring for chunk in table["topic"].chunks], pa.string()))
+    topics = {topic for table in referring for topic in table["topic"]}
     known = rows[tables.TOPIC_PARTITIONS]
-    wanted = [TopicPartition(**row) for row in known.filter(pc.is_in(known["topic"], topics)).to_pylist()]
+    wanted = [row for row in starmap(TopicPartition, known.rows(*known.values)) if row.topic in topics]
     led = [row for row in wanted if row.leader is not None]
     leaderless = [LogOffset(row.topic, row.partition, None, None, row.error) for row in wanted if row.leader is None]
     vanished = _vanished({(row.topic, row.partition) for row in wanted}, *referring[1:])
-    return tables.LOG_OFFSETS.from_rows([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
+    return tables.LOG_OFFSETS.columns_of([*fetch_log_offsets(cluster.broker_client, led), *leaderless, *vanished])
 
 
 def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
@@ -240,30 +247,25 @@ def _with_endpoints(broker: Broker, registered: BrokersTree | None) -> Broker:
     )
 
 
-def _vanished(known: set[tuple[str, int]], *referring: pa.Table) -> list[LogOffset]:
+def _vanished(known: set[tuple[str, int]], *referring: tables.Columns) -> list[LogOffset]:
     """Partitions that are committed or owned and that no broker knows."""
-    keys = pa.concat_tables([table.select(["topic", "partition"]) for table in referring])
-    pairs = keys.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+    pairs = {pair for table in referring for pair in table.rows("topic", "partition")}
     error = "no broker knows this partition: the topic was deleted, or never existed"
-    return [
-        LogOffset(pair["topic"], pair["partition"], None, None, error)
-        for pair in pairs
-        if (pair["topic"], pair["partition"]) not in known
-    ]
+    return [LogOffset(topic, partition, None, None, error) for topic, partition in sorted(pairs - known)]
 
 
 _STATES = (tables.BROKERS, tables.TOPIC_PARTITIONS)
 """Tables whose errors are states of the cluster (a broker down, a partition offline), read well."""
 
 
-def _errors(cluster: str, rows: dict[tables.Table, pa.Table], unlisted: Iterable[ReadError]) -> pa.Table:
+def _errors(cluster: str, rows: dict[tables.Table, tables.Columns], unlisted: Iterable[ReadError]) -> tables.Columns:
     """What could not be read: every ``error`` of every table, and brokers that could not even list their groups."""
     errors = [replace(each, subject=f"{cluster}/{each.subject}") for each in unlisted]
     for table, read in rows.items():
-        if "error" in read.column_names and table not in _STATES:
-            broken = read.filter(pc.is_valid(read["error"])).to_pylist()
-            errors += [_error(cluster, row) for row in broken]
-    return tables.READ_ERRORS.from_rows(errors)
+        if "error" in read.values and table not in _STATES:
+            broken = [at for at, error in enumerate(read["error"]) if error is not None]
+            errors += [_error(cluster, {name: values[at] for name, values in read.values.items()}) for at in broken]
+    return tables.READ_ERRORS.columns_of(errors)
 
 
 def _strays(*trees: ConsumersTree | BrokersTree | None) -> Iterator[ReadError]:
@@ -276,10 +278,3 @@ def _error(cluster: str, row: dict[str, Any]) -> ReadError:
         names.append(f"{row['topic']}-{row['partition']}")
     source = row.get("source") or row.get("store") or KAFKA
     return ReadError(source, row.get("group_id"), row.get("topic"), "/".join(names), row["error"])
-
-
-def _stamped(info: SnapshotInfo, rows: dict[tables.Table, pa.Table]) -> tuple[str, dict[str, pa.Table]]:
-    snapshot_id = f"{info.started_at:%Y%m%dT%H%M%S}Z-{secrets.token_hex(4)}"
-    return snapshot_id, {
-        table.name: table.stamp(of_table, snapshot_id, info.ended_at) for table, of_table in rows.items()
-    }

@@ -9,7 +9,15 @@ from kit import analyze
 from kit.errors import NotFound
 from kit.snapshot import Frame, Snapshot, collect
 
-_LAG_TABLES = ("committed_offsets", "log_offsets", "ownership", "subscriptions", "topic_partitions", "groups")
+_LAG_TABLES = (
+    "committed_offsets",
+    "log_offsets",
+    "ownership",
+    "subscriptions",
+    "topic_partitions",
+    "groups",
+    "members",
+)
 
 
 def lag(snapshot: Snapshot[Frame]) -> Frame:
@@ -92,6 +100,15 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
         group_balance=analyze.group_balance(shares(snapshot)),
         ownership_findings=findings(snapshot),
         partition_owners=owners(snapshot),
+        stale_stores=stale_stores(snapshot),
+    )
+    return result
+
+
+def stale_stores(snapshot: Snapshot[Frame]) -> Frame:
+    """Offsets that groups left in a store which they don't use (``stale_stores``)."""
+    result: Frame = analyze.stale_stores(
+        committed_offsets=snapshot.committed_offsets, members=snapshot.members, groups=snapshot.groups
     )
     return result
 
@@ -122,7 +139,7 @@ def _readiness_tables(snapshot: Snapshot[Frame]) -> dict[str, Frame]:
 
 
 def most_lagging(snapshot: Snapshot[Frame]) -> str:
-    """The id of the group with the most lag in either store; of equals the first by name.
+    """The id of the group with the most lag in a store that it may use; of equals the first by name.
 
     Raises:
         NotFound: the cluster has no group.

@@ -1,31 +1,108 @@
-"""Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order."""
+"""Pure analyses: DataFrames of one snapshot in, a DataFrame out; on Spark and polars alike, rows in no order.
 
-from kit.analyze.groups.blocking import blockers
-from kit.analyze.groups.change import lag_change, partition_progress
-from kit.analyze.groups.distribution import canary_share, group_balance, member_shares, thread_shares
-from kit.analyze.groups.findings import ownership_findings
-from kit.analyze.groups.flavours import member_flavours
-from kit.analyze.groups.lag import partition_lag
-from kit.analyze.groups.lag_totals import group_lag, member_lag, topic_lag
-from kit.analyze.groups.ownership import partition_owners
-from kit.analyze.groups.parity import VERDICTS, group_parity, store_parity
-from kit.analyze.groups.placement import broker_load, topic_skew
-from kit.analyze.groups.readiness import group_readiness, readiness
-from kit.analyze.groups.stages import STAGES
-from kit.analyze.groups.stickiness import stickiness
-from kit.analyze.groups.summary import finding_summary, group_summary
-from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
-from kit.analyze.proof.duplicates import duplicates
-from kit.analyze.proof.exclusivity import overlaps
-from kit.analyze.proof.lost import lost
-from kit.analyze.proof.ownership_at import unowned_hand_outs
-from kit.analyze.proof.records import records_of
-from kit.analyze.proof.stalls import handovers, stalls
-from kit.analyze.proof.verdict import verdict, verdict_sentences, verdict_summary
-from kit.analyze.rebalances.epochs import epoch_rebalances
-from kit.analyze.rebalances.stored import topic_rebalances
+Each is loaded when it is first used: a verb pays for its own alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit.analyze.groups.blocking import blockers
+    from kit.analyze.groups.change import lag_change, partition_progress
+    from kit.analyze.groups.distribution import canary_share, group_balance, member_shares, thread_shares
+    from kit.analyze.groups.findings import ownership_findings
+    from kit.analyze.groups.flavours import member_flavours
+    from kit.analyze.groups.lag import partition_lag
+    from kit.analyze.groups.lag_totals import group_lag, member_lag, topic_lag
+    from kit.analyze.groups.ownership import partition_owners
+    from kit.analyze.groups.parity import VERDICTS, group_parity, store_parity
+    from kit.analyze.groups.placement import broker_load, topic_skew
+    from kit.analyze.groups.readiness import group_readiness, readiness
+    from kit.analyze.groups.stages import STAGES
+    from kit.analyze.groups.stale import stale_stores
+    from kit.analyze.groups.stickiness import stickiness
+    from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
+    from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
+    from kit.analyze.proof.duplicates import duplicates
+    from kit.analyze.proof.exclusivity import overlaps
+    from kit.analyze.proof.lost import lost
+    from kit.analyze.proof.ownership_at import unowned_hand_outs
+    from kit.analyze.proof.records import records_of
+    from kit.analyze.proof.stalls import handovers, stalls
+    from kit.analyze.proof.verdict import verdict, verdict_sentences, verdict_summary
+    from kit.analyze.rebalances.epochs import epoch_rebalances
+    from kit.analyze.rebalances.stored import topic_rebalances
+
+_HOMES = {
+    "groups.blocking": ("blockers",),
+    "groups.change": (
+        "lag_change",
+        "partition_progress",
+    ),
+    "groups.distribution": (
+        "canary_share",
+        "group_balance",
+        "member_shares",
+        "thread_shares",
+    ),
+    "groups.findings": ("ownership_findings",),
+    "groups.flavours": ("member_flavours",),
+    "groups.lag": ("partition_lag",),
+    "groups.lag_totals": (
+        "group_lag",
+        "member_lag",
+        "topic_lag",
+    ),
+    "groups.ownership": ("partition_owners",),
+    "groups.parity": (
+        "VERDICTS",
+        "group_parity",
+        "store_parity",
+    ),
+    "groups.placement": (
+        "broker_load",
+        "topic_skew",
+    ),
+    "groups.readiness": (
+        "group_readiness",
+        "readiness",
+    ),
+    "groups.stages": ("STAGES",),
+    "groups.stale": ("stale_stores",),
+    "groups.stickiness": ("stickiness",),
+    "groups.summary": (
+        "ATTENTION",
+        "finding_summary",
+        "group_summary",
+    ),
+    "proof.consumption_intervals": (
+        "consumption_intervals",
+        "with_intervals",
+    ),
+    "proof.duplicates": ("duplicates",),
+    "proof.exclusivity": ("overlaps",),
+    "proof.lost": ("lost",),
+    "proof.ownership_at": ("unowned_hand_outs",),
+    "proof.records": ("records_of",),
+    "proof.stalls": (
+        "handovers",
+        "stalls",
+    ),
+    "proof.verdict": (
+        "verdict",
+        "verdict_sentences",
+        "verdict_summary",
+    ),
+    "rebalances.epochs": ("epoch_rebalances",),
+    "rebalances.stored": ("topic_rebalances",),
+}
+"""The names of each module."""
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ATTENTION",
     "STAGES",
     "VERDICTS",
     "blockers",
@@ -53,6 +130,7 @@ __all__ = [
     "partition_progress",
     "readiness",
     "records_of",
+    "stale_stores",
     "stalls",
     "stickiness",
     "store_parity",
@@ -66,3 +144,11 @@ __all__ = [
     "verdict_summary",
     "with_intervals",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'kit.analyze' has no attribute {name!r}")
+    value = getattr(import_module(f"kit.analyze.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

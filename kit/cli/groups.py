@@ -12,84 +12,94 @@ import polars as pl
 import typer
 
 from kit import views
-from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_rows, print_sentences, refusals, say
+from kit.analyze import ATTENTION
+from kit.cli.listing import Listing, listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
+from kit.text.visible import cell
 
 app = typer.Typer(rich_markup_mode=None)
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
+_SPARE = ("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw")
+"""Columns that a narrow terminal can do without, first of all others."""
 
 
 @app.command()
+@listing
 def groups(
-    profile: ProfileName = None,
-    profile_file: ProfileFile = None,
-    pattern: Pattern = EVERY_GROUP,
-    as_json: AsJson = False,
+    listing: Listing, profile: ProfileName = None, profile_file: ProfileFile = None, pattern: Pattern = EVERY_GROUP
 ) -> None:
     """Every group in one line: stage, members, lag in both stores, findings."""
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
-        print_rows(views.summary(snapshot).sort("group_id"), as_json)
+        listing.print(_by_attention(views.summary(snapshot)), _SPARE)
 
 
 @app.command()
+@listing
 def lag(
+    listing: Listing,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
-    as_json: AsJson = False,
 ) -> None:
     """Lag in records: per partition of one group, or in total for every group."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)
         if group is None:
-            print_rows(views.group_lag(partitions).sort("group_id", "store"), as_json)
+            listing.print(_worst_first(views.group_lag(partitions), "group_id", "store"), _SPARE)
+            if not listing.is_data:
+                _tell_stale(views.stale_stores(snapshot))
         else:
-            print_rows(partitions.sort("topic", "partition", "store"), as_json)
+            listing.print(partitions.sort("topic", "partition", "store"), _SPARE)
 
 
 @app.command()
+@listing
 def ownership(
+    listing: Listing,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
-    as_json: AsJson = False,
 ) -> None:
     """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         found = views.findings(snapshot).sort("group_id", "finding", "topic", "partition")
         if group is None:
-            print_rows(found if as_json else views.finding_summary(found).sort("group_id", "finding"), as_json)
+            listing.print(found if listing.is_data else views.finding_summary(found).sort("group_id", "finding"))
             return
-        print_rows(views.owners(snapshot).sort("topic", "partition"), as_json)
-        if not as_json:
+        listing.print(views.owners(snapshot).sort("topic", "partition"), _SPARE)
+        if not listing.is_data:
             print_sentences(found)
 
 
 @app.command()
+@listing
 def readiness(
+    listing: Listing,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
-    as_json: AsJson = False,
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         stages = views.readiness(snapshot).sort("group_id")
         blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
-        if as_json:
-            sentences = blocking.group_by("group_id").agg(blockers=pl.struct("blocker", "sentence"))
-            print_rows(
-                stages.join(sentences, on="group_id", how="left").with_columns(pl.col("blockers").fill_null([])), True
+        if listing.is_data:
+            sentences = blocking.group_by("group_id", maintain_order=True).agg(
+                blockers=pl.struct("blocker", "sentence")
             )
+            rows = stages.join(sentences, on="group_id", how="left", maintain_order="left")
+            listing.print(rows.with_columns(pl.col("blockers").fill_null([])))
         else:
-            print_rows(stages, False)
+            listing.print(stages, _SPARE)
             print_sentences(blocking)
 
 
@@ -116,8 +126,32 @@ def snapshot(
             taken = take_snapshot(spark, cluster, pattern)
         kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
-        print_rows(timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows"), as_json)
+        rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
+        Listing(as_json=as_json).print(rows)
         verify_read(taken)
+
+
+def _tell_stale(left: pl.DataFrame) -> None:
+    if not left.is_empty():
+        named = ", ".join(
+            f"{cell(row['group_id'])} in {row['store']}" for row in left.sort("group_id").head(5).to_dicts()
+        )
+        more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
+        tell(
+            f"In no total, since no member uses them: offsets left by {named}{more}; `offramp lag -g GROUP` shows them"
+        )
+
+
+def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
+    """What hurts most first, of equals the largest lag, then by name."""
+    rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
+    most = pl.max_horizontal("zookeeper_lag", "kafka_lag").fill_null(-1)
+    return rows.sort(rank, -most, "group_id")
+
+
+def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """By lag, the largest first; where it is unknown, last."""
+    return rows.sort("lag", *keys, descending=[True, *[False] * len(keys)], nulls_last=True)
 
 
 @contextmanager
@@ -126,7 +160,8 @@ def _snapshot(
 ) -> Iterator[Snapshot[pl.DataFrame]]:
     """One snapshot to print from; afterwards says what could not be read."""
     with refusals():
-        with connect(load_profile(profile, profile_file)) as cluster:
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
         yield taken
         verify_read(taken)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from kit.cli.listing import print_frame
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, print_rows, say
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.offsets.plan import (
@@ -183,4 +184,4 @@ def _options(
 def _show(plan: Plan, as_json: bool) -> None:
     show_plan(plan, as_json)
     if not as_json:
-        print_rows(offset_changes(plan), False)
+        print_frame(offset_changes(plan))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
-from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_rows, print_sentences, refusals, say, tell
+from kit.cli.listing import print_frame
+from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_sentences, refusals, say, tell
 from kit.errors import InputError
 from kit.profile import load_profile
 
@@ -89,10 +90,10 @@ def draw(found: Rebalances, path: Path) -> None:
 def print_story(found: Rebalances) -> None:
     generations = found.stored if found.generations.is_empty() else found.generations
     counts = [pl.col(name).list.len().alias(name) for name in ("members", "joined", "left", "moved")]
-    print_rows(generations.select(*_SHOWN, *counts), False)
+    print_frame(generations.select(*_SHOWN, *counts))
     unknown = found.unknown_wordings()
     if not unknown.is_empty():
-        print_rows(unknown, False)
+        print_frame(unknown)
     tell("")
     print_sentences(pl.DataFrame({"sentence": found.told()}), at_most=1_000)
 

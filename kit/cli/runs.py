@@ -16,6 +16,7 @@ from kit.cli.terminal import (
     ProfileName,
     RunId,
     RunsFolder,
+    cell_text,
     print_json,
     print_table,
     refusals,
@@ -98,7 +99,7 @@ def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> Non
     if as_json:
         print_json(values)
     else:
-        print_table(dict.fromkeys(columns, False), [list(each.values()) for each in values])
+        print_table(dict.fromkeys(columns, False), [[cell_text(value) for value in each.values()] for each in values])
 
 
 def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:

@@ -1,7 +1,7 @@
 """How the command line speaks: options that verbs share, tables, and errors as one line with an exit code.
 
 Whatever is told goes through here, made visible: no name is markup, none moves the cursor, none begins a line. JSON is
-exact, in ASCII. Polars and Rich are loaded by who prints a frame or a table.
+exact, in ASCII. Polars is loaded by who prints a frame.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -35,7 +36,7 @@ RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists t
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
-_PROSE = {"sentence", "example", "error", "next_step"}
+_FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "'")
 _PIPE_WIDTH = 200
 """A pipe has no width of its own; 80 columns would fold every table."""
 
@@ -53,42 +54,31 @@ def refusals() -> Iterator[None]:
         raise typer.Exit(error.exit_code) from None
 
 
-def print_rows(rows: pl.DataFrame, as_json: bool) -> None:
-    """A frame as a table for people, or as JSON rows."""
-    rows = rows.drop("snapshot_id", "observed_at", strict=False)
-    if not as_json and "error" in rows.columns and rows["error"].null_count() == len(rows):
-        rows = rows.drop("error")
-    if as_json:
-        print_json(rows.fill_nan(None).to_dicts())
-        return
-    from kit.analyze.time_format import with_worded_times
+def print_table(
+    columns: Mapping[str, bool], rows: Sequence[Sequence[str]], spare: Sequence[str] = (), notes: Sequence[str] = ()
+) -> None:
+    """Rows for people, as texts, under the names of their columns; these say whether they hold numbers.
 
-    rows = with_worded_times(rows)
-    print_table({name: kind.is_numeric() for name, kind in rows.schema.items()}, rows.iter_rows())
+    By a pager where it is longer than the terminal. ``spare``: see ``kit.cli.table``; ``notes`` stand below.
+    """
+    from kit.cli.table import table_lines
 
+    is_screen = sys.stdout.isatty()
+    size = get_terminal_size((_PIPE_WIDTH, 0))
+    lines, dropped = table_lines(columns, rows, size.columns, spare)
+    if is_screen and "NO_COLOR" not in os.environ:
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
+    if dropped:
+        lines.append(f"No room for {', '.join(dropped)}: widen the terminal, or take --csv or --json")
+    lines += map(visible, notes)
+    text = "\n".join(lines) + "\n"
+    if is_screen and len(lines) >= size.lines and sys.stdin.isatty():
+        from pydoc import pager
 
-def print_table(columns: Mapping[str, bool], rows: Iterable[Sequence[Any]]) -> None:
-    """Rows for people, under the names of their columns; these say whether they hold numbers."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    class Screen(Console):
-        def on_broken_pipe(self) -> None:
-            """Nobody reads on: ``kit.cli.main.main`` ends quietly."""
-            raise
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name, is_number in columns.items():
-        justify: Any = "right" if is_number else "left"
-        is_prose = name in _PROSE
-        # What doesn't fit ends in a mark: half a number must not look like one.
-        table.add_column(
-            Text(visible(name)), justify=justify, overflow="fold" if is_prose else "ellipsis", no_wrap=not is_prose
-        )
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    Screen(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH).print(table)
+        os.environ.setdefault("LESS", "-FRX")
+        pager(text)
+    else:
+        sys.stdout.write(text)
 
 
 def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
@@ -126,5 +116,29 @@ def _write(stream: TextIO, lines: Sequence[str]) -> None:
     stream.flush()
 
 
-def _cell(value: Any) -> str:
+def tell_csv(rows: pl.DataFrame) -> None:
+    """Rows as CSV: lists as JSON; an apostrophe before a text that a spreadsheet would run, or that begins with one.
+
+    On a terminal, which would obey them, names are made visible.
+    """
+    import polars as pl
+
+    is_screen = sys.stdout.isatty()
+
+    def text_of(value: Any) -> str | None:
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else json.dumps(value, default=_plain)
+        text = visible(text) if is_screen else text
+        return "'" + text if text.startswith(_FORMULA_BEGINS) else text
+
+    texts = [name for name, kind in rows.schema.items() if kind.is_nested() or kind == pl.String]
+    rows = rows.with_columns(pl.Series(name, map(text_of, rows[name].to_list()), pl.String) for name in texts)
+    sys.stdout.write(rows.write_csv())
+
+
+def cell_text(value: Any) -> str:
+    """A value of a table: two decimals, yes or no, a dash for unknown."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.2f}" if isinstance(value, float) else cell(value)

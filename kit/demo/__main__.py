@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from kit import views
-from kit.cli.terminal import print_rows
+from kit.cli.listing import print_frame
 from kit.cluster import connect
 from kit.demo.migration import migrate_and_prove
 from kit.errors import OfframpError
@@ -58,11 +58,11 @@ def run(say: Callable[[str], None]) -> None:
     report = run_report(profile, RUNS, ".*", say=say)
     with connect(profile) as cluster:
         live = observe(cluster)
-    print_rows(views.summary(live).sort("group_id"), as_json=False)
-    print_rows(views.finding_summary(views.findings(live)).sort("group_id", "finding"), as_json=False)
+    print_frame(views.summary(live).sort("group_id"))
+    print_frame(views.finding_summary(views.findings(live)).sort("group_id", "finding"))
     say("group checkout: from old consumers to Kafka's and back, under load, by approved plans")
     proof = migrate_and_prove(profile, RUNS, say)
-    print_rows(proof.summary.select(PROOF), as_json=False)
+    print_frame(proof.summary.select(PROOF))
     longest = proof.summary["longest_stall_ms"].item()
     say(f"nothing lost, nothing read by two; longest pause of a partition: {longest} ms")
     say(f"report:   {report.html}")

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
@@ -42,11 +41,11 @@ _TYPES_READ = (None, "classic", "consumer")
 class CoordinatedGroups:
     """All groups of all coordinators; ``errors`` are brokers that could not list theirs."""
 
-    groups: pa.Table
-    members: pa.Table
-    subscriptions: pa.Table
-    ownership: pa.Table
-    committed_offsets: pa.Table
+    groups: tables.Columns
+    members: tables.Columns
+    subscriptions: tables.Columns
+    ownership: tables.Columns
+    committed_offsets: tables.Columns
     errors: tuple[ReadError, ...]
 
 
@@ -155,11 +154,11 @@ class _Collected:
     def result(self, failed: dict[str, str]) -> CoordinatedGroups:
         self.offsets["store"] = [KAFKA] * len(self.offsets["group_id"])
         return CoordinatedGroups(
-            groups=tables.GROUPS.from_rows(self._group(group_id, failed.get(group_id)) for group_id in self.listed),
-            members=tables.MEMBERS.from_rows(self.members),
-            subscriptions=tables.SUBSCRIPTIONS.from_rows(self.subscriptions),
-            ownership=tables.OWNERSHIP.from_rows(self.ownership),
-            committed_offsets=tables.COMMITTED_OFFSETS.from_columns(self.offsets),
+            groups=tables.GROUPS.columns_of(self._group(group_id, failed.get(group_id)) for group_id in self.listed),
+            members=tables.MEMBERS.columns_of(self.members),
+            subscriptions=tables.SUBSCRIPTIONS.columns_of(self.subscriptions),
+            ownership=tables.OWNERSHIP.columns_of(self.ownership),
+            committed_offsets=tables.COMMITTED_OFFSETS.columns(self.offsets),
             errors=tuple(self.errors),
         )
 

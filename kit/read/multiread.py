@@ -2,7 +2,7 @@
 
 kazoo 2.11 has no such request. A multiRead sets no watch. It answers each item by itself, so a deleted znode is an
 answer, not a failure. Layout: ``MultiHeader{int type, bool done, int err}`` before every item, a last header with
-``done``; jute primitives, big-endian (ZooKeeper's ``zookeeper.jute``). Stats are cut out of an answer by NumPy.
+``done``; jute primitives, big-endian (ZooKeeper's ``zookeeper.jute``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import EXCEPTIONS, KazooException, NoAuthError, NoNodeError, UnimplementedError
 
@@ -27,22 +26,13 @@ OCTETS_PER_REQUEST = 500_000
 """Bytes of paths in one request: a server closes the connection after more than 1 MB (``jute.maxbuffer``)."""
 READ_TIMEOUT_S = 30.0
 
-STAT = np.dtype(
-    [
-        ("czxid", ">i8"),
-        ("mzxid", ">i8"),
-        ("created_ms", ">i8"),
-        ("modified_ms", ">i8"),
-        ("version", ">i4"),
-        ("cversion", ">i4"),
-        ("aversion", ">i4"),
-        ("ephemeral_owner", ">i8"),
-        ("data_length", ">i4"),
-        ("n_children", ">i4"),
-        ("pzxid", ">i8"),
-    ]
-)
+STAT = struct.Struct(">qqqqiiiqiiq")
+STAT_FIELDS = (
+    "czxid", "mzxid", "created_ms", "modified_ms", "version", "cversion", "aversion", "ephemeral_owner", "data_length",
+    "n_children", "pzxid",
+)  # fmt: skip
 """ZooKeeper's Stat, field by field; times are milliseconds since the epoch."""
+_AT = {name: at for at, name in enumerate(STAT_FIELDS)}
 
 _GET_DATA, _GET_CHILDREN, _MULTI_READ, _ERROR = 4, 8, 22, -1
 _HEADER = struct.Struct(">i?i")
@@ -50,6 +40,7 @@ _HEADER_AND_INT = struct.Struct(">i?ii")
 _INT = struct.Struct(">i")
 _END = _HEADER.pack(-1, True, -1)
 
+Stat: TypeAlias = tuple[int, ...]
 Names: TypeAlias = list[str] | KazooException | None
 """The children's names. None: there is no such znode. An exception: ZooKeeper refused this item alone."""
 
@@ -69,24 +60,27 @@ class Znode(NamedTuple):
 class Znodes:
     """Answers of getData as columns, in the order of the paths.
 
-    ``data[i]`` is None if there is no znode or ZooKeeper refused it (``refusals[i]``); ``stats[i]`` is then zeros.
+    ``data[i]`` and ``stats[i]`` are None if there is no znode or ZooKeeper refused it (``refusals[i]``).
     """
 
     data: list[bytes | None]
-    stats: np.ndarray[Any, np.dtype[np.void]]
+    stats: list[Stat | None]
     refusals: dict[int, KazooException]
 
     def __getitem__(self, index: int) -> Znode | KazooException | None:
-        data = self.data[index]
-        if data is None:
+        data, stat = self.data[index], self.stats[index]
+        if data is None or stat is None:
             return self.refusals.get(index)
-        stat = self.stats[index]
-        return Znode(
-            data, *(int(stat[name]) for name in ("czxid", "mzxid", "created_ms", "version", "ephemeral_owner"))
-        )
+        czxid, mzxid, created_ms, _, version, _, _, ephemeral_owner, *_ = stat
+        return Znode(data, czxid, mzxid, created_ms, version, ephemeral_owner)
 
     def __iter__(self) -> Iterator[Znode | KazooException | None]:
         return (self[index] for index in range(len(self.data)))
+
+    def stat(self, name: str) -> list[int | None]:
+        """One field of every stat."""
+        at = _AT[name]
+        return [None if stat is None else stat[at] for stat in self.stats]
 
 
 def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
@@ -97,14 +91,12 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
     Raises:
         ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
     """
-    data: list[bytes | None] = []
-    stats: list[Any] = []
-    refusals: dict[int, KazooException] = {}
+    found = Znodes([], [], {})
     for batch in _batches(client, _GET_DATA, paths):
-        refusals |= {len(data) + index: error for index, error in batch.refusals.items()}
-        data += batch.data
-        stats.append(batch.stats)
-    return Znodes(data, np.concatenate(stats) if stats else np.zeros(0, STAT), refusals)
+        found.refusals.update({len(found.data) + index: error for index, error in batch.refusals.items()})
+        found.data.extend(batch.data)
+        found.stats.extend(batch.stats)
+    return found
 
 
 def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:
@@ -235,9 +227,15 @@ def _send(client: KazooClient, kind: int, paths: Sequence[str]) -> Any:
 def _parse_data(result: Any) -> Znodes:
     body = result.get(timeout=READ_TIMEOUT_S)
     data: list[bytes | None] = []
-    stats_at: list[int] = []
+    stats: list[Stat | None] = []
     refusals: dict[int, KazooException] = {}
-    at, read, step, stat_size = 0, _HEADER_AND_INT.unpack_from, _HEADER_AND_INT.size, STAT.itemsize
+    at, read, step, stat_in, stat_size = (
+        0,
+        _HEADER_AND_INT.unpack_from,
+        _HEADER_AND_INT.size,
+        STAT.unpack_from,
+        STAT.size,
+    )
     end = len(body) - _HEADER.size
     while at < end:
         kind, _, _, length = read(body, at)
@@ -245,23 +243,14 @@ def _parse_data(result: Any) -> Znodes:
         if kind == _GET_DATA:
             stop = at + length if length > 0 else at
             data.append(body[at:stop])
-            stats_at.append(stop)
+            stats.append(stat_in(body, stop))
             at = stop + stat_size
         else:
             if (refusal := _refusal(length)) is not None:
                 refusals[len(data)] = refusal
             data.append(None)
-    return Znodes(data, _stats(body, stats_at, data), refusals)
-
-
-def _stats(body: bytes, stats_at: list[int], data: list[bytes | None]) -> np.ndarray[Any, np.dtype[np.void]]:
-    stats = np.zeros(len(data), STAT)
-    if stats_at:
-        octets = np.frombuffer(body, np.uint8)
-        positions = np.array(stats_at)[:, None] + np.arange(STAT.itemsize)
-        answered = [index for index, each in enumerate(data) if each is not None] if None in data else slice(None)
-        stats[answered] = octets[positions].view(STAT)[:, 0]
-    return stats
+            stats.append(None)
+    return Znodes(data, stats, refusals)
 
 
 def _parse_children(result: Any) -> list[Names]:
@@ -293,10 +282,10 @@ def _wrap_data(result: Any) -> Znodes:
     try:
         data, stat = result.get(timeout=READ_TIMEOUT_S)
     except NoNodeError:
-        return Znodes([None], np.zeros(1, STAT), {})
+        return Znodes([None], [None], {})
     except NoAuthError as error:
-        return Znodes([None], np.zeros(1, STAT), {0: error})
-    return Znodes([data or b""], np.array([tuple(stat)], STAT), {})
+        return Znodes([None], [None], {0: error})
+    return Znodes([data or b""], [tuple(stat)], {})
 
 
 def _wrap_names(result: Any) -> list[Names]:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
 from kazoo.client import KazooClient
 from kazoo.exceptions import EXCEPTIONS, KazooException, NoNodeError
 from kazoo.protocol.serialization import Watch
@@ -182,10 +181,9 @@ def _parse(buffer: bytes, at: int) -> Iterator[ZnodeState]:
             yield None if isinstance(error, NoNodeError) else error
             continue
         end = at + max(number, 0)
-        (stat,) = np.frombuffer(buffer, STAT, 1, end)
-        fields = ("czxid", "mzxid", "created_ms", "modified_ms", "ephemeral_owner")
-        yield Standing(bytes(buffer[at:end]), *(int(stat[name]) for name in fields))
-        at = end + STAT.itemsize
+        czxid, mzxid, created_ms, modified_ms, _, _, _, ephemeral_owner, *_ = STAT.unpack_from(buffer, end)
+        yield Standing(bytes(buffer[at:end]), czxid, mzxid, created_ms, modified_ms, ephemeral_owner)
+        at = end + STAT.size
 
 
 def now_ms() -> int:

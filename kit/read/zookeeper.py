@@ -8,17 +8,15 @@ that could not be read, or has an unexpected value, is a row with its error. The
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-import numpy as np
-import pyarrow as pa
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError
 
 from kit.errors import AuthenticationFailed
-from kit.read.multiread import STAT, Names, Znode, Znodes, catch_up, fetch_children, fetch_data
+from kit.read.multiread import Names, Znode, Znodes, catch_up, fetch_children, fetch_data
 from kit.read.paths import CONSUMERS
 from kit.read.registration import Registration, parse_registration
 from kit.read.values import is_text, json_in, shown
@@ -35,12 +33,12 @@ class ConsumersTree:
     group is known without them. Their ``topic`` is ``<topic>/<name>``, which no topic can be named.
     """
 
-    groups: pa.Table
-    members: pa.Table
+    groups: tables.Columns
+    members: tables.Columns
     registrations: tuple[tuple[str, str, Registration], ...]
-    ownership: pa.Table
-    committed_offsets: pa.Table
-    migration_states: pa.Table
+    ownership: tables.Columns
+    committed_offsets: tables.Columns
+    migration_states: tables.Columns
     strays: tuple[ReadError, ...] = ()
 
 
@@ -72,12 +70,12 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
     registered = _fetch_members(client, listed)
     owners, offsets = _fetch_leaves(client, listed, "owners"), _fetch_leaves(client, listed, "offsets")
     return ConsumersTree(
-        groups=tables.GROUPS.from_rows(_group(group_id, listing) for group_id, listing in listed.items()),
-        members=tables.MEMBERS.from_rows(member for member, _ in registered),
+        groups=tables.GROUPS.columns_of(_group(group_id, listing) for group_id, listing in listed.items()),
+        members=tables.MEMBERS.columns_of(member for member, _ in registered),
         registrations=tuple((member.group_id, member.member_id, registration) for member, registration in registered),
-        ownership=tables.OWNERSHIP.from_columns(_owner_columns(owners)),
-        committed_offsets=tables.COMMITTED_OFFSETS.from_columns(_offset_columns(offsets)),
-        migration_states=tables.MIGRATION_STATES.from_rows(
+        ownership=tables.OWNERSHIP.columns(_owner_columns(owners)),
+        committed_offsets=tables.COMMITTED_OFFSETS.columns(_offset_columns(offsets)),
+        migration_states=tables.MIGRATION_STATES.columns_of(
             _migration_state(group_id, listing.mode)
             for group_id, listing in listed.items()
             if listing.migration_ids is not None or listing.mode is not None
@@ -151,19 +149,14 @@ def _fetch_members(client: KazooClient, listed: dict[str, _Listing]) -> list[tup
 class _Leaves:
     """Znodes named by group, topic and partition, as columns."""
 
-    group_ids: list[str]
-    topics: list[str]
-    partitions: list[int]
-    znodes: Znodes
-    strays: list[ReadError]
+    group_ids: list[str] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    znodes: Znodes = field(default_factory=lambda: Znodes([], [], {}))
+    strays: list[ReadError] = field(default_factory=list)
 
     def columns(self) -> dict[str, Any]:
         return {"group_id": self.group_ids, "topic": self.topics, "partition": self.partitions}
-
-    def stat(self, name: str) -> pa.Array:
-        """One field of the stats; null where the znode was refused."""
-        refused = np.array([each is None for each in self.znodes.data], bool)
-        return pa.array(self.znodes.stats[name].astype("=i8"), mask=refused)
 
     def texts(self) -> list[str | None]:
         return [None if data is None else data.decode(errors="replace") for data in self.znodes.data]
@@ -186,7 +179,7 @@ def _fetch_leaves(client: KazooClient, listed: dict[str, _Listing], branch: str)
     """
     topics = [(group_id, topic) for group_id, each in listed.items() for topic in sorted(_names(getattr(each, branch)))]
     listing = fetch_children(client, [f"{CONSUMERS}/{group_id}/{branch}/{topic}" for group_id, topic in topics])
-    leaves = _Leaves([], [], [], Znodes([], np.zeros(0, STAT), {}), [])
+    leaves = _Leaves()
     paths: list[str] = []
     for (group_id, topic), names in zip(topics, listing):
         path = f"{CONSUMERS}/{group_id}/{branch}/{topic}"
@@ -215,7 +208,7 @@ def _without_vanished(leaves: _Leaves) -> _Leaves:
         [leaves.group_ids[index] for index in there],
         [leaves.topics[index] for index in there],
         [leaves.partitions[index] for index in there],
-        Znodes([data[index] for index in there], leaves.znodes.stats[there], moved),
+        Znodes([data[index] for index in there], [leaves.znodes.stats[index] for index in there], moved),
         leaves.strays,
     )
 
@@ -227,8 +220,8 @@ def _owner_columns(leaves: _Leaves) -> dict[str, Any]:
         "source": [ZOOKEEPER] * len(threads),
         "member_id": owners,
         "thread_id": threads,
-        "session_id": leaves.stat("ephemeral_owner"),
-        "czxid": leaves.stat("czxid"),
+        "session_id": leaves.znodes.stat("ephemeral_owner"),
+        "czxid": leaves.znodes.stat("czxid"),
         "error": leaves.errors(owners, threads, "<consumer id>-<thread>"),
     }
 
@@ -239,9 +232,9 @@ def _offset_columns(leaves: _Leaves) -> dict[str, Any]:
     return leaves.columns() | {
         "store": [ZOOKEEPER] * len(texts),
         "committed_offset": offsets,
-        "committed_at": leaves.stat("modified_ms").cast(pa.timestamp("ms", "UTC")),
-        "version": leaves.stat("version"),
-        "mzxid": leaves.stat("mzxid"),
+        "committed_at": [ms if ms is None else ms * 1000 for ms in leaves.znodes.stat("modified_ms")],
+        "version": leaves.znodes.stat("version"),
+        "mzxid": leaves.znodes.stat("mzxid"),
         "error": leaves.errors(offsets, texts, "an offset"),
     }
 

@@ -93,10 +93,12 @@ def svg(chart: Chart) -> str:
 def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") -> Chart:
     """``analyze.partition_lag`` → topic × partition, coloured by lag in records on a logarithmic scale.
 
-    Where the frame holds several groups or stores, the largest lag of a partition counts. The topics with the most lag
+    Where the frame holds several groups or stores, the largest lag of a partition counts, of stores that are in use
+    (``is_stale`` is not drawn). The topics with the most lag
     are drawn, at most ``MAX_TOPICS``, of each the first ``MAX_PARTITIONS`` partitions.
     """
-    cells = _cells(frame_of(partition_lag))
+    rows = frame_of(partition_lag)
+    cells = _cells(rows.filter(~pl.col("is_stale")) if "is_stale" in rows.columns else rows)
     if cells.is_empty():
         return nothing(title)
     drawn, left_out = _largest_topics(cells)

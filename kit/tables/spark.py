@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from kit.tables.schema import spark_ddl
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -18,5 +17,7 @@ def in_spark(spark: SparkSession, rows: pa.Table) -> DataFrame:
     In one piece: of a table of several, Spark 4 drops all that stands behind a piece without rows; of none it makes
     nothing.
     """
+    import pyarrow as pa
+
     whole = pa.concat_tables([rows.schema.empty_table(), rows]).combine_chunks()
     return spark.createDataFrame(whole, spark_ddl(rows.schema))

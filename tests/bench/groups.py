@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -95,6 +96,21 @@ def _beside_command_line(site: Site, what: str, ours: Timing) -> Iterator[Row]:
     our_seconds, process_seconds, peer_seconds = in_turn(f"{what} vs kafka-consumer-groups", ways, 3)
     yield Row(f"{what} vs kafka-consumer-groups", our_seconds, peer_seconds, "s", 15)
     yield Row(f"{what} vs kafka-consumer-groups, both new processes", process_seconds, peer_seconds, "s", None)
+    for verb in ("groups", "lag"):
+        (verb_seconds,) = in_turn(f"offramp {verb} of {what}", {verb: _verb(site, verb)}, 3)
+        yield Row(f"offramp {verb}: {what} vs kafka-consumer-groups", verb_seconds, peer_seconds, "s", 8)
+
+
+def _verb(site: Site, verb: str) -> Timing:
+    """The whole command as a new process, every group in a file."""
+    output = site.lab.folder / f"offramp-{verb}.txt"
+    command = [sys.executable, "-m", "kit", verb, "--profile", BROKERS_ONLY, "--profile-file", str(site.profiles)]
+
+    def run() -> None:
+        with output.open("wb") as rows:
+            subprocess.run(command, stdout=rows, check=True, timeout=_TIMEOUT_MS / 1000)
+
+    return timed(run, lambda _: expect(f"groups that offramp {verb} printed", _rows(output), site.sizes.groups))
 
 
 def _command_line(site: Site) -> Timing:

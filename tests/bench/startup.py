@@ -59,7 +59,10 @@ def _groups() -> Iterator[Row]:
         tool += [jars.class_path(jars.SERVERS), _COMMAND, "--bootstrap-server", profile.bootstrap_servers]
         tool += ["--all-groups", "--describe", "--timeout", "60000"]
         ours = _process([*_OFFRAMP, "groups", "--profile-file", running.profile_file])
-        yield compare("offramp groups vs kafka-consumer-groups --describe", ours, _process(tool), 3, _ROUNDS)
+        peer = _process(tool)
+        yield compare("offramp groups vs kafka-consumer-groups --describe", ours, peer, 3, _ROUNDS)
+        lag = _process([*_OFFRAMP, "lag", "--profile-file", running.profile_file])
+        yield compare("offramp lag vs kafka-consumer-groups --describe", lag, peer, None, _ROUNDS)
     finally:
         if not was_running:
             subprocess.run([*_OFFRAMP, "lab", "down"], check=True, stdout=subprocess.DEVNULL)

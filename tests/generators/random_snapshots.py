@@ -43,7 +43,7 @@ TOPICS = ("subscriptions", "topic_partitions")
 
 
 def _lag(frames: Frames) -> Any:
-    names = ("committed_offsets", "log_offsets", "ownership", *TOPICS, "groups")
+    names = ("committed_offsets", "log_offsets", "ownership", *TOPICS, "groups", "members")
     return analyze.partition_lag(*(frames[name] for name in names))
 
 
@@ -60,6 +60,9 @@ def _findings(frames: Frames) -> Any:
     return analyze.ownership_findings(*(frames[name] for name in names))
 
 
+STALE = _take(analyze.stale_stores, "committed_offsets", "members", "groups")
+
+
 def _summary(frames: Frames) -> Any:
     return analyze.group_summary(
         groups=frames["groups"],
@@ -68,6 +71,7 @@ def _summary(frames: Frames) -> Any:
         group_balance=analyze.group_balance(member_shares_of(frames)),
         ownership_findings=_findings(frames),
         partition_owners=analyze.partition_owners(*(frames[name] for name in ("ownership", "members", *TOPICS))),
+        stale_stores=STALE(frames),
     )
 
 
@@ -105,6 +109,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "broker_load": _take(analyze.broker_load, "topic_partitions", "brokers"),
     "topic_skew": _take(analyze.topic_skew, "topic_partitions", "brokers"),
     "stickiness": _take(analyze.stickiness, "ownership", "later_ownership"),
+    "stale_stores": STALE,
     "store_parity": _take(analyze.store_parity, "committed_offsets", "groups"),
     "group_parity": lambda frames: analyze.group_parity(analyze.store_parity(frames["committed_offsets"])),
     "blockers": _take(analyze.blockers, *READINESS, *TOPICS),

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kit.read.multiread import STAT
+from kit.read.multiread import STAT, STAT_FIELDS
 
 GET_DATA, GET_CHILDREN, ERROR, NO_NODE, NO_AUTH = 4, 8, -1, -101, -102
 _HEADER = struct.Struct(">i?i")
 _INT = struct.Struct(">i")
-_STAT = struct.Struct(">qqqqiiiqiiq")
 
 
 @dataclass
@@ -61,7 +60,7 @@ class FakeClient:
             code = NO_NODE if node is None else NO_AUTH
             return _HEADER.pack(ERROR, False, code) + _INT.pack(code)
         if kind == GET_DATA:
-            stat = _STAT.pack(*(node.stat.get(name, 0) for name in STAT.names))
+            stat = STAT.pack(*(node.stat.get(name, 0) for name in STAT_FIELDS))
             return _HEADER.pack(kind, False, 0) + _INT.pack(len(node.data)) + node.data + stat
         names = [name.encode("utf-8", "surrogatepass") for name in node.children]
         vector = b"".join(_INT.pack(len(name)) + name for name in names)

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from kit.cli.terminal import print_json, print_rows, print_sentences, say
+from kit.cli.listing import print_frame
+from kit.cli.terminal import print_json, print_sentences, say, tell_csv
 from kit.migrate.engine.plan import load_plan, save_plan
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.offsets.files import load_offsets, save_offsets
@@ -72,8 +73,8 @@ def test_no_name_is_markup_or_moves_the_cursor_in_a_terminal(capsys, monkeypatch
     """Every name in every place that a verb prints at; what is told to be there is there."""
     names = [name for name in NAMED if len(name) < 150]
     frame = hostile_faces.of_every_type(names).drop("object")
-    print_rows(frame.select("struct", "lists", "category", *names[:40]), False)
-    print_rows(pl.DataFrame({"group_id": names, "error": names}), False)
+    print_frame(frame.select("struct", "lists", "category", *names[:40]))
+    print_frame(pl.DataFrame({"group_id": names, "error": names}))
     print_sentences(pl.DataFrame({"sentence": names}), at_most=len(names))
     say(*names)
     told = capsys.readouterr()
@@ -83,6 +84,13 @@ def test_no_name_is_markup_or_moves_the_cursor_in_a_terminal(capsys, monkeypatch
     for name in names:
         assert any(cell(name) in line for line in lines) or len(name) > 40, name
         assert any(line.startswith(f"• {visible(name)[:20]}") for line in lines), name
+
+
+def test_no_cell_of_a_csv_is_a_formula(capsys):
+    tell_csv(pl.DataFrame({"group_id": NAMED, "lists": [[name] for name in NAMED]}))
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))[1:]
+    assert not [cell for row in rows for cell in row if cell.startswith(FORMULAS)]
+    assert [row[0] if not row[0].startswith("'") else row[0][1:] for row in rows] == NAMED
 
 
 def test_json_is_exact_and_ascii(capsys):

@@ -8,6 +8,7 @@ from narwhals.typing import FrameT
 from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, unreadable_groups
 from kit.analyze.groups.flavours import member_flavours
 from kit.analyze.groups.ownership import partition_owners
+from kit.analyze.groups.stale import in_use, stale_stores
 from kit.analyze.sentences import applying, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
@@ -32,8 +33,8 @@ def ownership_findings(
         member_id: null where a finding is about no single member.
         finding: ``unowned``: subscribed, and nobody owns it though the group has members. ``owner_not_registered``: the
             owner znode's consumer isn't in ``ids``. ``owned_twice``: by ZooKeeper and by a Kafka member that isn't
-            embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store holds an
-            offset. ``more_threads_than_partitions``: some stay idle, which is no error.
+            embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store in use
+            holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
         sentence: what was found and what to do.
     """
     rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, committed_offsets)
@@ -72,8 +73,10 @@ def _owned_rows(
     owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
     states = groups.filter(nw.col("source") == KAFKA).select("group_id", "state").unique(subset=["group_id"])
     has_commit_row = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
+    stale: FrameT = nw.from_native(stale_stores(committed_offsets, members, groups))
     known = (
-        committed_offsets.filter(has_commit_row)
+        in_use(committed_offsets, stale)
+        .filter(has_commit_row)
         .select(*GROUP_PARTITION)
         .unique()
         .with_columns(has_commit_row=nw.lit(True))
@@ -142,7 +145,7 @@ def _never_committed() -> nw.Expr:
         _topic_partition(),
         " belongs to ",
         nw.col("reader"),
-        ", but neither store holds an offset for it: a new owner starts by auto.offset.reset."
+        ", but no store that the group uses holds an offset for it: a new owner starts by auto.offset.reset."
         " Fine if it never had a record; else see why the member doesn't commit.",
     )
 

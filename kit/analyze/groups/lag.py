@@ -8,6 +8,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION, subscribed_partitions
+from kit.analyze.groups.stale import in_use, stale_stores
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _KEY = ["group_id", "store", "topic", "partition"]
@@ -35,17 +36,20 @@ def partition_lag(
     subscriptions: FrameT,
     topic_partitions: FrameT,
     groups: FrameT | None = None,
+    members: FrameT | None = None,
 ) -> FrameT:
     """Lag per group, store and partition, in records; the end of a log is its high watermark.
 
     A partition has a row when it is assigned, committed, or of a subscribed topic. It has one row per store of the
-    group: the stores that hold an offset of the group; if none does, the sources that know its members. Committed
+    group: the stores that hold an offset of the group; if none does, the sources that know its members. Offsets left
+    in a store that is no longer in use have rows of their own, marked ``is_stale``. Committed
     offsets are read before log offsets, so ``lag_raw`` is negative only where the log shrank (a recreated topic) or
     where somebody set the offset by hand. A lag is null when one of its parts is unknown.
 
     Args:
         groups: ``tables.GROUPS``. With it, a group that could not be read in a source has unknown partitions there,
             not partitions without a commit.
+        members: ``tables.MEMBERS``. With it and ``groups``, ``is_stale`` is told; without, no store counts as stale.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -57,6 +61,7 @@ def partition_lag(
         lag_retained: end − max(start, committed), at least 0.
         expired_unread: start − committed, at least 0: records deleted before the group read them.
         has_no_commit: the store was read and holds no offset.
+        is_stale: the group left this store (``kit.analyze.stale_stores``): its lag hurts nobody and is in no total.
         error: why a value is missing.
 
     The log begins at 70, so the records from 40 to 69 are gone:
@@ -74,8 +79,9 @@ def partition_lag(
     """
     parts = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
     sides = nw.concat(parts).group_by(*GROUP_PARTITION).agg(*_first_by_name())
-    stores = _stores(committed_offsets, ownership, subscriptions)
+    stores = _with_stale(committed_offsets, ownership, subscriptions, groups, members)
     rows = _per_store(sides.join(stores, on="group_id", how="inner"))
+    rows = rows.filter(~nw.col("is_stale") | ~nw.col("committed_offset").is_null())
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
     rows = rows.join(_metadata(topic_partitions), on=_PARTITION, how="left")
     return _measured(_with_group_error(rows, groups))
@@ -95,6 +101,7 @@ def _measured(rows: FrameT) -> FrameT:
         lag_retained=_at_least_zero(nw.col("log_end_offset") - _first_readable()),
         expired_unread=_at_least_zero(nw.col("log_start_offset") - nw.col("committed_offset")),
         has_no_commit=nw.col("committed_offset").is_null() & ~is_unread,
+        is_stale=nw.col("is_stale"),
         error=_error(),
     )
 
@@ -143,6 +150,24 @@ def _stores(committed_offsets: FrameT, ownership: FrameT, subscriptions: FrameT)
     return rows.filter(nw.col("weight") == nw.col("highest")).select("group_id", "store")
 
 
+def _with_stale(
+    committed_offsets: FrameT,
+    ownership: FrameT,
+    subscriptions: FrameT,
+    groups: FrameT | None,
+    members: FrameT | None,
+) -> FrameT:
+    """The stores that a group may use, and those that it left. Columns: group_id, store, is_stale."""
+    used = nw.lit(False)
+    if groups is None or members is None:
+        return _stores(committed_offsets, ownership, subscriptions).with_columns(is_stale=used)
+    stale: FrameT = nw.from_native(stale_stores(committed_offsets, members, groups))
+    stores = _stores(in_use(committed_offsets, stale), ownership, subscriptions).join(
+        stale, on=["group_id", "store"], how="anti"
+    )
+    return nw.concat([stores.with_columns(is_stale=used), stale.with_columns(is_stale=nw.lit(True))])
+
+
 def _weights(source: str, weight: int) -> list[nw.Expr]:
     return [
         nw.when(nw.col(source) == store).then(nw.lit(weight)).otherwise(nw.lit(0)).alias(store) for store in _STORES
@@ -153,7 +178,7 @@ def _per_store(sides: FrameT) -> FrameT:
     own = {name: _by_store(part, own_side=True) for part, name in _NAMES.items()}
     # An old consumer that commits to Kafka owns by ZooKeeper alone.
     own["member_id"] = nw.coalesce(own["member_id"], _by_store("member", own_side=False))
-    return sides.select(*_KEY, **own)
+    return sides.select(*_KEY, "is_stale", **own)
 
 
 def _by_store(part: str, own_side: bool) -> nw.Expr:

@@ -1,4 +1,7 @@
-"""Totals of partition lag. Unknown parts are left out of a sum and counted beside it; no known part: no sum."""
+"""Totals of partition lag. Unknown parts are left out of a sum and counted beside it; no known part: no sum.
+
+What ``partition_lag`` marks ``is_stale`` is in no total.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ def group_lag(partition_lag: FrameT) -> FrameT:
     >>> import polars as pl
     >>> rows = {"group_id": "g", "store": "kafka", "topic": "t", "member_id": ["a", None], "lag": [6, None]}
     >>> rows |= {"lag_retained": [6, None], "expired_unread": [0, None], "has_no_commit": [False, True]}
+    >>> rows |= {"is_stale": False}
     >>> group_lag(pl.DataFrame(rows)).select("n_unowned", "n_unknown", "n_without_commit", "lag").rows()
     [(1, 0, 1, 6)]
     """
@@ -50,7 +54,7 @@ def topic_lag(partition_lag: FrameT) -> FrameT:
 
 
 def _totals(rows: FrameT, keys: Sequence[str], extra: Sequence[str]) -> FrameT:
-    flagged = rows.with_columns(
+    flagged = rows.filter(~nw.col("is_stale")).with_columns(
         n_unowned=nw.col("member_id").is_null().cast(nw.Int64),
         n_unknown=(nw.col("lag").is_null() & ~nw.col("has_no_commit")).cast(nw.Int64),
         n_without_commit=nw.col("has_no_commit").cast(nw.Int64),

@@ -36,6 +36,8 @@ def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, b
         effective_mode: ``kafka`` or ``zookeeper``; null without members, or where the tables do not decide it.
         stage: one of ``kit.analyze.STAGES``.
         n_blockers: rows of ``blockers``.
+        is_ready: nothing stands in the way of the next step; false where the way is not clear (unsafe mix, unknown);
+            null where there is no next step (all KC, empty).
         next_step: one sentence.
     """
     counts = blockers.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
@@ -50,8 +52,15 @@ def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, b
         "effective_mode",
         "stage",
         "n_blockers",
+        is_ready=_is_ready(),
         next_step=_next_step(),
     )
+
+
+def _is_ready() -> nw.Expr:
+    stage = nw.col("stage")
+    is_open = ~stage.is_in(["unsafe mix", "unknown"]) & (nw.col("n_blockers") == 0)
+    return nw.when(~stage.is_in(["all KC", "empty"])).then(is_open)
 
 
 def _next_step() -> nw.Expr:

@@ -7,6 +7,15 @@ from narwhals.typing import FrameT
 
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
+ATTENTION = NOT_READ, OWNED_TWICE, COMMITS_NOTHING, WITHOUT_OWNER, UNREADABLE = (
+    "nobody reads it",
+    "read twice",
+    "commits nothing",
+    "partitions without an owner",
+    "could not be read",
+)
+"""What needs somebody, by what hurts most. That a lag grows takes two looks: ``lag_change``."""
+
 
 @nw.narwhalify
 def group_summary(
@@ -16,16 +25,19 @@ def group_summary(
     group_balance: FrameT,
     ownership_findings: FrameT,
     partition_owners: FrameT,
+    stale_stores: FrameT | None = None,
 ) -> FrameT:
     """Every group once. The stores' lags stand side by side: each member's own setting says which one it resumes from.
 
     Columns:
         group_id: the key.
+        attention: what hurts most, one of ``ATTENTION``; null: nothing does, or it can't be told.
         stage, effective_mode: see ``readiness``.
         kafka_state: the coordinator's.
         n_members, n_idle: how many, and how many own nothing.
         n_partitions, n_unowned: considered; subscribed and without an owner in either source.
-        zookeeper_lag, kafka_lag: in records; null: the store holds no offset of the group.
+        zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
+        stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_unknown: partitions whose lag could not be read, both stores.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
     """
@@ -37,10 +49,13 @@ def group_summary(
     rows = rows.join(_unowned(partition_owners), on="group_id", how="left")
     for store in (ZOOKEEPER, KAFKA):
         rows = rows.join(_lag_in(store, group_lag), on="group_id", how="left")
-    findings = ownership_findings.group_by("group_id").agg(n_findings=nw.len().cast(nw.Int64))
-    rows = rows.join(findings, on="group_id", how="left").join(_errors(groups), on="group_id", how="left")
+    rows = rows.join(_findings(ownership_findings), on="group_id", how="left").join(
+        _errors(groups), on="group_id", how="left"
+    )
+    rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
     return rows.select(
         "group_id",
+        _attention(),
         "stage",
         "effective_mode",
         "kafka_state",
@@ -50,11 +65,34 @@ def group_summary(
         _counted("n_unowned"),
         "zookeeper_lag",
         "kafka_lag",
+        "stale_store",
         _counted("n_unknown"),
         _counted("n_findings"),
         _counted("n_blockers"),
         "error",
     )
+
+
+def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
+    if stale_stores is None:
+        return groups.select("group_id").unique().with_columns(stale_store=nw.lit(None, nw.String))
+    return stale_stores.select("group_id", stale_store="store")
+
+
+def _attention() -> nw.Expr:
+    lag = nw.max_horizontal(f"{ZOOKEEPER}_lag", f"{KAFKA}_lag")
+    has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
+    rules = {
+        NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (lag > 0),
+        OWNED_TWICE: nw.col("n_owned_twice") > 0,
+        COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
+        WITHOUT_OWNER: has_members & (nw.col("n_unowned") > 0),
+        UNREADABLE: ~is_read,
+    }
+    told = nw.lit(None, nw.String)
+    for name in reversed(ATTENTION):
+        told = nw.when(rules[name].fill_null(False)).then(nw.lit(name)).otherwise(told)
+    return told.alias("attention")
 
 
 def _counted(name: str) -> nw.Expr:
@@ -77,7 +115,17 @@ def _members(group_balance: FrameT) -> FrameT:
 
 
 def _partitions(group_lag: FrameT) -> FrameT:
-    return group_lag.group_by("group_id").agg(nw.col("n_partitions").max(), nw.col("n_unknown").sum())
+    return group_lag.group_by("group_id").agg(
+        nw.col("n_partitions").max(), nw.col("n_unknown").sum(), nw.col("n_without_commit").min()
+    )
+
+
+def _findings(ownership_findings: FrameT) -> FrameT:
+    is_twice = (nw.col("finding") == "owned_twice").cast(nw.Int64)
+    flagged = ownership_findings.select("group_id", n_owned_twice=is_twice)
+    return flagged.group_by("group_id").agg(
+        n_findings=nw.len().cast(nw.Int64), n_owned_twice=nw.col("n_owned_twice").sum()
+    )
 
 
 def _unowned(partition_owners: FrameT) -> FrameT:

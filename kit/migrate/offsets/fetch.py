@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import pyarrow as pa
 
 from kit.cluster import Cluster
 from kit.errors import InputError, ReadError
@@ -16,6 +13,7 @@ from kit.read.brokers import fetch_log_offsets, fetch_metadata
 from kit.read.coordinator import fetch_groups
 from kit.read.zookeeper import fetch_consumers
 from kit.tables.groups import KAFKA, ZOOKEEPER, LogOffset
+from kit.tables.schema import Columns
 
 STORES = (KAFKA, ZOOKEEPER)
 
@@ -117,20 +115,16 @@ def partitions_by_topic(logs: Iterable[Place]) -> dict[str, list[int]]:
     return partitions
 
 
-def _assembled(groups: pa.Table, members: pa.Table, committed: pa.Table) -> dict[str, GroupInStore]:
+def _assembled(groups: Columns, members: Columns, committed: Columns) -> dict[str, GroupInStore]:
     ids: dict[str, list[str]] = {}
-    for group_id, member_id in _rows(members, "group_id", "member_id"):
+    for group_id, member_id in members.rows("group_id", "member_id"):
         ids.setdefault(group_id, []).append(member_id)
     offsets: dict[str, dict[Place, Stored]] = {}
     columns = ("group_id", "topic", "partition", "committed_offset", "metadata", "leader_epoch", "version", "error")
-    for group_id, topic, partition, *stored in _rows(committed, *columns):
+    for group_id, topic, partition, *stored in committed.rows(*columns):
         if stored[0] is not None or stored[-1] is not None:
             offsets.setdefault(group_id, {})[topic, partition] = Stored(*stored)
     return {
         group_id: GroupInStore(state, tuple(sorted(ids.get(group_id, ()))), offsets.get(group_id, {}), error)
-        for group_id, state, error in _rows(groups, "group_id", "state", "error")
+        for group_id, state, error in groups.rows("group_id", "state", "error")
     }
-
-
-def _rows(table: pa.Table, *columns: str) -> Iterable[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in columns))

@@ -95,7 +95,7 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     """What isn't ZooKeeper's: two topics of two partitions, and no group."""
     partitions = tuple(TopicPartition(topic, n, False, 1, 0, (1,), (1,)) for topic in TOPICS for n in range(2))
     brokers = tuple(Broker(number, "host", 9092, None, False, None) for number in (0, 1, 7))
-    empty = {table.name: table.schema.empty_table() for table in tables.ALL}
+    empty = {table.name: table.columns({}) for table in tables.ALL}
     names = ("groups", "members", "subscriptions", "ownership", "committed_offsets")
     monkeypatch.setattr(snapshots, "fetch_metadata", lambda client: ClusterMetadata("id", brokers, partitions, {}))
     monkeypatch.setattr(

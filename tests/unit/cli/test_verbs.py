@@ -12,14 +12,43 @@ from typer.testing import CliRunner
 from kit.cli import main, plan
 from kit.cli.main import app
 
-HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy")
+HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
 LOADED = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
 
 
-def loaded_after(*words: str) -> str:
+CLUSTER = """
+from types import SimpleNamespace
+from contextlib import nullcontext
+import kit.cli.groups, kit.snapshot
+from kit.read.brokers import ClusterMetadata
+from kit.read.coordinator import CoordinatedGroups
+from kit.tables import schema
+from kit.tables.groups import Broker, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
+rows = {
+    "groups": [Group("g", "kafka", "Stable", "classic", "consumer", "range", 1)],
+    "members": [Member("g", "kafka", "m", "c", "h", *[None] * 5)],
+    "subscriptions": [Subscription("g", "kafka", "m", "t", 1)],
+    "ownership": [Ownership("g", "kafka", "t", 0, "m", None, None, None)],
+    "committed_offsets": [],
+}
+read = {name: getattr(schema, name.upper()).columns_of(of_table) for name, of_table in rows.items()}
+partitions = (TopicPartition("t", 0, False, 1, 0, (1,), (1,)),)
+cluster = SimpleNamespace(name="fake", cluster_id="id", broker_client=None, zookeeper=None)
+brokers = (Broker(1, "h", 1, None, True, None),)
+kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, partitions, {})
+kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
+kit.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
+kit.cli.groups.load_profile = lambda name, file: SimpleNamespace(name="fake")
+kit.cli.groups.connect = lambda profile: nullcontext(cluster)
+"""
+"""One group, read by the code that reads a cluster, but for the connections."""
+
+
+def loaded_after(*words: str, before: str = "") -> str:
     """Which of the heavy libraries are loaded when the verb has ended."""
     code = f"""
 import sys
+{before}
 from kit.cli.main import app
 try:
     app({list(words)!r})
@@ -41,8 +70,9 @@ def test_what_reads_a_folder_loads_no_client_and_no_frames(tmp_path):
     assert loaded_after("notebooks", str(tmp_path)) == "[]"
 
 
-def test_a_reading_verb_loads_no_spark_and_no_consumer():
-    assert not {"pyspark", "altair", "confluent_kafka"} & set(eval(loaded_after("groups", "--help")))
+@pytest.mark.parametrize("words", [("groups",), ("lag",), ("lag", "-g", "g"), ("ownership",), ("readiness",)])
+def test_a_reading_verb_loads_clients_and_polars_and_nothing_else_that_takes_long(words):
+    assert set(eval(loaded_after(*words, before=CLUSTER))) <= {"kafka", "kazoo", "polars"}
 
 
 @pytest.mark.parametrize("verbs", [main.VERBS, plan.VERBS], ids=["offramp", "plan"])

@@ -45,7 +45,7 @@ def test_the_answer_becomes_rows(group):
 def test_the_state_has_kafkas_spelling(group):
     collected = _Collected(listed={"g": _Listed(1, "consumer", "Stable", "consumer")})
     collected.take_consumer_group("g", group)
-    (row,) = collected.result({}).groups.to_pylist()
+    (row,) = collected.result({}).groups.arrow().to_pylist()
     assert (row["state"], row["protocol"], row["group_type"], row["error"]) == (
         "Assigning",
         "uniform",
@@ -56,7 +56,7 @@ def test_the_state_has_kafkas_spelling(group):
 
 def test_groups_of_other_types_say_that_their_members_are_not_read():
     collected = _Collected(listed={"s": _Listed(1, "share", "Stable", "share")})
-    (row,) = collected.result({}).groups.to_pylist()
+    (row,) = collected.result({}).groups.arrow().to_pylist()
     assert row["error"] == "members of a group of type 'share' are not read"
     assert collected.coordinators("classic") == collected.coordinators("consumer") == {}
 

@@ -46,8 +46,10 @@ class Snapshot:
         return ownership_findings(**self.frames)["sentence"].item()
 
 
-def committed(partition: int, offset: int | None = 5, error: str | None = None) -> CommittedOffset:
-    return CommittedOffset("g", ZOOKEEPER, "t", partition, offset, None, None, None, None, None, error)
+def committed(
+    partition: int, offset: int | None = 5, error: str | None = None, store: str = ZOOKEEPER
+) -> CommittedOffset:
+    return CommittedOffset("g", store, "t", partition, offset, None, None, None, None, None, error)
 
 
 def test_flavours_follow_migration_ids_and_client_ids() -> None:
@@ -152,6 +154,7 @@ def test_two_kafka_members_own_twice() -> None:
         members=[member("a", KAFKA, "c"), member("b", KAFKA, "c")],
         ownership=[owned(0, "b", KAFKA), owned(0, "a", KAFKA)],
         subscriptions=[reads("a", source=KAFKA)],
+        committed_offsets=[committed(0, store=KAFKA)],
     )
     (row,) = snapshot.owners()
     assert (row["kafka_owner"], row["kafka_other_owner"], row["n_kafka_owners"]) == ("a", "b", 2)
@@ -182,7 +185,7 @@ def test_owned_but_never_committed_is_found() -> None:
     rows = {"members": [member("g_a")], "ownership": [owned(0, "g_a")], "subscriptions": [reads("g_a")]}
     snapshot = Snapshot(committed_offsets=[committed(0, None)], **rows)
     assert snapshot.findings() == [("assigned_never_committed", 0, "g_a")]
-    assert "t-0 belongs to g_a, but neither store holds an offset for it" in snapshot.sentence()
+    assert "t-0 belongs to g_a, but no store that the group uses holds an offset for it" in snapshot.sentence()
     assert Snapshot(committed_offsets=[committed(0, None, "broken")], **rows).findings() == []
 
 
@@ -211,7 +214,10 @@ def test_spare_embedded_consumers_are_told_once_by_zookeeper() -> None:
 def test_spare_kafka_members_are_told_where_a_plain_one_is_among_them() -> None:
     members = [member("a", KAFKA, "c"), member("b", KAFKA, "c")]
     subscriptions = [reads(each.member_id, source=KAFKA) for each in members]
-    snapshot = Snapshot(members=members, ownership=[owned(0, "a", KAFKA)], subscriptions=subscriptions)
+    commits = [committed(0, store=KAFKA)]
+    snapshot = Snapshot(
+        members=members, ownership=[owned(0, "a", KAFKA)], subscriptions=subscriptions, committed_offsets=commits
+    )
     assert "2 Kafka members share the 1 partition(s) of t: 1 get none of it." in snapshot.sentence()
 
 

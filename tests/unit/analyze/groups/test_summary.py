@@ -11,7 +11,8 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
     groups = pl.DataFrame(
         {"group_id": ["broken", "quiet"], "source": ["kafka"] * 2, "state": [None, "Empty"], "error": ["refused", None]}
     )
-    none = {"group_id": pl.String, "store": pl.String, "n_partitions": pl.Int64, "n_unknown": pl.Int64, "lag": pl.Int64}
+    counted = ("n_partitions", "n_unknown", "n_without_commit", "lag")
+    none = {"group_id": pl.String, "store": pl.String, **dict.fromkeys(counted, pl.Int64)}
     rows = analyze.group_summary(
         groups=groups,
         readiness=pl.DataFrame(
@@ -25,7 +26,7 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
         ),
         group_lag=pl.DataFrame(schema=none),
         group_balance=pl.DataFrame(schema={"group_id": pl.String, "n_members": pl.Int64, "n_idle": pl.Int64}),
-        ownership_findings=pl.DataFrame(schema={"group_id": pl.String}),
+        ownership_findings=pl.DataFrame(schema={"group_id": pl.String, "finding": pl.String}),
         partition_owners=pl.DataFrame(
             schema={"group_id": pl.String, "is_subscribed": pl.Boolean, "n_owners": pl.Int64}
         ),
@@ -36,3 +37,4 @@ def test_a_group_that_could_not_be_read_has_unknown_counts():
     assert [quiet[name] for name in counts] == [0] * 6
     assert broken["n_blockers"] == 1
     assert broken["error"] == "refused"
+    assert (broken["attention"], quiet["attention"]) == ("could not be read", None)

@@ -1,0 +1,136 @@
+"""What every listing verb can do with its rows: sort, filter, leave out, and hand them on as data."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kit.cli.terminal import AsJson, cell_text, print_json, print_table, tell, tell_csv
+from kit.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SHOWN = 50
+"""Rows that a terminal shows by itself: the worst of them fit in two looks. A pipe gets all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The options of a listing verb, as typed."""
+
+    sort: Annotated[
+        str | None, typer.Option("--sort", metavar="COLUMN", help="Numbers largest first, text from A to Z.")
+    ] = None
+    where: Annotated[
+        str | None, typer.Option("--where", metavar="SQL", help='Only rows for which this holds, as in "lag > 1000".')
+    ] = None
+    everything: Annotated[bool, typer.Option("--all", help=f"More than {SHOWN} rows on a terminal, too.")] = False
+    as_json: AsJson = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="As CSV on standard output.")] = False
+    parquet: Annotated[Path | None, typer.Option("--parquet", metavar="FILE", help="As a Parquet file.")] = None
+
+    @property
+    def is_data(self) -> bool:
+        """For programs: every row and every column, exactly."""
+        return self.as_json or self.as_csv or self.parquet is not None
+
+    def chosen(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows that were asked for, in the order that was asked for.
+
+        Raises:
+            InputError: there is no such column, or the condition can't be understood.
+        """
+        rows = rows.drop("snapshot_id", "observed_at", strict=False)
+        if self.where is not None:
+            rows = _where(rows, self.where)
+        if self.sort is not None:
+            if self.sort not in rows.columns:
+                raise InputError(f"--sort {self.sort}: there is no such column; there are {', '.join(rows.columns)}")
+            is_number = rows.schema[self.sort].is_numeric()
+            rows = rows.sort(self.sort, descending=is_number, nulls_last=True, maintain_order=True)
+        return rows
+
+    def print(self, rows: pl.DataFrame, spare: Sequence[str] = ()) -> None:
+        """Print :meth:`chosen` rows; the worst come first. ``spare``: see ``kit.cli.table``.
+
+        Raises:
+            InputError: as :meth:`chosen`; the file can't be written.
+        """
+        rows = self.chosen(rows)
+        if self.parquet is not None:
+            _write_parquet(rows, self.parquet)
+        elif self.as_csv:
+            tell_csv(rows)
+        elif self.as_json:
+            print_json(rows.fill_nan(None).to_dicts())
+        else:
+            self._show(rows, spare)
+
+    def _show(self, rows: pl.DataFrame, spare: Sequence[str]) -> None:
+        n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
+        notes = []
+        if n_hidden:
+            notes.append(f"{n_hidden:,} of {len(rows):,} rows are not shown: --all, --where or --csv gives them")
+        print_frame(rows.head(len(rows) - n_hidden), spare, notes)
+
+
+def print_frame(rows: pl.DataFrame, spare: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+    """A frame as a table for people; a column ``error`` without any goes."""
+    from kit.analyze.time_format import with_worded_times
+
+    if "error" in rows.columns and rows["error"].null_count() == len(rows):
+        rows = rows.drop("error")
+    rows = with_worded_times(rows)
+    columns = {name: kind.is_numeric() for name, kind in rows.schema.items()}
+    print_table(columns, [[cell_text(value) for value in row] for row in rows.iter_rows()], spare, notes)
+
+
+def listing(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb with a parameter ``listing`` as one with the options of :class:`Listing` instead."""
+    options = {
+        field.name: inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hint
+        )
+        for field, hint in zip(fields(Listing), inspect.get_annotations(Listing, eval_str=True).values())
+    }
+    own = inspect.signature(verb, eval_str=True)
+    kept = [parameter for name, parameter in own.parameters.items() if name != "listing"]
+
+    @wraps(verb)
+    def with_options(*arguments: Any, **typed: Any) -> None:
+        chosen = Listing(**{name: typed.pop(name) for name in options})
+        verb(*arguments, **typed, listing=chosen)
+
+    del with_options.__wrapped__  # Typer would look at the verb's own parameters.
+    together = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept), *options.values()]
+    with_options.__signature__ = own.replace(parameters=together)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
+    return with_options
+
+
+def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return rows.filter(pl.sql_expr(condition))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise InputError(
+            f"--where {condition!r} can't be understood ({why}); it is SQL over {', '.join(rows.columns)}"
+        ) from None
+
+
+def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
+    try:
+        rows.write_parquet(file)
+    except OSError as error:
+        raise InputError(f"--parquet {file}: it can't be written: {error.strerror or error}") from None
+    tell(f"{len(rows):,} rows in {file}")

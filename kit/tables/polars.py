@@ -1,0 +1,34 @@
+"""Columns as read, as polars frames: without Arrow, which takes longer to load than a small cluster to read."""
+
+from __future__ import annotations
+
+import typing
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from kit.tables.schema import Columns, without_null
+
+_TIME = pl.Datetime("us", "UTC")
+_TYPES: dict[Any, Any] = {
+    str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean, datetime: _TIME, "int32": pl.Int32,
+    "binary": pl.Binary,
+}  # fmt: skip
+
+
+def in_polars(columns: Columns, snapshot_id: str, observed_at: datetime) -> pl.DataFrame:
+    """The rows as they are stored: the stamp, then the row."""
+    types = {name: polars_type(hint) for name, hint in columns.table.hints.items()}
+    stamp = pl.lit(snapshot_id).alias("snapshot_id"), pl.lit(observed_at, _TIME).alias("observed_at")
+    return pl.DataFrame([pl.Series(name, columns[name], kind) for name, kind in types.items()]).select(*stamp, pl.all())
+
+
+def polars_type(hint: Any) -> Any:
+    """The type of a column by its hint."""
+    inner = without_null(hint)
+    if typing.get_origin(inner) is typing.Annotated:
+        return _TYPES[typing.get_args(inner)[1]]
+    if typing.get_origin(inner) is tuple:
+        return pl.List(polars_type(typing.get_args(inner)[0]))
+    return _TYPES[inner]

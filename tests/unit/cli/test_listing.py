@@ -1,0 +1,151 @@
+"""Listings: every digit of what is shown, at any width; what has no room is named; rows sorted, chosen, handed on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli import groups as verbs
+from kit.cli import listing, terminal
+from kit.cli.main import app
+from kit.cli.table import table_lines
+from kit.snapshot import Snapshot
+from kit.tables import schema as tables
+from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
+from kit.tables.polars import in_polars
+
+WIDTHS = (60, 80, 100, 140, 200)
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+LONG = "a-group-with-a-name-that-is-as-long-as-names-in-real-clusters-become-after-some-years"
+GROUPS = ["orders", "billing", LONG]
+NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w.-])")
+
+
+def snapshot() -> Snapshot[pl.DataFrame]:
+    """Three groups of one member each on a topic of 12 partitions, with lags of one to nine digits."""
+    partitions = range(12)
+    rows = {
+        "groups": [Group(name, "kafka", "Stable", "classic", "consumer", "range", 1) for name in GROUPS],
+        "members": [Member(name, "kafka", f"{name}-member", "c", "h", *[None] * 5) for name in GROUPS],
+        "subscriptions": [Subscription(name, "kafka", f"{name}-member", "topic", 1) for name in GROUPS],
+        "ownership": [
+            Ownership(name, "kafka", "topic", number, f"{name}-member", None, None, None)
+            for name in GROUPS
+            for number in partitions
+        ],
+        "committed_offsets": [
+            CommittedOffset(name, "kafka", "topic", number, 10 ** (number % 9) + at, *[None] * 5)
+            for at, name in enumerate(GROUPS)
+            for number in partitions
+        ],
+        "topic_partitions": [TopicPartition("topic", number, False, 1, 0, (1,), (1,)) for number in partitions],
+        "log_offsets": [LogOffset("topic", number, 0, 123456789 + number) for number in partitions],
+    }
+    frames = {table.name: in_polars(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
+    return Snapshot("s", **frames)
+
+
+@pytest.fixture(autouse=True)
+def _cluster(monkeypatch):
+    monkeypatch.setattr(verbs, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
+    monkeypatch.setattr(verbs, "connect", nullcontext)
+    monkeypatch.setattr(verbs, "observe", lambda cluster, pattern: snapshot())
+
+
+def told(*words: str, width: int = 200) -> str:
+    ended = CliRunner().invoke(app, list(words), env={"COLUMNS": str(width)})
+    assert ended.exit_code == 0, ended.output
+    return ended.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("groups",), ("lag",), ("lag", "-g", LONG), ("ownership", "-g", LONG), ("readiness",)]
+)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_digit_and_no_name_is_cut_at_any_width(words, width):
+    rows = json.loads(told(*words, "--json"))
+    text = told(*words, width=width).partition("\n•")[0]
+    heading, *lines = text.splitlines()
+    shown = heading.split()
+    left_out = [line for line in lines if line.startswith("No room for ")]
+    dropped = left_out[0].removeprefix("No room for ").partition(":")[0].split(", ") if left_out else []
+    body = [line for line in lines if line not in left_out]
+    assert max(map(len, (heading, *body))) <= width
+    unshown = {"error", "blockers"} if all(row.get("error") is None for row in rows) else {"blockers"}
+    assert sorted([*shown, *dropped]) == sorted(set(rows[0]) - unshown)
+    numbers = Counter(str(row[name]) for row in rows for name in shown if type(row[name]) is int)
+    assert Counter(NUMBER.findall("\n".join(body))) == numbers
+    first = re.sub(r"\s+", "", "".join(line.split("  ")[0] for line in body))
+    assert all(str(row[shown[0]]) in first for row in rows)
+
+
+def test_prose_wraps_and_loses_no_word():
+    sentence = "orders-3 is owned by no one, though the group subscribes to it: its records are not read."
+    for width in WIDTHS:
+        lines, dropped = table_lines(
+            {"group_id": False, "lag": True, "sentence": False}, [["g", "3851", sentence]], width
+        )
+        assert " ".join(" ".join(line.split()) for line in lines[1:]).replace("g 3851 ", "") == sentence
+        assert dropped == []
+
+
+def test_rows_are_chosen_by_sql_and_sorted_by_a_column():
+    rows = json.loads(
+        told("lag", "-g", "orders", "--json", "--where", "lag > 113456789 AND partition < 6", "--sort", "lag")
+    )
+    lags = [row["lag"] for row in rows]
+    assert lags == sorted(lags, reverse=True)
+    assert [row["partition"] for row in rows] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--where", "lga > 1"), ("--where", "lag >"), ("--where", "lag"), ("--where", "lag > 'x'"), ("--sort", "lga")],
+)
+def test_a_bad_condition_is_one_error_that_names_the_columns(words):
+    ended = CliRunner().invoke(app, ["lag", *words])
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith(f"offramp: {words[0]}")
+    assert "max_lag, lag_retained" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_csv_and_parquet_hold_every_row_exactly(tmp_path):
+    wanted = json.loads(told("lag", "--json"))
+    rows = list(csv.DictReader(io.StringIO(told("lag", "--csv"))))
+    assert [(row["group_id"], int(row["lag"])) for row in rows] == [(row["group_id"], row["lag"]) for row in wanted]
+    told("lag", "--parquet", str(tmp_path / "lag.parquet"))
+    assert pl.read_parquet(tmp_path / "lag.parquet").to_dicts() == wanted
+
+
+def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others(monkeypatch, capsys):
+    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(terminal.sys.stdin, "isatty", lambda: False)
+    rows = pl.DataFrame({"group_id": [f"g{number}" for number in range(60)], "lag": range(60, 0, -1)})
+    listing.Listing().print(rows)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "10 of 60 rows are not shown: --all, --where or --csv gives them"
+    assert len(lines) == 1 + listing.SHOWN + 1
+    listing.Listing(everything=True).print(rows)
+    assert len(capsys.readouterr().out.splitlines()) == 61
+
+
+def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
+    pages = []
+    monkeypatch.setattr("pydoc.pager", pages.append)
+    for stream in (terminal.sys.stdout, terminal.sys.stdin):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("LINES", "10")
+    rows = pl.DataFrame({"group_id": ["g"] * 20, "lag": range(20)})
+    listing.Listing().print(rows)
+    assert pages[0].count("\n") == 21
