@@ -26,10 +26,15 @@ from kit.logs.texts import (
     without,
 )
 
-CONSUMER_PREFIX = r"^\[Consumer (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+CONSUMER_PREFIX = (
+    r"^\[(?:Consumer|Worker|Schema registry) (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+)
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
-RDKAFKA_PREFIX = r"^(?:\[[^\]]*\] )?(?:\[thrd:[^\]]*\]+: )?(?:[\w.:-]+/(?:bootstrap|\d+): )?"
+RDKAFKA_PREFIX = (
+    r"^(?:.*?\[thrd:.*?\]: |.*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?)?"
+    r"(?:(?:\w+://)?[\w.:-]+/(?:bootstrap|\d+): )?"
+)
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 """A consumer calls its connection to the coordinator the first number minus the broker's id; what is above the second
@@ -164,11 +169,11 @@ _PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
 _SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
 _SPELLED = (
-    (r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "${1}-${2}"),
+    (r"TopicPartition\(topic=u?'([^']+)', partition=(\d+)\)", "${1}-${2}"),
     (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
     (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "${1}-${2}"),
 )
-_LIST = r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
+_LIST = r"(?:partitions?:?|revoking|assignment) *(?:set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
 _ONE = (
     r"^([\w.-]+-\d+): offset reset",
     r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
@@ -190,7 +195,7 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
     return (
         pl.when(is_rdkafka)
         .then(pl.lit(wordings.LIBRDKAFKA))
-        .when(message.str.starts_with("[Consumer "))
+        .when(has(message, r"^\[(?:Consumer|Worker|Schema registry) "))
         .then(pl.lit(wordings.JAVA))
         .when(is_broker)
         .then(pl.lit(wordings.BROKER))

@@ -53,9 +53,11 @@ def _of_record() -> dict[str, pl.Expr]:
     """The columns that need more than the text."""
     kind = pl.col("kind")
     empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
+    # All lines of librdkafka name its client, or none does.
+    by_member = pl.when(pl.col("source") != wordings.LIBRDKAFKA).then(fields.client_in(pl.col("member_id")))
     listed = pl.when(pl.col("listed").list.len() > 0).then(pl.col("listed").list.sort()).otherwise(empty)
     return {
-        "client_id": pl.coalesce("prefix_client", "client_id", fields.client_in(pl.col("member_id"))),
+        "client_id": pl.coalesce("prefix_client", "client_id", by_member),
         "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
         "text": pl.col("raw").str.strip_chars(" ").str.slice(0, _CUT),
         "partitions": pl.when(kind.is_in(("assignment_diff", "reconciling")))
