@@ -81,6 +81,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"[Cc]reated a new member(?: id)? (\S+)",
     r"memberId (\S+) ",
     r"member with id (\S+) joins",
+    r"\(reason: (?:Adding new|Updating metadata for) member (\S+?)[;)]?(?: |$)",
     r"MemberMetadata\(memberId=([^,]+),",
     r"Member MemberMetadata\((?:[^)]*?)memberId=([^,]+),",
     r"assigning new member id (\S+?),",
@@ -108,6 +109,7 @@ _LEADERS = (
     r"leader='([^']+)'",
     r"leaderId=([^,)\s]+)",
     r"received from leader (\S+) for group",
+    r"\(reason: [Ll]eader (\S+) (?:with group instance id \S+ )?re-joining",
     r"Member (\S+) was elected as the new leader",
 )
 _ASSIGNORS = (
@@ -124,7 +126,7 @@ _ASSIGNORS = (
 )
 _REASONS = (
     r"(Converted the (?:empty )?classic group to a consumer group)",
-    r"\(reason: (.*)\)\.?\s*$",
+    r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
     r"client reason: (.*?)\.?\s*$",
     r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",
     r" due to:? (.*?)\s*$",

@@ -60,7 +60,7 @@ def resolved(records: pl.DataFrame) -> pl.DataFrame:
 
 def with_entities_read(line: pl.Expr) -> pl.Expr:
     """The line with the characters that HTML writes by their names."""
-    written = pl.when(line.str.contains("&", literal=True)).then(line)
+    written: pl.Expr = pl.when(line.str.contains("&", literal=True)).then(line)
     for pattern, plain in _ENTITIES:
         written = replaced(written, pattern, plain)
     return pl.coalesce(written, line)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import polars as pl
 
 from kit.logs import fields, layouts, wordings
+from kit.logs.printed_times import ANY
 from kit.logs.texts import extracted, has, replaced
 
 _MARK = "\x1e"
 _SHORTEST, _SHORTEST_CONTEXT = 6, 16
 """The beginning of a wording that is shorter stands in every second line."""
+_LONG = 15
+"""A wording that is shorter may begin any sentence: it counts behind a time or a level."""
 _WORD_FIRST = r"(\S+ (?:successfully owned partition |attempting to claim partition ))"
 _OWN_PREFIXES = (
     *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
@@ -48,6 +52,8 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
     known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
+    is_logged = ~pl.col("is_prose") & has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b")
+    known = known.filter(is_logged | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
     best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
     return (
         best.group_by("place", maintain_order=True)
@@ -67,6 +73,13 @@ def _heads() -> list[str]:
     told = {head for head, kind in every if len(head.strip()) >= _SHORTEST and kind != wordings.CONTEXT}
     context = {head for head, kind in every if len(head.strip()) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
     return sorted({*told, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
+
+
+@cache
+def _not_by_chance() -> str:
+    every = [each for table in wordings.BY_SOURCE.values() for each in table]
+    long = [each for each in every if len(each.template.replace("{}", "")) >= _LONG]
+    return "|".join(sorted({each.pattern or f"^{re.escape(each.head)}" for each in long}))
 
 
 def _is_own(found: pl.Expr) -> pl.Expr:

@@ -46,7 +46,9 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\))?\s*$", 1, 2, 3, 5, 4),
+    Layout(
+        "kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\)(?: \[[^\]]*\])?)?\s*$", 1, 2, 3, 5, 4
+    ),
     Layout("spring", rf"^{_AT}\s+({LEVELS}) \d+ --- (?:\[[^\]]*\] *)+(\S+)\s+: (.*)$", 1, 2, 3, 4, 5),
     Layout(
         "log4j",

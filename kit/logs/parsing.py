@@ -10,8 +10,9 @@ from kit.logs import fields, wordings
 from kit.logs.texts import replaced
 from kit.tables import schema as tables
 
-_CUT = 2000
-"""A longer text is cut."""
+_CUT, _CUT_LIST = 2_000, 2_000_000
+"""A longer text is cut; one that lists a group's members is as long as they are many."""
+_LISTS_MEMBERS = ("joined", "leader_assigning", "assignment_computed", "group_rebalancing")
 
 
 def events_of(records: pl.DataFrame) -> pl.DataFrame:
@@ -52,6 +53,7 @@ def _of_text() -> dict[str, pl.Expr]:
 def _of_record() -> dict[str, pl.Expr]:
     """The columns that need more than the text."""
     kind = pl.col("kind")
+    longest = pl.when(kind.is_in(_LISTS_MEMBERS)).then(_CUT_LIST).otherwise(_CUT)
     empty = pl.when(kind == "group_assignment").then(pl.lit([], pl.List(pl.String)))
     # All lines of librdkafka name its client, or none does.
     by_member = pl.when(pl.col("source") != wordings.LIBRDKAFKA).then(fields.client_in(pl.col("member_id")))
@@ -59,7 +61,7 @@ def _of_record() -> dict[str, pl.Expr]:
     return {
         "client_id": pl.coalesce("prefix_client", "client_id", by_member),
         "group_id": pl.coalesce("prefix_group", "said_group", fields.old_group(pl.coalesce("old", "member_id"))),
-        "text": pl.col("raw").str.strip_chars(" ").str.slice(0, _CUT),
+        "text": pl.col("raw").str.strip_chars(" ").str.slice(0, longest),
         "partitions": pl.when(kind.is_in(("assignment_diff", "reconciling")))
         .then("added")
         .otherwise(pl.coalesce(listed, "said_partitions")),
