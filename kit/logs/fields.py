@@ -31,10 +31,12 @@ CONSUMER_PREFIX = (
 )
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
-RDKAFKA_PREFIX = (
-    r"^(?:.*?\[thrd:.*?\]: |.*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?)?"
-    r"(?:(?:\w+://)?[\w.:-]+/(?:bootstrap|\d+): )?"
+RDKAFKA_PREFIXES = (
+    r"^.*?\[thrd:.*?\]: ",
+    r"^[^\"]*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?",
+    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|\d+): ",
 )
+"""One after the other: as ways of one pattern, Rust's engine would take the shortest."""
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 """A consumer calls its connection to the coordinator the first number minus the broker's id; what is above the second

@@ -27,6 +27,7 @@ _MARKUP = (
     (r"^(?:\s*(?:>|[-*+] |\*\*|`+|#+ ))+ ?", ""),
     (r"(?:\*\*|`|\s)+$", ""),
     (r"\*\*|`", ""),
+    (r"explicit LeaveGroup\b", "explicit `LeaveGroup`"),  # these were the broker's own
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
 """What markup writes, and what it stands for, in this order."""

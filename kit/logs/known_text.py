@@ -12,11 +12,12 @@ from kit.logs.printed_times import ANY
 from kit.logs.texts import extracted, has, replaced
 
 _MARK = "\x1e"
-_SHORTEST, _SHORTEST_CONTEXT = 6, 16
+_SHORTEST, _SHORTEST_CONTEXT = 4, 16
 """The beginning of a wording that is shorter stands in every second line."""
 _LONG = 15
 """A wording that is shorter may begin any sentence: it counts behind a time or a level."""
-_WORD_FIRST = r"(\S+ (?:successfully owned partition |attempting to claim partition ))"
+_WORD_FIRST = r"(\S+ (?:successfully owned|attempting to claim) partition\b)"
+_OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
 _OWN_PREFIXES = (
     *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
     "[GroupCoordinator",
@@ -25,7 +26,7 @@ _OWN_PREFIXES = (
 WORDS = "|".join(sorted({*layouts.LEVELS.split("|"), *layouts.LEVELS.lower().split("|"), "Info", "Warn", "Warning"}))
 """Levels, as anybody writes them."""
 _FRONT = (
-    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS})\s+"
+    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS})\s+"
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+\s+)$"
 )
 """How the front of a log line ends; a sentence that quotes a log ends otherwise."""
@@ -34,14 +35,17 @@ _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)\s*$"
 
 
-def located(texts: pl.DataFrame) -> pl.DataFrame:
-    """``place`` and ``text`` → a row for each text that holds a known one.
+def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
+    """``place`` and ``text`` → a row for each text that holds a known one. ``is_logged``: all are of log lines.
 
     ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
     ``is_prose``: it stands in the midst of a sentence.
     """
-    marked = replaced(_marked(pl.col("text")), _WORD_FIRST, f"{_MARK}${{1}}").str.split(_MARK)
+    marked = _marked(pl.col("text"))
+    for first in (_WORD_FIRST, _OLD_PREFIX):
+        marked = replaced(marked, first, f"{_MARK}${{1}}")
+    marked = marked.str.split(_MARK)
     pieces = texts.with_columns(pieces=marked).filter(pl.col("pieces").list.len() > 1)
     every = pieces.with_columns(at=pl.int_ranges(1, pl.col("pieces").list.len())).explode("at")
     tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
@@ -52,8 +56,8 @@ def located(texts: pl.DataFrame) -> pl.DataFrame:
     known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
     known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
-    is_logged = ~pl.col("is_prose") & has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b")
-    known = known.filter(is_logged | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
+    is_line = ~pl.col("is_prose") & (pl.lit(is_logged) | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
+    known = known.filter(is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
     best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
     return (
         best.group_by("place", maintain_order=True)
@@ -70,8 +74,8 @@ def _marked(text: pl.Expr) -> pl.Expr:
 @cache
 def _heads() -> list[str]:
     every = [(each.head, each.kind) for table in wordings.BY_SOURCE.values() for each in table]
-    told = {head for head, kind in every if len(head.strip()) >= _SHORTEST and kind != wordings.CONTEXT}
-    context = {head for head, kind in every if len(head.strip()) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
+    told = {head for head, kind in every if len(head) >= _SHORTEST and kind != wordings.CONTEXT}
+    context = {head for head, kind in every if len(head) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
     return sorted({*told, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
 
 
@@ -84,7 +88,9 @@ def _not_by_chance() -> str:
 
 def _is_own(found: pl.Expr) -> pl.Expr:
     """Whether it begins with a client's own prefix: no sentence does."""
-    return pl.any_horizontal([found.str.starts_with(prefix) for prefix in _OWN_PREFIXES])
+    return pl.any_horizontal([found.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(
+        found, fields.OLD_PREFIX
+    )
 
 
 def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:

@@ -89,7 +89,7 @@ JSON_KEYS = {
 
 def records_in(line: pl.Expr) -> pl.Expr:
     """The records of a line, in a list."""
-    is_object = line.str.starts_with("{") & line.str.contains('":', literal=True)
+    is_object = line.str.contains('{"', literal=True)
     cut = replaced(line, _RECORD_START, f"${{1}}{_CUT}${{2}}")
     return pl.when(is_object).then(line).otherwise(cut).str.split(_CUT)
 

@@ -36,7 +36,7 @@ def zone_in(front: pl.Expr, zone: str) -> pl.Expr:
 
 
 def _as_iso(text: pl.Expr, form: str) -> pl.Expr:
-    plain = replaced(replaced(text, r"(\d{4}),", "${1}"), r"\s?([AP]M)$", " ${1}")
+    plain = replaced(replaced(text, r"(\d+), (\d{4}),?", "${1} ${2}"), r"\s?([AP]M)$", " ${1}")
     plain = replaced(
         replaced(plain.str.replace_all(",", ".", literal=True), r"^(\d{4}/\d\d/\d\d)T", "${1} "), " +", " "
     )

@@ -66,7 +66,8 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     null: not understood, which ``is_unknown`` if it looks like coordination."""
     message, phrase, source = pl.col("message"), pl.col("phrase"), pl.col("source")
     is_rdkafka = source == wordings.LIBRDKAFKA
-    of_rdkafka = without(message, (fields.RDKAFKA_PREFIX,)).str.strip_chars_start(" ")
+    unescaped = message.str.replace_all(r"\"", '"', literal=True)
+    of_rdkafka = without(unescaped, fields.RDKAFKA_PREFIXES).str.strip_chars_start(" ")
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
     by_facility = pl.when(has(_LOGGER, r"^[A-Z][A-Z0-9_]+$")).then(has(_LOGGER, _FACILITY))
@@ -95,7 +96,7 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
     """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     texts = lacking.select(text="message").unique().with_row_index("place")
-    found = located(texts).filter(~pl.col("is_prose")).join(texts, on="place")
+    found = located(texts, is_logged=True).filter(~pl.col("is_prose")).join(texts, on="place")
     if found.is_empty():
         return entries
     by_text = found.select("found", "found_source", "found_kind", message="text")

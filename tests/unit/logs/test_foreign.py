@@ -32,6 +32,7 @@ def read(tmp_path: Path, *lines: str) -> ClientLogs:
         (f"03/Feb/2021:04:05:06.007 app {NAMED}", 6, False),
         (f"Wed Feb 03 04:05:06.007 2021 {NAMED}", 6, False),
         (f"[pod/a/b] web-1 | 2021-02-03T04:05:06.007Z INFO x - {NAMED}", 6, True),
+        (f"Feb 03, 2021 4:05:06 AM a.B c INFO: {NAMED}", 5.993, False),
         (f"> **2021-02-03 04:05:06.007 INFO** `{NAMED}`", 6, False),
         (f"&gt; [2021-02-03 04:05:06,007] INFO {NAMED} (a.b.C)", 6, False),
         (f"2021-02-03 04:05:06.007 \x1b[32mINFO\x1b[0m 1 --- {NAMED}", 6, False),
