@@ -126,10 +126,10 @@ _ASSIGNORS = (
     r"with '([^']+)' assignor",
     r"running (\S+) assignor",
 )
-_REASONS = (
+_REASONS: tuple[Pattern, ...] = (
     r"(Converted the (?:empty )?classic group to a consumer group)",
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
-    r"client reason: (.*?)\.?\s*$",
+    Unless(r"client reason: (.*?)\.?\s*$", ("not provided",)),
     r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",
     r" due to:? (.*?)\s*$",
     r" since (.*?)\s*$",
@@ -169,7 +169,7 @@ _NEW_BROKER_PREFIX = (
     r"|NodeToController|BrokerLifecycleManager |QuorumController )"
 )
 _OLD_CLASS = r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
-_PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
+PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
 _SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
 _SPELLED = (
@@ -203,7 +203,7 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
         .then(pl.lit(wordings.JAVA))
         .when(is_broker)
         .then(pl.lit(wordings.BROKER))
-        .when(has(logger, _PYTHONS_MODULE))
+        .when(has(logger, PYTHONS_MODULE))
         .then(pl.lit(wordings.PYTHON))
         .when(is_old)
         .then(pl.lit(wordings.OLD_CONSUMER))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from kit.logs import fields, layouts, wordings
+from kit.logs import fields, layouts, library_fields, wordings
 from kit.logs.known_text import WORDS, located
 from kit.logs.multiline import is_part
 from kit.logs.printed_times import ANY, time_in, zone_in
@@ -67,6 +67,13 @@ def with_entities_read(line: pl.Expr) -> pl.Expr:
     return pl.coalesce(written, line)
 
 
+def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
+    """The message of a client that puts the facts into other keys of its JSON: with these behind it."""
+    of_kafkajs = pl.when(has(message, library_fields.WITH_KEYS)).then(message + " " + json)
+    group = json.str.json_path_match("$['group']")
+    return pl.coalesce(of_kafkajs, message + "; group: " + group + ", " + json, message)
+
+
 def unmarked(line: pl.Expr) -> pl.Expr:
     """The line without what Markdown, HTML and terminals put into it."""
     for pattern, plain in _MARKUP:
@@ -83,17 +90,19 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
     of_rdkafka = pl.when(is_rdkafka).then(pl.coalesce(raw.str.extract(_THREAD), raw))
     is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
+    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE)
+    of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
     facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
     return frame.with_columns(front=front).with_columns(
         message=pl.when(~is_part(raw)).then(pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))),
-        known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise("known_source"),
+        known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
         is_prose=~is_rdkafka & pl.col("is_prose").fill_null(False),
         layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
         zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
         time_text=pl.coalesce("time_text", time_in(pl.col("front"))),
         level=pl.coalesce("level", extracted(pl.col("front"), rf"\b({WORDS})\b").str.to_uppercase()),
         logger=pl.coalesce(facility, "logger", "behind", extracted(pl.col("front"), _LOGGER)),
-        client_id=fields.printed_client(raw),
+        client_id=pl.coalesce(fields.printed_client(raw), extracted(raw, r"(?:^|[\s:])([^\s|\[\]:]+)#consumer-\d+")),
     )
 
 
@@ -104,8 +113,10 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
         is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
         if not records.select(is_object.any()).item():
             break
-        said = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
-        message = pl.coalesce([said.str.json_path_match(key) for key in _MESSAGE_KEYS])
+        said: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
+        torn = said.str.head(-1)  # one brace too many is pasted with it
+        said = pl.when(said.str.json_path_match("$").is_null()).then(torn).otherwise(said)
+        message = with_keys(pl.coalesce([said.str.json_path_match(key) for key in _MESSAGE_KEYS]), said)
         parts = {
             "time_text" if part == "time" else part: [said.str.json_path_match(f"$['{key}']") for key in keys]
             for part, keys in layouts.JSON_KEYS.items()

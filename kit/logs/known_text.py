@@ -7,7 +7,7 @@ from functools import cache
 
 import polars as pl
 
-from kit.logs import fields, layouts, wordings
+from kit.logs import fields, layouts, library_fields, wordings
 from kit.logs.printed_times import ANY
 from kit.logs.texts import extracted, has, replaced
 
@@ -95,8 +95,9 @@ def _is_own(found: pl.Expr) -> pl.Expr:
 
 def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
     """Without what is behind the text: the end of the string that held it, the name of the logger."""
+    whole = pl.when(has(tail, library_fields.WITH_KEYS)).then(tail + " " + front + tail)
     unquoted = pl.when(front.str.ends_with('"')).then(replaced(tail, _QUOTE_END, "")).otherwise(tail)
-    return replaced(replaced(unquoted, _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", "")
+    return pl.coalesce(whole, replaced(replaced(unquoted, _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", ""))
 
 
 def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
@@ -109,7 +110,9 @@ def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
     tried = texts.join(pl.DataFrame({"source": list(order)}), how="cross")
     tried = tried.filter(pl.col("is_open") | (pl.col("source") == pl.col("found_source")))
     kinds = tried.lazy().with_columns(kind=fields.kind_of(order)).filter(pl.col("kind").is_not_null())
-    first = kinds.sort(pl.col("source").replace_strict(order)).group_by("phrase", "found_source", maintain_order=True)
+    first = kinds.sort(pl.col("kind") == wordings.CONTEXT, pl.col("source").replace_strict(order)).group_by(
+        "phrase", "found_source", maintain_order=True
+    )
     known = first.agg(pl.col("kind").first(), pl.col("source").first()).collect()
     return sourced.join(known, on=("phrase", "found_source"), how="left").with_columns(
         found_source=pl.coalesce("source", "found_source")

@@ -21,6 +21,8 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
     trimmed = raw.str.strip_chars(" ")
     # A bare line of a client is a record, too: some layouts print nothing but the message.
     is_bare = has(raw, f"{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}")
+    is_json = pl.col("layout") == layouts.JSON
+    said, object_ = pl.when(is_json).then("message"), pl.when(is_json).then(trimmed)
     records = (
         lines.with_columns(value=foreign.with_entities_read(value))
         .select("file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value)))
@@ -32,7 +34,7 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
         .with_columns(**layouts.parts_of())
         .drop(layouts.NAMES)
         .rename({"time": "time_text"})
-        .with_columns(message=pl.coalesce("message", pl.when(is_bare).then("raw")))
+        .with_columns(message=pl.coalesce(foreign.with_keys(said, object_), "message", pl.when(is_bare).then("raw")))
         .collect()
     )
     nothing_said = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))

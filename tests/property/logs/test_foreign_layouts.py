@@ -27,6 +27,7 @@ OWN = {
     wordings.PYTHON: ("",),
     wordings.OLD_CONSUMER: ("[g-1_host-1488627000000-0a1b2c3d], ",),
     wordings.BROKER: ("[GroupCoordinator 4]: ", "[GroupCoordinator id=4 topic=__consumer_offsets partition=12] ", ""),
+    **dict.fromkeys(wordings.LIBRARIES, ("",)),
     wordings.LIBRDKAFKA: ("[thrd:main]: ", "[thrd:sasl_ssl://k:9092/1]: sasl_ssl://k:9092/1: "),
 }
 """What a client of that kind writes before its texts itself."""
