@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
@@ -27,7 +30,9 @@ _SHOWN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "duratio
 
 @app.command()
 def rebalances(
-    logs: Annotated[list[str] | None, typer.Argument(help="Log files, folders or patterns; gz too.")] = None,
+    logs: Annotated[
+        list[str] | None, typer.Argument(help="Log files, folders or patterns; gz too. - is standard input.")
+    ] = None,
     group: Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")] = None,
     since: Moment = None,
     until: Moment = None,
@@ -46,18 +51,20 @@ def rebalances(
 
     \b
     offramp rebalances app-*.log.gz --zone Europe/Paris
+    pbpaste | offramp rebalances -
     offramp rebalances --profile production --group orders --since 6h
     """
     from kit.rebalances import moment, read_rebalances, reads_here
 
-    with refusals():
+    with refusals(), TemporaryDirectory(prefix="offramp-") as folder:
+        paths = _with_standard_input(logs or [], Path(folder))
         wants_topic = not logs or profile is not None
         chosen = load_profile(profile, profile_file) if wants_topic else None
         began, ended = moment(since), moment(until)
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
-        spark = None if reads_here(logs or (), chosen) else _started(chosen)
-        found = read_rebalances(spark, logs or (), chosen, group, began, ended, zone, layout)
+        spark = None if reads_here(paths, chosen) else _started(chosen)
+        found = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
         if timeline is not None:
             draw(found, timeline)
         if as_json:
@@ -65,6 +72,24 @@ def rebalances(
         else:
             print_story(found)
         say(*found.verify().split("\n"))
+
+
+def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
+    """The paths; what was pasted stands in a file where ``-`` was.
+
+    Raises:
+        InputError: nothing was pasted.
+    """
+    if "-" not in paths:
+        return paths
+    if sys.stdin.isatty():
+        say("paste the log, then press Ctrl-D on a line of its own")
+    pasted = folder / "standard-input"
+    with pasted.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    if not pasted.stat().st_size:
+        raise InputError("- reads the log from standard input, which is empty: paste one, or name a file")
+    return [str(pasted) if path == "-" else path for path in paths]
 
 
 def _started(profile: Profile | None) -> SparkSession:

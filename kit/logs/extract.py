@@ -59,7 +59,7 @@ class ExtractEvents:
     def _marked(self, lines: pl.DataFrame) -> pl.DataFrame:
         numbered = lines.lazy().join(self.before.lazy(), on=("file", "block"), maintain_order="left")
         numbered = numbered.with_columns(line=pl.col("n_before") + pl.col("number") + 1)
-        return with_marks(records.records_of(numbered, self.layout)).collect()
+        return with_marks(records.records_of(numbered, self.layout))
 
 
 def _as_batches(frame: pl.DataFrame) -> Iterator[pa.RecordBatch]:

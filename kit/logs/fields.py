@@ -26,10 +26,17 @@ from kit.logs.texts import (
     without,
 )
 
-CONSUMER_PREFIX = r"^\[Consumer (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+CONSUMER_PREFIX = (
+    r"^\[(?:Consumer|Worker|Schema registry) (?:instanceId=([^,\]]+), )?clientId=([^\]]*?)(?:, groupId=([^\]]*))?\]:? "
+)
 BROKER_PREFIX = r"^\[Group(?:Coordinator|MetadataManager)[^\]]*\]:? "
 OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
-RDKAFKA_PREFIX = r"^(?:\[[^\]]*\] )?(?:\[thrd:[^\]]*\]+: )?(?:[\w.:-]+/(?:bootstrap|\d+): )?"
+RDKAFKA_PREFIXES = (
+    r"^.*?\[thrd:.*?\]: ",
+    r"^[^\"]*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?",
+    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|\d+): ",
+)
+"""One after the other: as ways of one pattern, Rust's engine would take the shortest."""
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _COORDINATOR_NODE, _FIRST_COORDINATOR_NODE = 2147483647, 2147000000
 """A consumer names its connection to the coordinator by the first number minus the broker's id. A number above the
@@ -76,6 +83,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"[Cc]reated a new member(?: id)? (\S+)",
     r"memberId (\S+) ",
     r"member with id (\S+) joins",
+    r"\(reason: (?:Adding new|Updating metadata for) member (\S+?)[;)]?(?: |$)",
     r"MemberMetadata\(memberId=([^,]+),",
     r"Member MemberMetadata\((?:[^)]*?)memberId=([^,]+),",
     r"assigning new member id (\S+?),",
@@ -103,6 +111,7 @@ _LEADERS = (
     r"leader='([^']+)'",
     r"leaderId=([^,)\s]+)",
     r"received from leader (\S+) for group",
+    r"\(reason: [Ll]eader (\S+) (?:with group instance id \S+ )?re-joining",
     r"Member (\S+) was elected as the new leader",
 )
 _ASSIGNORS = (
@@ -117,10 +126,10 @@ _ASSIGNORS = (
     r"with '([^']+)' assignor",
     r"running (\S+) assignor",
 )
-_REASONS = (
+_REASONS: tuple[Pattern, ...] = (
     r"(Converted the (?:empty )?classic group to a consumer group)",
-    r"\(reason: (.*)\)\.?\s*$",
-    r"client reason: (.*?)\.?\s*$",
+    r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
+    Unless(r"client reason: (.*?)\.?\s*$", ("not provided",)),
     r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",
     r" due to:? (.*?)\s*$",
     r" since (.*?)\s*$",
@@ -160,15 +169,15 @@ _NEW_BROKER_PREFIX = (
     r"|NodeToController|BrokerLifecycleManager |QuorumController )"
 )
 _OLD_CLASS = r"kafka\.consumer\.|k\.c\.Zookeeper|ZookeeperConsumerConnector"
-_PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
+PYTHONS_MODULE = r"^kafka\.(?:coordinator|consumer\.(?:group|sub|fetch)|cluster|client|net\.|protocol\.|metrics\.)"
 _LISTING = ("assigned", "revoked", "lost", "offsets_fetching", "assignment_acked", "target_received")
 _SINGLE = ("offset_found", "offset_missing", "offset_reset", "commit_ok", "commit_failed", "owned", "claiming")
 _SPELLED = (
-    (r"TopicPartition\(topic='([^']+)', partition=(\d+)\)", "${1}-${2}"),
+    (r"TopicPartition\(topic=u?'([^']+)', partition=(\d+)\)", "${1}-${2}"),
     (r"\bpartition (\d+) for topic ([\w.-]+)", "partition ${2}-${1}"),
     (r"([\w.-]+)(?:\([\w-]+\))? ?\[(\d+)\]", "${1}-${2}"),
 )
-_LIST = r"(?:partitions?:?|revoking|assignment) *[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
+_LIST = r"(?:partitions?:?|revoking|assignment) *(?:set\()?[\[({\" ]*((?:[\w.-]+-\d+(?:, *)?)*)"
 _ONE = (
     r"^([\w.-]+-\d+): offset reset",
     r"(?:partitions?|failed for|Response:|owned|claim) ([\w.-]+-\d+)(?:[^\w-]|$)",
@@ -190,11 +199,11 @@ def source_of(message: pl.Expr, logger: pl.Expr, layout: pl.Expr) -> pl.Expr:
     return (
         pl.when(is_rdkafka)
         .then(pl.lit(wordings.LIBRDKAFKA))
-        .when(message.str.starts_with("[Consumer "))
+        .when(has(message, r"^\[(?:Consumer|Worker|Schema registry) "))
         .then(pl.lit(wordings.JAVA))
         .when(is_broker)
         .then(pl.lit(wordings.BROKER))
-        .when(has(logger, _PYTHONS_MODULE))
+        .when(has(logger, PYTHONS_MODULE))
         .then(pl.lit(wordings.PYTHON))
         .when(is_old)
         .then(pl.lit(wordings.OLD_CONSUMER))

@@ -227,6 +227,8 @@ CONTEXTS = rows(
     JAVA,
     """
 metadata|0.9|Sending metadata request ClientRequest(
+context|0.9+|Rebalance started
+context|2.3+|Joined group at generation
 metadata|0.9+|Updated cluster metadata version
 context|0.9+|Initiating connection to node
 context|0.10-2.6|Recorded API versions for node

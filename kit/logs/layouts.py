@@ -46,9 +46,19 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\))?\s*$", 1, 2, 3, 5, 4),
+    Layout(
+        "kafka", rf"^\[{_AT}\] ({LEVELS}) (.*?)(?: \(([A-Za-z_][\w.$]*)(?::\d+)?\)(?: \[[^\]]*\])?)?\s*$", 1, 2, 3, 5, 4
+    ),
     Layout("spring", rf"^{_AT}\s+({LEVELS}) \d+ --- (?:\[[^\]]*\] *)+(\S+)\s+: (.*)$", 1, 2, 3, 4, 5),
-    Layout("log4j", rf"^{_AT},?\s+{_THREAD}({LEVELS})\s+{_THREAD}{_LOGGER}(?::\d+)?\s*(?:-|:) (.*)$", 1, 2, 3, 4, 5),
+    Layout(
+        "log4j",
+        rf"^{_AT},?\s+{_THREAD}({LEVELS})\s+{_THREAD}{_LOGGER}(?::\d+)?(?: \[[^\]]*\])?\s*(?:-|:) (.*)$",
+        1,
+        2,
+        3,
+        4,
+        5,
+    ),
     Layout("python", rf"^{_AT}\s*[-:|,]?\s*{_LOGGER}\s*[-:|,]\s*({LEVELS})\s*[-:|,]\s*(.*)$", 1, 2, 4, 3, 5),
     Layout("plain", rf"^{_AT}\s+{_THREAD}({LEVELS}):?\s+(.*)$", 1, 2, 3, 0, 4),
     Layout("time of day", rf"^(\d\d:\d\d:\d\d[.,]\d{{3}}) \[[^\]]*\] ({LEVELS})\s+([\w.$]+) - (.*)$", 1, 0, 2, 3, 4),
@@ -69,7 +79,7 @@ PREFIXES = (
 )
 """What may stand in front of a line, in this order, and the group that names whose line it is."""
 
-_JSON_KEYS = {
+JSON_KEYS = {
     "time": ("@timestamp", "timestamp", "ts", "time", "asctime"),
     "level": ("level", "levelname", "severity", "log.level"),
     "logger": ("logger_name", "logger", "name", "loggerName", "log.logger"),
@@ -79,7 +89,9 @@ _JSON_KEYS = {
 
 def records_in(line: pl.Expr) -> pl.Expr:
     """The records of a line, in a list."""
-    return replaced(line, _RECORD_START, f"${{1}}{_CUT}${{2}}").str.split(_CUT)
+    is_object = line.str.contains('{"', literal=True)
+    cut = replaced(line, _RECORD_START, f"${{1}}{_CUT}${{2}}")
+    return pl.when(is_object).then(line).otherwise(cut).str.split(_CUT)
 
 
 def without_prefix(line: pl.Expr) -> pl.Expr:
@@ -117,7 +129,7 @@ def parts_of() -> dict[str, pl.Expr]:
         for part in PARTS:
             number = getattr(each, part)
             if each.name == JSON:
-                keys = _JSON_KEYS.get(part, ())
+                keys = JSON_KEYS.get(part, ())
                 parts[part] += [pl.col(JSON).str.json_path_match(f"$['{key}']") for key in keys]
             elif number:
                 parts[part].append(pl.col(each.name).struct.field(str(number)))

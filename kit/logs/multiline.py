@@ -33,7 +33,12 @@ def looks_like_coordination(message: pl.Expr, logger: pl.Expr) -> pl.Expr:
     return has(message, _LOOKS) | has(logger, _CLASSES)
 
 
-def with_marks(records: pl.LazyFrame) -> pl.LazyFrame:
+def is_part(text: pl.Expr) -> pl.Expr:
+    """Whether a line belongs to the block of an entry before it."""
+    return pl.any_horizontal([has(text, label) for label in _LABELS.values()])
+
+
+def with_marks(records: pl.DataFrame) -> pl.DataFrame:
     """Which record is an entry, and what the others may be to one: ``item`` of a list, ``*_here`` of a block."""
     text = pl.when(pl.col("layout").is_null()).then("raw")
     item = pl.when(pl.col("layout") == LIBRDKAFKA).then("message").str.extract_groups(regex(_LISTED)).struct

@@ -99,6 +99,8 @@ coordinator_failed|1.3+|Group Coordinator lookup
 coordinator_failed|1.3+|Unrecognized failure in Group Coordinator Request
 coordinator_failed|1.3-1.4|Coordinator unknown during heartbeat
 context|1.3+|Coordinator already known
+context|1.3+|Group coordinator for {} is BrokerMetadata
+context|1.3+|<BrokerConnection
 context|2.2+|Looking up coordinator
 context|2.2+|Received find coordinator response
 join_failed|1.3+|Unexpected error in join group response
@@ -234,6 +236,8 @@ context|0.9+|Group "{}": timed out
 context|0.9+|Group "{}": timing out
 context|2.15+|ShareGroupHeartbeat
 context|2.15+|Share consumer
+context|0.9+|Sent {}Request (v
+context|0.9+|Received {}Response (v
 context|1.6+|Group "{}": ops queue is disabled
 context|1.6+|Group "{}": Partitions owned by members
 context|1.6+|Group "{}": COOPERATIVE protocol collection sizes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from kit.logs import fields, layouts, wordings
+from kit.logs import fields, foreign, layouts, wordings
+from kit.logs.known_text import located
 from kit.logs.multiline import looks_like_coordination
 from kit.logs.texts import extracted, has, without
 
@@ -13,16 +14,18 @@ _LOGGER = pl.col("logger").fill_null("")
 _FACILITY = r"^(?:CGRP|JOIN|SYNC|LEAVE|REBALANCE|HEARTBEAT|REJOIN)"
 
 
-def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.LazyFrame:
-    """``line`` and ``value`` → records, where a line holds several, with the parts of their layout."""
+def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
+    """``line`` and ``value`` → records, where a line holds several, with the parts of their layout; where the layout
+    is not ``given``, of lines without one, too."""
     value, raw = pl.col("value"), pl.col("raw")
     trimmed = raw.str.strip_chars(" ")
     # A bare line of a client is a record, too: some layouts print nothing but the message.
     is_bare = has(raw, f"{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}")
-    return (
-        lines.select(
-            "file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value))
-        )
+    is_json = pl.col("layout") == layouts.JSON
+    said, object_ = pl.when(is_json).then("message"), pl.when(is_json).then(trimmed)
+    records = (
+        lines.with_columns(value=foreign.with_entities_read(value))
+        .select("file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value)))
         .with_columns(record=pl.int_ranges(pl.col("raw").list.len(), dtype=pl.Int32))
         .explode("raw", "record")
         .filter(trimmed != "")
@@ -31,8 +34,11 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.LazyFrame:
         .with_columns(**layouts.parts_of())
         .drop(layouts.NAMES)
         .rename({"time": "time_text"})
-        .with_columns(message=pl.coalesce("message", pl.when(is_bare).then("raw")))
+        .with_columns(message=pl.coalesce(foreign.with_keys(said, object_), "message", pl.when(is_bare).then("raw")))
+        .collect()
     )
+    nothing_said = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
+    return nothing_said if layout is not None else foreign.resolved(records)
 
 
 def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
@@ -62,21 +68,45 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     null: not understood, which ``is_unknown`` if it looks like coordination."""
     message, phrase, source = pl.col("message"), pl.col("phrase"), pl.col("source")
     is_rdkafka = source == wordings.LIBRDKAFKA
-    of_rdkafka = without(message, (fields.RDKAFKA_PREFIX,)).str.strip_chars_start(" ")
+    unescaped = message.str.replace_all(r"\"", '"', literal=True)
+    of_rdkafka = without(unescaped, fields.RDKAFKA_PREFIXES).str.strip_chars_start(" ")
     # Lists that dump librdkafka's state are many and say no more than the one of the group.
     is_dump = is_rdkafka & (pl.col("known") == "group_assignment") & (_LOGGER != "GRPASSIGNMENT")
-    looks = pl.when(is_rdkafka).then(has(_LOGGER, _FACILITY)).otherwise(looks_like_coordination(phrase, _LOGGER))
+    by_facility = pl.when(has(_LOGGER, r"^[A-Z][A-Z0-9_]+$")).then(has(_LOGGER, _FACILITY))
+    looks_alike = looks_like_coordination(phrase, _LOGGER)
+    looks = pl.when(is_rdkafka).then(pl.coalesce(by_facility, looks_alike)).otherwise(looks_alike)
+    source_of = fields.source_of(message, _LOGGER, pl.col("layout"))
     sourced = (
-        entries.with_columns(source=fields.source_of(message, _LOGGER, pl.col("layout")))
+        entries.with_columns(source=pl.coalesce("known_source", source_of))
         .with_columns(phrase=pl.when(is_rdkafka).then(of_rdkafka).otherwise(fields.without_client_prefix(message)))
         .collect()
     )
     # Most lines of a client repeat the text of others, so each text is matched with the wordings once.
     texts = sourced.select("source", "phrase").unique()
     kinds = texts.lazy().with_columns(known=fields.kind_of(texts["source"].unique()))
+    matched = sourced.lazy().join(kinds, on=("source", "phrase"), how="left", nulls_equal=True, maintain_order="left")
+    is_quoted = pl.col("is_prose") & pl.col("known").is_not_null()
     return (
-        sourced.lazy()
-        .join(kinds, on=("source", "phrase"), how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).otherwise("known"))
-        .with_columns(is_unknown=pl.col("kind").is_null() & looks)
+        _with_texts_behind_prefixes(matched.collect())
+        .lazy()
+        .with_columns(kind=pl.when(is_dump).then(pl.lit(wordings.CONTEXT)).when(~is_quoted).then("known"))
+        .with_columns(is_unknown=pl.col("kind").is_null() & (looks | is_quoted))
+    )
+
+
+def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
+    """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken."""
+    lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
+    texts = lacking.select(text="message").unique().with_row_index("place")
+    found = located(texts, is_logged=True).filter(~pl.col("is_prose")).join(texts, on="place")
+    if found.is_empty():
+        return entries
+    by_text = found.select("found", "found_source", "found_kind", message="text")
+    joined = entries.join(by_text, on="message", how="left", maintain_order="left")
+    has_one = pl.col("known").is_null() & pl.col("found").is_not_null() & (pl.col("source") != wordings.LIBRDKAFKA)
+    return joined.with_columns(
+        message=pl.when(has_one).then("found").otherwise("message"),
+        phrase=pl.when(has_one).then(fields.without_client_prefix(pl.col("found"))).otherwise("phrase"),
+        source=pl.when(has_one).then("found_source").otherwise("source"),
+        known=pl.when(has_one).then("found_kind").otherwise("known"),
     )

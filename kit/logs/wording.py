@@ -10,6 +10,11 @@ OLD_CONSUMER = "zookeeper"
 LIBRDKAFKA = "librdkafka"
 PYTHON = "kafka-python"
 BROKER = "broker"
+KAFKAJS = "kafkajs"
+FRANZ_GO = "franz-go"
+SARAMA = "sarama"
+RUBY_KAFKA = "ruby-kafka"
+LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA)
 
 CONTEXT = "context"
 

@@ -10,10 +10,24 @@ from __future__ import annotations
 
 from kit.logs.broker_wordings import BROKERS
 from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS
+from kit.logs.library_wordings import FRANZ_GO_LINES, KAFKAJS_LINES, RUBY_KAFKA_LINES, SARAMA_LINES
 from kit.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
-from kit.logs.wording import BROKER, CONTEXT, JAVA, LIBRDKAFKA, OLD_CONSUMER, PYTHON, LogTemplate
+from kit.logs.wording import (
+    BROKER,
+    CONTEXT,
+    FRANZ_GO,
+    JAVA,
+    KAFKAJS,
+    LIBRARIES,
+    LIBRDKAFKA,
+    OLD_CONSUMER,
+    PYTHON,
+    RUBY_KAFKA,
+    SARAMA,
+    LogTemplate,
+)
 
-__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "LogTemplate"]
+__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRARIES", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "LogTemplate"]
 
 BY_SOURCE = {
     JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS],
@@ -21,5 +35,9 @@ BY_SOURCE = {
     OLD_CONSUMER: OLD,
     BROKER: BROKERS,
     LIBRDKAFKA: RDKAFKA,
+    KAFKAJS: KAFKAJS_LINES,
+    FRANZ_GO: FRANZ_GO_LINES,
+    SARAMA: SARAMA_LINES,
+    RUBY_KAFKA: RUBY_KAFKA_LINES,
 }
 """In the order in which they are tried for a line whose kind of client is known."""

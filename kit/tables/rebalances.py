@@ -96,8 +96,9 @@ class MemberRebalance:
     joined; ``sync_ms``: joined → synced; ``assign_ms``: synced → assigned; ``offsets_ms``: assigned → last position
     known; ``unassigned_ms``: partitions revoked → assigned. ``owned`` is all it has afterwards; ``fetched``: whose
     committed offsets it asked for; ``positions`` are ``topic-partition@offset``, ``without_offset`` those that had no
-    committed one. ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends before). ``line``,
-    ``last_line``: where its story stands in ``file``.
+    committed one. ``session_timeout_ms`` and ``protocols`` (assignors): what it asked to join with. ``brokers``: of the
+    cluster, as its metadata named them (``1 host:port``). ``outcome``: ``assigned``, ``failed``, ``open`` (the log ends
+    before). ``line``, ``last_line``: where its story stands in ``file``.
     """
 
     group_id: str | None
@@ -129,6 +130,9 @@ class MemberRebalance:
     fetched: tuple[str, ...] | None
     positions: tuple[str, ...]
     without_offset: tuple[str, ...]
+    session_timeout_ms: int | None
+    protocols: tuple[str, ...] | None
+    brokers: tuple[str, ...] | None
     outcome: str
     failure: str | None
     file: str
@@ -138,7 +142,8 @@ class MemberRebalance:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer.
+    """One generation of one group, of all logs together. ``members`` are those seen, by member id, else by consumer;
+    None: nobody is named. ``n_members``: how many it has, where a leader, a coordinator or the topic says so.
 
     ``is_epoch``: the group has KIP-848's protocol, and ``generation`` is its epoch. ``joined`` and ``left``: compared
     with the generation before (None: the logs don't have it). ``last_joiner`` joined ``join_spread_ms`` after the
@@ -157,7 +162,8 @@ class Rebalance:
     leader_id: str | None
     assignor: str | None
     coordinator: str | None
-    members: tuple[str, ...]
+    members: tuple[str, ...] | None
+    n_members: Int32 | None
     joined: tuple[str, ...] | None
     left: tuple[str, ...] | None
     members_without_log: tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -11,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
@@ -29,6 +32,8 @@ SECONDS = 120.0
 COOPERATIVE = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"}
 NEW_PROTOCOL = {"group.protocol": "consumer"}
 RDKAFKA_DEBUG = {"debug": "cgrp,consumer,topic", "log_level": 7}
+KEPT, LINES_OF_BROKER = Path("build") / "log-scenes", 40
+"""Where the logs of a scene that failed are kept, and how many of the broker's lines are shown."""
 Owners = dict[str, frozenset[int]]
 """Consumer id → its partitions of ``TOPIC``."""
 
@@ -40,6 +45,7 @@ class Cast:
     group: str
     start: Callable[[str], Consumer]
     owners: Callable[[], Owners]
+    lab: Lab
     members: dict[str, Consumer] = field(default_factory=dict)
     seen: list[Owners] = field(default_factory=list)
 
@@ -85,7 +91,7 @@ def java(
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, layout, settings=settings or {}, **wishes)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
-    return _spoken(group, start)
+    return _spoken(lab, group, start)
 
 
 def converted(lab: Lab) -> Cast:
@@ -97,7 +103,7 @@ def converted(lab: Lab) -> Cast:
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", version, "kafka", settings=settings)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
-    return _spoken(group, start)
+    return _spoken(lab, group, start)
 
 
 def static(lab: Lab) -> Cast:
@@ -109,7 +115,7 @@ def static(lab: Lab) -> Cast:
         member = JavaMember(group, (TOPIC,), f"{group}-{name}", "3.9.1", "kafka", settings=settings)
         return launch(lab.supervisor, lab.servers.addresses(), member)
 
-    return _spoken(group, start)
+    return _spoken(lab, group, start)
 
 
 def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
@@ -119,7 +125,7 @@ def rdkafka(lab: Lab, mark: str, assignor: str = "") -> Cast:
     def start(name: str) -> Consumer:
         return lab.start_new_consumer(group, TOPIC, f"{group}-{name}", assignor, settings=settings, wait=False)
 
-    return _spoken(group, start)
+    return _spoken(lab, group, start)
 
 
 def kafka_python(lab: Lab) -> Cast:
@@ -134,7 +140,7 @@ def kafka_python(lab: Lab) -> Cast:
             client_id, group, "new", lab.supervisor.start(client_id, command, output=events), record, events
         )
 
-    return _spoken(group, start)
+    return _spoken(lab, group, start)
 
 
 def old(lab: Lab, zookeeper: KazooClient, version: str) -> Cast:
@@ -143,11 +149,12 @@ def old(lab: Lab, zookeeper: KazooClient, version: str) -> Cast:
         group,
         lambda name: lab.start_old_consumer(group, TOPIC, version=version, wait=False),
         lambda: by_znodes(zookeeper, group),
+        lab,
     )
 
 
-def _spoken(group: str, start: Callable[[str], Consumer]) -> Cast:
-    cast = Cast(group, start, dict)
+def _spoken(lab: Lab, group: str, start: Callable[[str], Consumer]) -> Cast:
+    cast = Cast(group, start, dict, lab)
     cast.owners = lambda: by_word(cast)
     return cast
 
@@ -199,9 +206,36 @@ def _settle(casts: list[Cast], names: list[str]) -> None:
         try:
             wait_until(partial(cast.is_settled, names), f"{cast.group} of {names}", SECONDS)
         except LabError as error:
-            logs = "\n".join(cast.members[name].process.last_lines() for name in names)
-            raise LabError(f"{error} It is {cast.owners()}.\n{logs}") from None
+            raise LabError(f"{error} It is {cast.owners()}.\n{_account(cast)}") from None
         cast.seen.append(cast.owners())
+
+
+def _account(cast: Cast) -> str:
+    """What the coordinator says of the group, the ends of all logs, and where whole copies of them are kept."""
+    kept = KEPT / cast.group
+    kept.mkdir(parents=True, exist_ok=True)
+    broker = cast.lab.servers.brokers[0].process.log
+    for log in [*cast.logs, broker]:
+        shutil.copy(log, kept)
+    of_group = [line for line in broker.read_text(errors="replace").splitlines() if cast.group in line]
+    members = []
+    for name, member in cast.members.items():
+        now = "runs" if member.process.running else "has ended"
+        members.append(f"{name} ({member.consumer_id}) {now}:\n{member.process.last_lines()}")
+    coordinator = "\n".join(["The broker's log of the group:", *of_group[-LINES_OF_BROKER:]])
+    return "\n".join([f"All logs are in {kept}.", _described(cast), coordinator, *members])
+
+
+def _described(cast: Cast) -> str:
+    """The group as its coordinator has it; why not, if it can't be asked."""
+    try:
+        asked = AdminClient({"bootstrap.servers": cast.lab.servers.addresses()}).describe_consumer_groups([cast.group])
+        group = asked[cast.group].result(timeout=10)
+        return "\n".join(
+            [f"The coordinator: {group.state}, {group.type}", *(str(vars(each)) for each in group.members)]
+        )
+    except KafkaException as error:
+        return f"The coordinator does not describe it: {error}"
 
 
 def on_zookeeper(lab: Lab, zookeeper: KazooClient) -> list[Cast]:

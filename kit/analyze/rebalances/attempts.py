@@ -12,6 +12,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
+from kit.analyze.rebalances import joining_with
 from kit.analyze.rebalances.consumer_instances import (
     QUIET,
     ConsumerInstance,
@@ -119,6 +120,9 @@ def _row(
         fetched=_listed(attempt.all_of("offsets_fetching")),
         positions=tuple(positions(attempt)),
         without_offset=tuple(p for event in attempt.all_of("offset_missing") for p in event["partitions"] or ()),
+        session_timeout_ms=joining_with.session_timeout_ms(attempt),
+        protocols=joining_with.protocols(attempt),
+        brokers=joining_with.brokers(attempt),
         outcome="assigned" if attempt.is_done else "failed" if failures else "open",
         failure=failures[-1]["text"] if failures else None,
         file=attempt.events[0]["file"],

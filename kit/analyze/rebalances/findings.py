@@ -34,15 +34,16 @@ KEEPS_POSITIONS = "kafka-python"
 
 
 def log_findings(events: IntoDataFrame) -> pl.DataFrame:
-    """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``unreached_coordinator``, ``long_join``,
-    ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``, ``not_assigned``,
-    ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
+    """``tables.LOG_FINDINGS``. Kinds: ``storm``, ``rejoining``, ``rejoining_alone``, ``unreached_coordinator``,
+    ``long_join``, ``long_sync``, ``fenced``, ``evicted``, ``commit_failed``, ``offset_reset``, ``owned_twice``,
+    ``not_assigned``, ``not_fetched``, ``unfinished``, ``skipped_generation``, ``several_consumers``. Each
     says when and who, as far as the log does."""
     ordered = ordered_events(events)
     members, groups, instances = member_rebalances(events), rebalances(events), consumer_instances(ordered)
     findings = [
         *_storms(groups),
         *_rejoining(members),
+        *_rejoining_alone(groups),
         *_slow(members),
         *_owned_twice(members),
         *_skipped(members),
@@ -79,6 +80,26 @@ def _rejoining(members: pl.DataFrame) -> list[LogFinding]:
         for group, who, n, at, is_utc in counted.iter_rows()
         if n >= STORM_COUNT
     ]
+
+
+def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
+    """A group of one member, in generation after generation: nobody else is there who could make it rejoin."""
+    alone = groups.filter((pl.col("n_members") == 1) & pl.col("started_at").is_not_null())
+    who = pl.coalesce("leader_id", pl.col("members").list.first())
+    follows = pl.col("generation").diff().over("group_id") == 1
+    is_same = follows & (who.eq_missing(who.shift().over("group_id")))
+    runs = alone.with_columns(who=who, run=(~is_same.fill_null(False)).cum_sum())
+    counted = runs.group_by("group_id", "run", maintain_order=True).agg(
+        pl.col("who").first(), pl.len(), pl.col("started_at").min(), pl.col("is_utc").all(), pl.col("ended_at").max()
+    )
+    findings = []
+    for group, _, member, n, at, is_utc, end in counted.iter_rows():
+        if n >= STORM_COUNT:
+            every = seconds(round((end - at).total_seconds() * 1000 / (n - 1)))
+            text = f"{member or 'its member'} is the only member and rejoined {n - 1} times, once in {every}: nobody "
+            text += "else makes it. It does so by itself, as a client does that loses its assignment on each poll."
+            findings.append(_finding(group, "rejoining_alone", member, at, is_utc, text))
+    return findings
 
 
 def _slow(members: pl.DataFrame) -> list[LogFinding]:

@@ -17,10 +17,13 @@ def generation_row(
     assignment = group.assignments.get(number, {})
     replaced, first = _without_restarts(group, rows)
     members = {member_of(row) for row in rows} | set(assignment) | (set(owned.values()) if group.has_epochs else set())
-    members -= replaced
+    members = (members | group.by_broker.seen.get(number, set())) - replaced
+    n_members = group.by_broker.counts.get(number, len(assignment) or None)
+    known_before = set() if before is None else set(before.members or ())
+    is_told = bool(members) or n_members == 0
     starts, ends = group.times(number, first)
     started, ended = min(starts, default=None), max(ends, default=None)
-    leaders = [row.leader_id for row in rows] + [event["leader_id"] for event in broker_events]
+    leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
     leader = next(filter(None, leaders), None)
     last_joiner, join_spread_ms = _last_joiner(first)
     moved, kept = moved_and_kept(owned_before, owned)
@@ -36,8 +39,9 @@ def generation_row(
         leader_id=leader,
         assignor=next((row.assignor for row in rows if row.assignor), None),
         coordinator=next((row.coordinator for row in rows if row.coordinator), None),
-        members=tuple(sorted(members)),
-        joined=None if before is None else tuple(sorted(members - set(before.members))),
+        members=tuple(sorted(members)) if is_told else None,
+        n_members=n_members,
+        joined=None if before is None or not is_told else tuple(sorted(members - known_before)),
         left=None if before is None else tuple(sorted(_left(group, before, members, number))),
         members_without_log=tuple(sorted({*assignment, *filter(None, [leader])} - {member_of(row) for row in rows})),
         last_joiner=last_joiner,
@@ -89,7 +93,7 @@ def _last_joiner(rows: list[MemberRebalance]) -> tuple[str | None, int | None]:
 
 def _left(group: GroupLogs, before: Rebalance, members: set[str], number: int) -> set[str]:
     """Gone for sure: by the broker's word, by their own, or by a leader's list of all. Silence proves nothing."""
-    missing = set(before.members) - members
+    missing = set(before.members or ()) - members
     known = missing if number in group.assignments else missing & group.resigned(number)
     return known | group.removed(number) - members
 

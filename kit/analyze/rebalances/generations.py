@@ -37,4 +37,4 @@ def _holders_after(group: GroupLogs, number: int, holders: Owners) -> Owners:
         if row.owned is not None:  # The last list is all that the member owns.
             after = {p: member for p, member in after.items() if member != member_of(row)}
             after |= dict.fromkeys(row.owned, member_of(row))
-    return after | {p: member for member, ps in group.assignments.get(number, {}).items() for p in ps}
+    return after | {p: member for member, ps in group.assignments.get(number, {}).items() for p in ps or ()}

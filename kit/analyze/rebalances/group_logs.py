@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kit.analyze.rebalances.broker_members import BrokerMembers
 from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, datetime_of, time_of
 from kit.tables.rebalances import MemberRebalance
 
 Owners = Mapping[str, str]
 """Partition → member."""
 _ASSIGNMENT = re.compile(r"([^\s{},=]+)=Assignment\(partitions=\[([^\]]*)\]")
+_LISTED = re.compile(
+    r"([^\s{},=]+)=(?:[\w.]+\$)?(?:Subscription|Assignment)[@(]"  # what a leader works on, and what it comes to
+    r"|\{member_id=([^,}]+),member_metadata|JoinGroupResponseMember\(memberId='([^']+)'"  # what it was answered
+)
+_OF_LIBRDKAFKA = re.compile(r'Member "([^"]+)"(?: \(me\))? assigned \d+ partition')
+_BY_LEADER = ("joined", "leader_assigning", "assignment_computed", "member_list")
 _REMOVED = re.compile(r"[Rr]emoving member (\S+) on|`LeaveGroup` request for \(([^)]+)\)")
 _EXPULSIONS = ("member_left", "member_failed", "member_fenced")
 
@@ -26,7 +33,8 @@ class GroupLogs:
             while a classic member joins every generation.
         rows: generation → its members' rebalances.
         broker_events: generation → brokers' lines about it.
-        assignments: generation → the whole group's, member → partitions, where a leader printed it.
+        assignments: generation → the whole group's, member → partitions, where a leader printed it; None: not which.
+        by_broker: its members, as far as brokers name them.
         left_at: member → when it said that it left.
         instance_ids: static member → its ``group.instance.id``.
     """
@@ -35,7 +43,8 @@ class GroupLogs:
     has_epochs: bool = False
     rows: dict[int, list[MemberRebalance]] = field(default_factory=dict)
     broker_events: dict[int, list[Event]] = field(default_factory=dict)
-    assignments: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    assignments: dict[int, dict[str, list[str] | None]] = field(default_factory=dict)
+    by_broker: BrokerMembers = field(default_factory=BrokerMembers)
     left_at: dict[str, datetime] = field(default_factory=dict)
     instance_ids: dict[str, str] = field(default_factory=dict)
 
@@ -54,10 +63,7 @@ class GroupLogs:
     def removed(self, number: int) -> set[str]:
         """Members that are gone by the broker's word."""
         events = self.broker_events.get(number, [])
-        removed = {event["member_id"] for event in events if event["kind"] in _EXPULSIONS and event["member_id"]}
-        texts = [event["text"] for event in events if event["kind"] == "group_rebalancing"]
-        lists = [members for text in texts for match in _REMOVED.findall(text) for members in match if members]
-        return removed.union(*(members.split(", ") for members in lists))
+        return set[str]().union(*map(_removed_in, events))
 
     def resigned(self, number: int) -> set[str]:
         """Members that are gone by their own word, at the end of that generation."""
@@ -79,9 +85,7 @@ def collect(
             of(row.group_id).rows.setdefault(row.generation, []).append(row)
     events = list(events)
     for event in events:
-        if event["kind"] == "assignment_computed" and event["group_id"] and event["generation"] is not None:
-            _take_assignment(of(event["group_id"]), event)
-        elif event["group_instance_id"] and event["group_id"] and event["member_id"]:
+        if event["group_instance_id"] and event["group_id"] and event["member_id"]:
             of(event["group_id"]).instance_ids[event["member_id"]] = event["group_instance_id"]
     for instance in instances:
         if group_id := instance.said("group_id"):
@@ -92,15 +96,28 @@ def collect(
     return [groups[group_id] for group_id in sorted(groups)]
 
 
-def _take_assignment(group: GroupLogs, event: Event) -> None:
-    """The whole group's assignment, where a leader ≥ 2.4 printed it."""
-    members = {member: [p for p in ps.split(", ") if p] for member, ps in _ASSIGNMENT.findall(event["text"])}
-    if members:
-        group.assignments[event["generation"]] = members
+def _take_assignments(group: GroupLogs, instance: ConsumerInstance) -> None:
+    """All members and what they get, where a leader printed it; before 2.4 another line says the generation."""
+    for attempt in instance.attempts:
+        for event in attempt.all_of(*_BY_LEADER):
+            number = attempt.generation if event["generation"] is None else event["generation"]
+            if number is not None and (members := _members_in(event)):
+                known = group.assignments.setdefault(number, {})
+                known |= {member: ps for member, ps in members.items() if ps is not None or member not in known}
+
+
+def _members_in(event: Event) -> dict[str, list[str] | None]:
+    of_one = _OF_LIBRDKAFKA.search(event["text"])
+    if of_one:
+        return {of_one[1]: event["partitions"]}
+    listed = {next(filter(None, names)) for names in _LISTED.findall(event["text"])}
+    partitions = {member: [p for p in ps.split(", ") if p] for member, ps in _ASSIGNMENT.findall(event["text"])}
+    return {**dict.fromkeys(listed), **partitions}
 
 
 def _take_instance(group: GroupLogs, instance: ConsumerInstance) -> None:
     group.has_epochs |= any(event["kind"] == "reconciling" for event in instance.events)
+    _take_assignments(group, instance)
     times = [_at(event) for event in instance.events if event["kind"] in ("leaving", "left")]
     last = max((at for at in times if at is not None), default=None)
     if instance.member_id is not None and last is not None:
@@ -114,6 +131,7 @@ def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event])
         if event["source"] != "broker" or not event["group_id"]:
             continue
         group, generation = of(event["group_id"]), _leads_to(event)
+        group.by_broker.take(event, _removed_in(event))
         if generation is None:
             waiting.setdefault(group.group_id, []).append(event)
             continue
@@ -123,6 +141,13 @@ def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event])
         # A group that loses its last member of the new protocol is converted back and continues with a generation.
         if group.has_epochs and event["kind"] in ("epoch_bumped", "group_rebalancing"):
             of_generation += _changes(waiting.pop(group.group_id, []))
+
+
+def _removed_in(event: Event) -> set[str]:
+    if event["kind"] in _EXPULSIONS:
+        return {event["member_id"]} - {None}
+    lists = _REMOVED.findall(event["text"]) if event["kind"] == "group_rebalancing" else []
+    return {member for match in lists for members in match if members for member in members.split(", ")}
 
 
 def _changes(events: list[Event]) -> list[Event]:

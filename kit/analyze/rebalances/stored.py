@@ -83,7 +83,7 @@ def stored_rebalance(
     record: Mapping[str, Any], members: set[str], before: Rebalance | None, owned_before: Owners, owned: Owners
 ) -> Rebalance:
     """The row of a record that ends a rebalance, compared with the rebalance ``before``; owners are by partition."""
-    known = set() if before is None else set(before.members)
+    known = set() if before is None else set(before.members or ())
     moved, kept = moved_and_kept(owned_before, owned)
     return Rebalance(
         group_id=record["group_id"],
@@ -97,6 +97,7 @@ def stored_rebalance(
         assignor=None,
         coordinator=None,
         members=tuple(sorted(members)),
+        n_members=len(members),
         joined=None if before is None else tuple(sorted(members - known)),
         left=None if before is None else tuple(sorted(known - members)),
         members_without_log=(),

@@ -19,16 +19,27 @@ def story(events: IntoDataFrame) -> list[str]:
 
 def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.DataFrame) -> list[str]:
     """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
-    lines = [_member_sentence(row) for row in members.iter_rows(named=True)]
+    asked: dict[Any, Any] = {}
+    lines = [_member_sentence(_without_repeats(row, asked)) for row in members.iter_rows(named=True)]
     said = set(members["reason"].drop_nulls())
     lines += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
     return lines + findings["sentence"].to_list()
 
 
+def _without_repeats(row: dict[str, Any], asked: dict[Any, Any]) -> dict[str, Any]:
+    """What a consumer asked to join with, and the brokers it knew, are told once, and when they change."""
+    new = {name: row[name] for name in ("session_timeout_ms", "protocols", "brokers")}
+    who = (row["group_id"], row["consumer"])
+    before, asked[who] = asked.get(who, {}), {**asked.get(who, {}), **{k: v for k, v in new.items() if v is not None}}
+    return row | {name: None for name, value in new.items() if before.get(name) == value}
+
+
 def _member_sentence(row: dict[str, Any]) -> str:
     way = [
+        f"knows the brokers {', '.join(row['brokers'])}" if row["brokers"] else None,
         _took(row["discover_ms"], f"found the coordinator {_coordinator(row)}"),
         f"gave up {listed(row['revoked'])}" if row["revoked"] else None,
+        _asked(row),
         _generation(row),
         {True: "as leader", False: f"as follower of {row['leader_id']}" if row["leader_id"] else "as follower"}.get(
             row["is_leader"]
@@ -49,7 +60,7 @@ def _member_sentence(row: dict[str, Any]) -> str:
 def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
     """``said``: the reasons that members gave; their own sentences have them."""
     parts = [
-        f"{len(row['members'])} member(s) seen",
+        _members(row),
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
         f"joined: {', '.join(row['joined'])}" if row["joined"] else None,
         f"left: {', '.join(row['left'])}" if row["left"] else None,
@@ -69,6 +80,13 @@ def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
 
 
+def _members(row: dict[str, Any]) -> str:
+    seen, count = row["members"], row["n_members"]
+    if seen is None:
+        return "members not named" if count is None else f"{count} member(s), not named"
+    return f"{len(seen)} member(s) seen" if count in (None, len(seen)) else f"{len(seen)} of {count} member(s) seen"
+
+
 def _when(at: Any, is_utc: bool) -> str:
     return "(no time)" if at is None else worded(at, is_utc)
 
@@ -76,6 +94,18 @@ def _when(at: Any, is_utc: bool) -> str:
 def _coordinator(row: dict[str, Any]) -> str:
     number = f" (broker {row['coordinator_id']})" if row["coordinator_id"] is not None else ""
     return f"{row['coordinator'] or '?'}{number}"
+
+
+def _asked(row: dict[str, Any]) -> str | None:
+    """What it asked to join with."""
+    asked = [
+        f"a session time-out of {seconds(row['session_timeout_ms'])}"
+        if row["session_timeout_ms"] is not None
+        else None,
+        f"the assignors {', '.join(row['protocols'])}" if row["protocols"] else None,
+    ]
+    said = " and ".join(filter(None, asked))
+    return f"asked to join with {said}" if said else None
 
 
 def _generation(row: dict[str, Any]) -> str | None:

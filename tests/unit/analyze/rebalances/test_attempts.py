@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import log_findings
@@ -220,3 +221,130 @@ def test_a_coordinator_that_is_let_go_at_the_end_was_not_lost():
     losing = log(("assigned", {}), ("coordinator_lost", {}), source="librdkafka")
     assert log_findings(closing).is_empty()
     assert log_findings(losing)["finding"].to_list() == ["unreached_coordinator"]
+
+
+def broker(text: str, kind: str, generation: int, **said: Any) -> tuple[str, dict[str, Any]]:
+    return kind, {"text": text, "generation": generation, "client_id": None} | said
+
+
+def rebalancing(generation: int, reason: str, **said: Any) -> tuple[str, dict[str, Any]]:
+    return broker(f"Preparing to rebalance (reason: {reason})", "group_rebalancing", generation, reason=reason, **said)
+
+
+def stable(generation: int, count: str = "") -> tuple[str, dict[str, Any]]:
+    return broker(f"Stabilized group{count}", "group_stabilized", generation)
+
+
+def test_a_broker_s_members_are_believed_as_far_as_they_go():
+    told = rebalances(
+        log(
+            rebalancing(0, "Adding new member a", member_id="a"),
+            stable(1, " with 1 members"),
+            rebalancing(1, "Adding new member b", member_id="b"),
+            stable(2, " with 2 members"),
+            rebalancing(2, "leader a re-joining group during Stable", leader_id="a"),
+            stable(3, " with 2 members"),
+            rebalancing(3, "removing member b on heartbeat expiration"),
+            stable(4, " with 1 members"),
+            source="broker",
+        )
+    )
+    assert told.select("generation", "members", "n_members", "leader_id", "joined", "left").rows() == [
+        (1, ["a"], 1, None, None, None),
+        (2, ["a", "b"], 2, "a", ["b"], []),
+        (3, ["a", "b"], 2, "a", [], []),
+        (4, ["a"], 1, None, [], ["b"]),
+    ]
+
+
+def test_members_that_nobody_names_are_unknown_and_not_none():
+    events = log(rebalancing(7, "because"), stable(8, " with 3 members"), stable(9), source="broker")
+    assert rebalances(events).select("members", "n_members", "joined").rows() == [(None, 3, None), (None, None, None)]
+    first, second = story(events)[:2]
+    assert "3 member(s), not named" in first
+    assert "members not named" in second
+
+
+def test_a_member_that_was_there_before_the_log_is_not_told_to_join():
+    events = log(
+        rebalancing(4, "Adding new member b", member_id="b"),
+        stable(5, " with 2 members"),
+        rebalancing(5, "leader a re-joining group during Stable", leader_id="a"),
+        stable(6, " with 2 members"),
+        source="broker",
+    )
+    told = rebalances(events).select("members", "joined").rows()
+    assert told == [(["a", "b"], None), (["a", "b"], [])]
+
+
+def test_a_single_member_that_rejoins_on_each_poll_is_told_as_such():
+    again = [
+        event
+        for number in range(5)
+        for event in (
+            rebalancing(number, "leader a re-joining group during Stable", leader_id="a"),
+            stable(number + 1, " with 1 members"),
+        )
+    ]
+    (finding,) = log_findings(log(*again, source="broker")).filter(finding="rejoining_alone").rows(named=True)
+    assert finding["consumer"] == "a"
+    assert "a is the only member and rejoined 4 times, once in 2.25 s" in finding["sentence"]
+    several = log(*again[:4], stable(3, " with 2 members"), *again[6:], source="broker")
+    assert log_findings(several).filter(finding="rejoining_alone").is_empty()
+
+
+SUBSCRIPTIONS = "{a-1=Subscription(topics=[t]), b-2=Subscription(topics=[t])}"
+ASSIGNMENT = "{a-1=Assignment(partitions=[t-0, t-1]), b-2=Assignment(partitions=[])}"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("joined", "members=[{member_id=a-1,member_metadata=x}, {member_id=b-2,member_metadata=y}]")],
+        [("joined", "JoinGroupResponseMember(memberId='a-1', x), JoinGroupResponseMember(memberId='b-2', y)")],
+        [("leader_assigning", "{a-1=org.x.PartitionAssignor$Subscription@1, b-2=org.x.P$Subscription@2}")],
+        [("leader_assigning", SUBSCRIPTIONS)],
+        [("leader_assigning", SUBSCRIPTIONS), ("assignment_computed", ASSIGNMENT)],
+    ],
+    ids=["0.9", "2.2", "0.9 subscriptions", "0.10", "0.10 assignment"],
+)
+def test_an_old_leader_names_all_members(said):
+    """Its lines have no generation: another line of the same rebalance has it, later."""
+    events = log(
+        ("joining", {}),
+        *((kind, {"text": f"[Consumer ] {text}", "member_id": "a-1"}) for kind, text in said),
+        ("joined", {"generation": 4}),
+        ("assigned", {"partitions": ["t-0", "t-1"]}),
+    )
+    (row,) = rebalances(events).rows(named=True)
+    assert (row["generation"], row["members"], row["n_members"]) == (4, ["a-1", "b-2"], 2)
+    assert row["members_without_log"] == ["b-2"]
+
+
+def test_what_a_client_asked_to_join_with_is_told_once():
+    old = "{group_id=g,session_timeout=10000,member_id=,group_protocols=[{protocol_name=range,protocol_metadata=x}]}"
+    new = "sessionTimeoutMs=45000, x, JoinGroupRequestProtocol(name='range', m), JoinGroupRequestProtocol(name='sticky'"
+    cluster = (
+        "Updated cluster metadata version 2 to Cluster(nodes = [Node(2, k-2, 9092), Node(1, k-1, 9092)], partitions"
+    )
+    way = [("joined", {"generation": 1}), ("assigned", {"partitions": ["t-0"]})]
+    events = log(
+        ("metadata", {"text": cluster}),
+        ("join_requested", {"text": old}),
+        *way,
+        ("join_requested", {"text": old}),
+        *way,
+        ("join_requested", {"text": new}),
+        *way,
+    )
+    rows = member_rebalances(events)
+    assert rows.select("session_timeout_ms", "protocols", "brokers").rows() == [
+        (10_000, ["range"], ["1 k-1:9092", "2 k-2:9092"]),
+        (10_000, ["range"], None),
+        (45_000, ["range", "sticky"], None),
+    ]
+    first, second, third = story(events)[:3]
+    assert "knows the brokers 1 k-1:9092, 2 k-2:9092" in first
+    assert "asked to join with a session time-out of 10 s and the assignors range" in first
+    assert "asked to join" not in second
+    assert "a session time-out of 45 s and the assignors range, sticky" in third

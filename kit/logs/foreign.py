@@ -1,0 +1,130 @@
+"""Lines of no known layout: markup is removed, JSON is opened, and a known text is looked for anywhere in the line.
+
+People paste logs behind prefixes of their own, in Markdown, in HTML, as JSON in JSON.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from kit.logs import fields, layouts, library_fields, wordings
+from kit.logs.known_text import WORDS, located
+from kit.logs.multiline import is_part
+from kit.logs.printed_times import ANY, time_in, zone_in
+from kit.logs.texts import extracted, has, replaced
+
+_ENTITIES = (
+    (r"&quot;|&#34;", '"'),
+    (r"&#0?39;|&apos;|&#x27;", "'"),
+    (r"&gt;", ">"),
+    (r"&lt;", "<"),
+    (r"&nbsp;", " "),
+    (r"&amp;", "&"),
+)
+_MARKUP = (
+    (r"\x1b\[[0-9;]*[A-Za-z]", ""),  # a terminal's colours
+    (r"</?(?:br|code|pre|b|i|p|em|strong|span|div)\b[^>]*>", ""),
+    (r"^(?:\s*(?:>|[-*+] |\*\*|`+|#+ ))+ ?", ""),
+    (r"(?:\*\*|`|\s)+$", ""),
+    (r"\*\*|`", ""),
+    (r"explicit LeaveGroup\b", "explicit `LeaveGroup`"),  # these were the broker's own
+    (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
+)
+"""What markup writes, and what it stands for, in this order."""
+_OBJECT = r"(\{.*\})[\s,;'\"]*$"
+_MESSAGE_KEYS = (
+    *(f"$['{key}']" for key in ("message", "msg", "log", "MESSAGE", "textPayload", "line", "body", "text")),
+    *(f"$['{key}']['message']" for key in ("jsonPayload", "_source", "fields", "attributes", "log")),
+)
+_DEPTH = 3
+"""JSON may hold JSON this often."""
+_THREAD = r"\[thrd:.*?\]: (.*)$"
+_RDKAFKA = r"\[thrd:|#(?:consumer|producer)-\d+[|\]:]"
+_FACILITY = (
+    r"\b([A-Z][A-Z0-9_]{2,})[\s:|\]'\",]+(?:message: '|\[?[^\s\[\]|]*#consumer-\d+[\]:|]*\s*)?(?:\[thrd:|[A-Z][a-z])"
+)
+_LOGGER = r"\b([A-Za-z_]\w*(?:\.[A-Za-z_$][\w$]*)+)\b"
+_TRACE = r"^\s*at [\w.$]+\(|^\s*\.\.\. \d+ more"
+
+
+def resolved(records: pl.DataFrame) -> pl.DataFrame:
+    """``records`` of whatever layout; those without a ``message`` get one where they hold a known text, or look like a
+    line of a log. ``known_source``: whose wording that text is; ``is_prose``: it stands in a sentence."""
+    records = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
+    is_lacking = pl.col("message").is_null() & ~has(pl.col("raw"), rf"{layouts.JUL_HEADER}|{_TRACE}")
+    if not records.select(is_lacking.any()).item():
+        return records
+    numbered = records.with_row_index("place").with_columns(is_lacking=is_lacking)
+    found = _found(numbered.filter("is_lacking")).select(numbered.columns)
+    return pl.concat([numbered.filter(~pl.col("is_lacking")), found]).sort("place").drop("place", "is_lacking")
+
+
+def with_entities_read(line: pl.Expr) -> pl.Expr:
+    """The line with the characters that HTML writes by their names."""
+    written: pl.Expr = pl.when(line.str.contains("&", literal=True)).then(line)
+    for pattern, plain in _ENTITIES:
+        written = replaced(written, pattern, plain)
+    return pl.coalesce(written, line)
+
+
+def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
+    """The message of a client that puts the facts into other keys of its JSON: with these behind it."""
+    of_kafkajs = pl.when(has(message, library_fields.WITH_KEYS)).then(message + " " + json)
+    group = json.str.json_path_match("$['group']")
+    return pl.coalesce(of_kafkajs, message + "; group: " + group + ", " + json, message)
+
+
+def unmarked(line: pl.Expr) -> pl.Expr:
+    """The line without what Markdown, HTML and terminals put into it."""
+    for pattern, plain in _MARKUP:
+        line = replaced(line, pattern, plain)
+    return line
+
+
+def _found(records: pl.DataFrame) -> pl.DataFrame:
+    opened = _opened(records.with_columns(raw=unmarked(pl.col("raw"))))
+    known = located(opened.select("place", text="raw")).with_columns(known_source="found_source")
+    frame = opened.drop("known_source", "is_prose").join(known, on="place", how="left", maintain_order="left")
+    raw = pl.col("raw")
+    is_rdkafka = has(raw, _RDKAFKA)
+    front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
+    of_rdkafka = pl.when(is_rdkafka).then(pl.coalesce(raw.str.extract(_THREAD), raw))
+    is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
+    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE)
+    of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
+    facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
+    return frame.with_columns(front=front).with_columns(
+        message=pl.when(~is_part(raw)).then(pl.coalesce(of_rdkafka, "found", pl.when(is_logged).then(raw))),
+        known_source=pl.when(is_rdkafka).then(pl.lit(wordings.LIBRDKAFKA)).otherwise(of_python),
+        is_prose=~is_rdkafka & pl.col("is_prose").fill_null(False),
+        layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
+        zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
+        time_text=pl.coalesce("time_text", time_in(pl.col("front"))),
+        level=pl.coalesce("level", extracted(pl.col("front"), rf"\b({WORDS})\b").str.to_uppercase()),
+        logger=pl.coalesce(facility, "logger", "behind", extracted(pl.col("front"), _LOGGER)),
+        client_id=pl.coalesce(fields.printed_client(raw), extracted(raw, r"(?:^|[\s:])([^\s|\[\]:]+)#consumer-\d+")),
+    )
+
+
+def _opened(records: pl.DataFrame) -> pl.DataFrame:
+    """Of a record in JSON, the message, which may be a line, or JSON, of its own; the outermost time is kept."""
+    records = records.with_columns(layout=pl.lit(None, pl.String))
+    for _ in range(_DEPTH):
+        is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
+        if not records.select(is_object.any()).item():
+            break
+        said: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
+        torn = said.str.head(-1)  # one brace too many is pasted with it
+        said = pl.when(said.str.json_path_match("$").is_null()).then(torn).otherwise(said)
+        message = with_keys(pl.coalesce([said.str.json_path_match(key) for key in _MESSAGE_KEYS]), said)
+        parts = {
+            "time_text" if part == "time" else part: [said.str.json_path_match(f"$['{key}']") for key in keys]
+            for part, keys in layouts.JSON_KEYS.items()
+            if part != "message"
+        }
+        records = records.with_columns(
+            raw=pl.coalesce(message.str.strip_chars_end("\r\n"), "raw"),
+            layout=pl.when(message.is_not_null()).then(pl.lit(layouts.JSON)).otherwise("layout"),
+            **{name: pl.coalesce(name, *ways) for name, ways in parts.items()},
+        )
+    return records

@@ -1,0 +1,119 @@
+"""A known text anywhere in a line: where it begins, whose it is, and what stands before it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import polars as pl
+
+from kit.logs import fields, layouts, library_fields, wordings
+from kit.logs.printed_times import ANY
+from kit.logs.texts import extracted, has, replaced
+
+_MARK = "\x1e"
+_SHORTEST, _SHORTEST_CONTEXT = 4, 16
+"""The beginning of a wording that is shorter stands in every second line."""
+_LONG = 15
+"""A wording that is shorter may begin any sentence: it counts behind a time or a level."""
+_WORD_FIRST = r"(\S+ (?:successfully owned|attempting to claim) partition\b)"
+_OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
+_OWN_PREFIXES = (
+    *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
+    "[GroupCoordinator",
+    "[GroupMetadataManager",
+)
+WORDS = "|".join(sorted({*layouts.LEVELS.split("|"), *layouts.LEVELS.lower().split("|"), "Info", "Warn", "Warning"}))
+"""Levels, as anybody writes them."""
+_FRONT = (
+    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS})\s+"
+    r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+\s+)$"
+)
+"""How the front of a log line ends; a sentence that quotes a log ends otherwise."""
+_EXCEPTION = r"(?:Exception|Error|Throwable)\"?: $"
+_QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
+_LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)\s*$"
+
+
+def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
+    """``place`` and ``text`` → a row for each text that holds a known one. ``is_logged``: all are of log lines.
+
+    ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
+    ``found_source``, ``found_kind``: whose wording it is, and of which event;
+    ``is_prose``: it stands in the midst of a sentence.
+    """
+    marked = _marked(pl.col("text"))
+    for first in (_WORD_FIRST, _OLD_PREFIX):
+        marked = replaced(marked, first, f"{_MARK}${{1}}")
+    marked = marked.str.split(_MARK)
+    pieces = texts.with_columns(pieces=marked).filter(pl.col("pieces").list.len() > 1)
+    every = pieces.with_columns(at=pl.int_ranges(1, pl.col("pieces").list.len())).explode("at")
+    tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
+    tails = every.select("place", front=front.list.join(""), tail=tail.list.join("")).with_columns(
+        found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
+    )
+    is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), _EXCEPTION)
+    known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
+    known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
+    known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
+    is_line = ~pl.col("is_prose") & (pl.lit(is_logged) | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
+    known = known.filter(is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
+    best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
+    return (
+        best.group_by("place", maintain_order=True)
+        .first()
+        .select("place", "front", "found", "behind", "found_source", "is_prose", found_kind="kind")
+    )
+
+
+def _marked(text: pl.Expr) -> pl.Expr:
+    heads = _heads()
+    return text.str.replace_many(heads, [_MARK + head for head in heads], leftmost=True)
+
+
+@cache
+def _heads() -> list[str]:
+    every = [(each.head, each.kind) for table in wordings.BY_SOURCE.values() for each in table]
+    told = {head for head, kind in every if len(head) >= _SHORTEST and kind != wordings.CONTEXT}
+    context = {head for head, kind in every if len(head) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
+    return sorted({*told, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
+
+
+@cache
+def _not_by_chance() -> str:
+    every = [each for table in wordings.BY_SOURCE.values() for each in table]
+    long = [each for each in every if len(each.template.replace("{}", "")) >= _LONG]
+    return "|".join(sorted({each.pattern or f"^{re.escape(each.head)}" for each in long}))
+
+
+def _is_own(found: pl.Expr) -> pl.Expr:
+    """Whether it begins with a client's own prefix: no sentence does."""
+    return pl.any_horizontal([found.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(
+        found, fields.OLD_PREFIX
+    )
+
+
+def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
+    """Without what is behind the text: the end of the string that held it, the name of the logger."""
+    whole = pl.when(has(tail, library_fields.WITH_KEYS)).then(tail + " " + front + tail)
+    unquoted = pl.when(front.str.ends_with('"')).then(replaced(tail, _QUOTE_END, "")).otherwise(tail)
+    return pl.coalesce(whole, replaced(replaced(unquoted, _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", ""))
+
+
+def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:
+    """With ``found_source`` and ``kind``: by what the text says of itself, else the first whose wording it is."""
+    of_itself = fields.source_of(pl.col("found"), pl.lit(""), pl.lit(None, pl.String))
+    sourced = tails.with_columns(found_source=of_itself, phrase=fields.without_client_prefix(pl.col("found")))
+    is_open = (pl.col("found_source") == wordings.JAVA) & (pl.col("phrase") == pl.col("found"))
+    texts = sourced.select("phrase", "found_source", is_open=is_open).unique()
+    order = {source: number for number, source in enumerate(wordings.BY_SOURCE)}
+    tried = texts.join(pl.DataFrame({"source": list(order)}), how="cross")
+    tried = tried.filter(pl.col("is_open") | (pl.col("source") == pl.col("found_source")))
+    kinds = tried.lazy().with_columns(kind=fields.kind_of(order)).filter(pl.col("kind").is_not_null())
+    first = kinds.sort(pl.col("kind") == wordings.CONTEXT, pl.col("source").replace_strict(order)).group_by(
+        "phrase", "found_source", maintain_order=True
+    )
+    known = first.agg(pl.col("kind").first(), pl.col("source").first()).collect()
+    return sourced.join(known, on=("phrase", "found_source"), how="left").with_columns(
+        found_source=pl.coalesce("source", "found_source")
+    )

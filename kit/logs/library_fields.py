@@ -1,0 +1,58 @@
+"""Ids and partitions in what kafkajs, franz-go and sarama print: as JSON's keys, or as ``key: value``."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+
+import polars as pl
+
+from kit.logs.texts import extracted, first_of
+
+WITH_KEYS = r"^\[(?:ConsumerGroup|Runner|Connection|Cluster|Consumer)\] "
+"""How kafkajs' messages begin."""
+_PATTERNS = {
+    "said_group": (
+        r"\"groupId\":\"([^\"]+)",
+        r"; group: ([^,\s]+)",
+        r"consumergr?oup ([^\s]+) ",
+        r"^consumergroup/(\S+) ",
+    ),
+    "said_member": (r"\"member(?:Id|_id)\":\"([^\"]+)", r"member_id: ([^,\s]+)"),
+    "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
+    "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
+    "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
+    "reason": (r"\"err(?:or)?\":\"([^\"]+)", r", err: (.+)$"),
+}
+_NUMBERS = {
+    "generation": (r"\"generation(?:Id)?\":(\d+)", r"generation: (\d+)"),
+    "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)"),
+}
+_OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
+_OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:: |\":\")(.*)")
+_LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
+
+
+def columns_of(text: pl.Expr) -> dict[str, pl.Expr]:
+    """As ``parsing`` has them for other clients, of texts of these; null for null."""
+    found = {name: first_of(text, patterns) for name, patterns in _PATTERNS.items()}
+    numbers = {
+        name: pl.coalesce([extracted(text, each).cast(pl.Int64, strict=False) for each in patterns])
+        for name, patterns in _NUMBERS.items()
+    }
+    partitions = text.map_elements(_partitions, return_dtype=pl.List(pl.String), skip_nulls=True)
+    return {**found, **numbers, "said_partitions": partitions}
+
+
+def _partitions(text: str) -> list[str] | None:
+    """
+    >>> _partitions('joined {"memberAssignment":{"a-b":[0,12],"c":[]}}')
+    ['a-b-0', 'a-b-12']
+    >>> _partitions("synced; group: g, assigned: a-b[0 1]")
+    ['a-b-0', 'a-b-1']
+    """
+    said = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
+    if said is None:
+        return None
+    lists = ([f"{topic}-{each}" for each in re.findall(r"\d+", numbers)] for topic, numbers in _LIST.findall(said[1]))
+    return sorted(chain.from_iterable(lists))
