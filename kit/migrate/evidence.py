@@ -15,11 +15,11 @@ from kit.migrate.engine.event import Event, at
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import RunRecord, list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.show.charts import frame_of, titled
-from kit.text.visible import cell
+from kit.show.charts import frame_of, shortened, titled
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
 _PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
+MAX_STEPS = 60
 _GOOD = (RunState.VERIFIED, RunState.UNDONE)
 
 
@@ -65,9 +65,12 @@ def phases(record: RunRecord) -> pl.DataFrame:
 
 
 def timeline(record: RunRecord) -> alt.Chart:
-    """A bar per stretch of work, a line per step in the plan's order; times are UTC."""
-    stretches = frame_of(phases(record))
-    order = [cell(f"{number}. {step.title}") for number, step in enumerate(record.plan.steps, 1)]
+    """A bar per stretch of work, a line per step in the plan's order, the last ``MAX_STEPS`` that began; UTC."""
+    every = frame_of(phases(record))
+    worked_on = every["step"].unique(maintain_order=True).to_list()
+    stretches = every.filter(pl.col("step").is_in(worked_on[-MAX_STEPS:]))
+    order = stretches["step"].unique(maintain_order=True).to_list()
+    notes = [shortened(len(order), len(worked_on), "steps, the last ones")]
     present = [phase for phase in _COLOURS if phase in set(stretches["phase"])]
     colours = alt.Scale(domain=present, range=[_COLOURS[phase] for phase in present])
     # A bar of some milliseconds would not be seen.
@@ -78,7 +81,7 @@ def timeline(record: RunRecord) -> alt.Chart:
         y=alt.Y("step:N", title=None, sort=order, axis=alt.Axis(labelLimit=360)),
         color=alt.Color("phase:N", title=None, scale=colours, sort=present),
         tooltip=["step:N", "phase:N", alt.Tooltip("seconds:Q", format=".2f")],
-    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", ()))
+    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", notes))
     return encoded
 
 
