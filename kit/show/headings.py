@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _HEADINGS = {
     "assign_ms": "to assign, ms",
     "committed_before": "committed before",
@@ -44,6 +46,7 @@ _HEADINGS = {
     "zookeeper_owner": "owner in ZooKeeper",
     "zookeeper_thread": "thread in ZooKeeper",
 }
+_PLAIN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = ("ms", "s", "percent")
 _PROPER = {"kafka": "Kafka", "zookeeper": "ZooKeeper", "utc": "UTC"}
 
@@ -56,7 +59,7 @@ def heading(name: str) -> str:
     """
     if name in _HEADINGS:
         return _HEADINGS[name]
-    if not name.isidentifier() or not name.islower():
+    if not _PLAIN.fullmatch(name):
         return name
     words = name.removeprefix("n_").removeprefix("is_").split("_")
     unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
