@@ -41,9 +41,10 @@ setup: $(READY) $(JARS) $(SPARK) ## Install what is needed: packages, Java, Kafk
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
 	@$(BIN)/python -m kit.demo
 
-lab: setup ## Start the lab and open JupyterLab on it (as root: JUPYTER_FLAGS=--allow-root)
+lab: setup ## Start the lab and open JupyterLab on copies of the notebooks (as root: JUPYTER_FLAGS=--allow-root)
 	@$(BIN)/offramp lab up
-	@OFFRAMP_PROFILE_FILE="$$($(BIN)/offramp lab profile)" $(BIN)/jupyter lab --notebook-dir=. $(JUPYTER_FLAGS) notebooks/explore/group.ipynb
+	@test -d build/notebooks || $(BIN)/offramp notebooks build/notebooks  # JupyterLab writes into what it opens.
+	@OFFRAMP_PROFILE_FILE="$$($(BIN)/offramp lab profile)" $(BIN)/jupyter lab --notebook-dir=. $(JUPYTER_FLAGS) build/notebooks/explore/group.ipynb
 
 down: $(READY) ## Stop the lab
 	@$(BIN)/offramp lab down

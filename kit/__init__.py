@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kit.history import History
     from kit.profile import Profile, load_profile
     from kit.show import charts, display
-    from kit.snapshot import Snapshot, collect, observe, of_group, take_snapshot, verify_read
+    from kit.snapshot import Snapshot, collect, in_polars, observe, of_group, take_snapshot, verify_read
     from kit.spark.session import spark_session
 
 _MODULES = {
@@ -42,6 +42,7 @@ _HOMES = {
     "Snapshot": "kit.snapshot",
     "collect": "kit.snapshot",
     "connect": "kit.cluster",
+    "in_polars": "kit.snapshot",
     "load_profile": "kit.profile",
     "observe": "kit.snapshot",
     "of_group": "kit.snapshot",
@@ -61,6 +62,7 @@ __all__ = [
     "collect",
     "connect",
     "display",
+    "in_polars",
     "load_profile",
     "observe",
     "of_group",

@@ -7,7 +7,7 @@ else. The ``snapshots`` table is written last: what it doesn't list was not writ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
@@ -71,6 +71,27 @@ class History:
         )
         newest = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
         return self._snapshot(newest[0].snapshot_id) if newest else None
+
+    def recent_lags(self, snapshot: Snapshot[DataFrame], group_ids: Sequence[str], last: int = 12) -> DataFrame:
+        """How the lag of some groups came to be what it is, over the ``last`` snapshots like this one, which is one.
+
+        Columns: group_id, store, started_at (of the snapshot), lag (in records; null where any partition's is).
+        """
+        (this,) = snapshot.snapshots.collect()
+        alike = self.load(tables.SNAPSHOTS).where(
+            (F.col("cluster_id") == this.cluster_id)
+            & (F.col("group_pattern") == this.group_pattern)
+            & (F.col("started_at") <= F.lit(this.started_at))
+        )
+        newest = alike.orderBy(F.col("started_at").desc()).select("snapshot_id", "started_at").limit(last)
+        committed = self._load(tables.COMMITTED_OFFSETS).where(F.col("group_id").isin(list(group_ids)))
+        ends = self._load(tables.LOG_OFFSETS).select("snapshot_id", "topic", "partition", "log_end_offset")
+        behind = F.greatest(F.col("log_end_offset") - F.col("committed_offset"), F.lit(0))
+        lag = F.when(F.col("log_end_offset").isNotNull() & F.col("committed_offset").isNotNull(), behind)
+        rows = committed.join(F.broadcast(newest), "snapshot_id")
+        rows = rows.join(ends, ["snapshot_id", "topic", "partition"], "left").withColumn("lag", lag)
+        is_known = F.count("lag") == F.count(F.lit(1))
+        return rows.groupBy("group_id", "store", "started_at").agg(F.when(is_known, F.sum("lag")).alias("lag"))
 
     def _snapshot(self, snapshot_id: str) -> Snapshot[DataFrame]:
         is_its = F.col("snapshot_id") == snapshot_id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import copy
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +16,6 @@ from typing import Any
 import nbformat
 import papermill
 from jupyter_client.manager import AsyncKernelManager
-from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from traitlets import CaselessStrEnum, default
 
@@ -23,24 +24,12 @@ from kit.cluster import connect
 from kit.errors import InputError, OfframpError, ReadError
 from kit.notebook_files import notebooks
 from kit.profile import Profile
-from kit.show import charts
-from kit.text.visible import file_name, html_text
+from kit.show.page import render_html
+from kit.text.visible import file_name
 
 OUTCOME = "application/vnd.offramp.outcome+json"
 """The MIME type under which a notebook's last cell says what came of it."""
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; color: #1c2733; }}
-h1 {{ font-size: 1.7rem; }} h2 {{ margin-top: 2.4rem; border-bottom: 1px solid #d5dce3; padding-bottom: .3rem; }}
-table {{ border-collapse: collapse; font-size: 13px; }} .output_html {{ overflow-x: auto; margin-bottom: 1rem; }}
-th {{ background: #f4f7f9; white-space: nowrap; }} caption {{ color: #66727f; text-align: left; }}
-pre {{ white-space: pre-wrap; }} svg {{ max-width: 100%; height: auto; }} .anchor-link {{ display: none; }}
-</style></head><body>
-{body}
-</body></html>
-"""
+_FILES = ("groups.ipynb", "groups.html")
 
 
 class _LocalKernel(AsyncKernelManager):
@@ -64,20 +53,32 @@ class Report:
 
     notebook: Path
     html: Path
+    latest: Path
     outcome: dict[str, Any]
 
 
 def run_report(
-    profile: Profile, output: Path, groups: str, history: str = "", say: Callable[[str], None] = lambda text: None
+    profile: Profile,
+    output: Path,
+    groups: str,
+    history: str = "",
+    say: Callable[[str], None] = lambda text: None,
+    keep: int | None = None,
 ) -> Report:
     """Run the notebook ``report/groups.ipynb`` of this release for one cluster into a new folder under ``output``.
 
-    ``history`` is a folder or URL that Spark can write to; by default ``<output>/history``.
+    The page lies under a fixed name too, ``<output>/report-<cluster>.html``.
+
+    Args:
+        history: a folder or URL that Spark can write to; by default ``<output>/history``.
+        keep: how many folders of this cluster's reports stay, this one included; None: all. The history stays whole.
 
     Raises:
         OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
-        InputError: ``output`` can't be written.
+        InputError: ``output`` can't be written, or ``keep`` is less than 1.
     """
+    if keep is not None and keep < 1:
+        raise InputError(f"{keep} reports can't be kept: this one stays, so --keep is 1 or more")
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
     folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(profile.name)}"
@@ -94,29 +95,32 @@ def run_report(
     # JupyterLab shows charts and table styles of a notebook it trusts only.
     NotebookNotary().sign(executed)
     page = folder / "groups.html"
-    page.write_text(render_html(executed, f"{profile.name}: consumer groups"), encoding="utf-8")
-    return Report(notebook, page, _outcome(executed))
+    html = render_html(executed, f"{profile.name}: consumer groups")
+    page.write_text(html, encoding="utf-8")
+    latest = folder.parent / f"report-{file_name(profile.name)}.html"
+    write_whole(latest, html)
+    if keep is not None:
+        forget_older(folder, keep)
+    return Report(notebook, page, latest, _outcome(executed))
 
 
-def render_html(notebook: Any, title: str) -> str:
-    """Outputs and text of an executed notebook as one page without scripts or links to other files.
-
-    What servers and clients wrote to standard error stays in the notebook.
-    """
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        if "outputs" in cell:
-            cell["outputs"] = [_inline(output) for output in cell["outputs"] if output.get("name") != "stderr"]
-    exporter = HTMLExporter(template_name="basic", exclude_input=True, exclude_output_prompt=True)
-    body, _ = exporter.from_notebook_node(notebook)
-    return _PAGE.format(title=html_text(title), body=body)
+def write_whole(path: Path, text: str) -> None:
+    """So that a browser, or a web server, never sees half of it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
 
 
-def _inline(output: Any) -> Any:
-    """A chart as an element of the page, so that a browser finds the names in it; nbconvert would make it a file."""
-    if "image/svg+xml" in output.get("data", {}):
-        output["data"] = {"text/html": charts.with_own_ids(output["data"]["image/svg+xml"])}
-    return output
+def forget_older(newest: Path, keep: int) -> None:
+    """Delete the reports of the same cluster beyond the ``keep`` newest; nothing else that lies in their folders."""
+    name = newest.name.partition("-")[2]
+    alike = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(name)}")
+    folders = sorted(path for path in newest.parent.iterdir() if alike.fullmatch(path.name) and path.is_dir())
+    for folder in folders[:-keep]:
+        for file in _FILES:
+            (folder / file).unlink(missing_ok=True)
+        with suppress(OSError):  # Somebody keeps a file of theirs in it.
+            folder.rmdir()
 
 
 def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:

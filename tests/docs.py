@@ -28,6 +28,7 @@ from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import rules as group_rules
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
+from tests import settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -37,7 +38,7 @@ ERROR = re.compile(r"(\w+)\s+(?:exit code )?(\d+)\s*(.*)")
 NEXT = {
     "OfframpError": "read the message",
     "InputError": "`offramp VERB --help`",
-    "ProfileError": "mend `offramp.toml`; all keys are in `kit/profile.py`",
+    "ProfileError": "mend `offramp.toml`; all keys: [configuration.md](configuration.md)",
     "ConnectError": "look at the addresses in `offramp.toml`, then at the network and the servers; run it again",
     "AuthenticationFailed": "look at `security` in `offramp.toml` and at the user's rights",
     "WrongCluster": "compare `bootstrap_servers` and `cluster_id` in `offramp.toml`; name a cluster by `--profile`",
@@ -244,11 +245,15 @@ def tables() -> str:
     return table(["table", "row class in `kit/tables`", "columns"], rows)
 
 
+def settings_of_a_cluster() -> str:
+    return table(["key", "kind", "default", "what it is"], settings.rows())
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
-        keys, tables,
+        keys, tables, settings_of_a_cluster,
     )
 }  # fmt: skip
 

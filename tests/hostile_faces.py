@@ -128,11 +128,14 @@ def of_every_type(names: Sequence[str]) -> pl.DataFrame:
 def chart(name: str, names: Sequence[str], title: str) -> Any:
     if name == "nothing":
         return charts.nothing(title, names)
+    return CHARTS[name](chart_rows(name, names), title=title)
+
+
+def chart_rows(name: str, names: Sequence[str]) -> pl.DataFrame:
+    """What that chart draws: a row per name, which stands in each of its texts."""
     if name == "churn_chart":
-        rows = of_table(tables.REBALANCES, names)
-    else:
-        rows = pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
-    return CHARTS[name](rows, title=title)
+        return of_table(tables.REBALANCES, names)
+    return pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
 
 
 class Wizards:

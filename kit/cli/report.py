@@ -24,10 +24,14 @@ def report(
     profile_file: ProfileFile = None,
     pattern: Pattern = ".*",
     history: Annotated[str, typer.Option("--history", help="Folder of the history [<output>/history].")] = "",
+    keep: Annotated[int | None, typer.Option("--keep", help="Reports of this cluster that stay [all].")] = None,
 ) -> None:
-    """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network."""
+    """Run the report notebook over all groups: an executed notebook and one HTML that opens without a network.
+
+    The newest page is also <output>/report-<cluster>.html.
+    """
     with refusals():
-        made = run_report(load_profile(profile, profile_file), output, pattern, history, say)
-        tell(f"notebook  {made.notebook}", f"report    {made.html}")
+        made = run_report(load_profile(profile, profile_file), output, pattern, history, say, keep)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
         if made.outcome["read_errors"]:
             raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,14 @@ import altair as alt
 import polars as pl
 
 from kit.errors import NotFound, RunError
-from kit.migrate.engine.event import Event, at
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import RunRecord, list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.show.charts import frame_of, titled
-from kit.text.visible import cell
+from kit.migrate.rendering.stretches import step_stretches
+from kit.show.charts import frame_of, shortened, titled
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
-_PHASES = {RunState.CHECKING: "checking", RunState.ACTING: "acting", RunState.VERIFYING: "verifying"}
+MAX_STEPS = 60
 _GOOD = (RunState.VERIFIED, RunState.UNDONE)
 
 
@@ -50,8 +47,8 @@ def phases(record: RunRecord) -> pl.DataFrame:
     """One row per stretch of work on a step: step (number and title), phase, began_at, ended_at, seconds."""
     titles = {step.step_id: f"{number}. {step.title}" for number, step in enumerate(record.plan.steps, 1)}
     rows = [
-        (titles.get(step_id, step_id), phase, began, ended, (ended - began).total_seconds())
-        for step_id, phase, began, ended in _stretches(record)
+        (titles.get(each.step_id, each.step_id), each.phase, each.began_at, each.ended_at, each.seconds)
+        for each in step_stretches(record)
     ]
     at_us = pl.Datetime("us", "UTC")
     schema: dict[str, Any] = {
@@ -65,9 +62,12 @@ def phases(record: RunRecord) -> pl.DataFrame:
 
 
 def timeline(record: RunRecord) -> alt.Chart:
-    """A bar per stretch of work, a line per step in the plan's order; times are UTC."""
-    stretches = frame_of(phases(record))
-    order = [cell(f"{number}. {step.title}") for number, step in enumerate(record.plan.steps, 1)]
+    """A bar per stretch of work, a line per step in the plan's order, the last ``MAX_STEPS`` that began; UTC."""
+    every = frame_of(phases(record))
+    worked_on = every["step"].unique(maintain_order=True).to_list()
+    stretches = every.filter(pl.col("step").is_in(worked_on[-MAX_STEPS:]))
+    order = stretches["step"].unique(maintain_order=True).to_list()
+    notes = [shortened(len(order), len(worked_on), "steps, the last ones")]
     present = [phase for phase in _COLOURS if phase in set(stretches["phase"])]
     colours = alt.Scale(domain=present, range=[_COLOURS[phase] for phase in present])
     # A bar of some milliseconds would not be seen.
@@ -78,25 +78,5 @@ def timeline(record: RunRecord) -> alt.Chart:
         y=alt.Y("step:N", title=None, sort=order, axis=alt.Axis(labelLimit=360)),
         color=alt.Color("phase:N", title=None, scale=colours, sort=present),
         tooltip=["step:N", "phase:N", alt.Tooltip("seconds:Q", format=".2f")],
-    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", ()))
+    ).properties(width=560, height=alt.Step(26), title=titled(f"Run {record.run_id}", notes))
     return encoded
-
-
-def _stretches(record: RunRecord) -> Iterator[tuple[str, str, datetime, datetime]]:
-    """What the run was doing from each move to the next one, and from each event to the next while it goes back."""
-    for event, after in zip(record.events, record.events[1:]):
-        if event.state == RunState.UNDOING and after.state == RunState.UNDOING and after.step_id:
-            yield after.step_id, "taking back", at(event), at(after)
-    moves = [event for event in record.events if event.event == "moved"]
-    for event, after in zip(moves, [*moves[1:], record.events[-1]]):
-        phase = _PHASES.get(RunState(event.state))
-        if phase is not None and event.step_id:
-            yield event.step_id, phase, at(event), _end(record, event, after)
-
-
-def _end(record: RunRecord, event: Event, after: Event) -> datetime:
-    """A run that was cut off and taken up again did not work in between."""
-    within = [each for each in record.events if event.seq < each.seq <= after.seq]
-    opened = [each.seq for each in within if each.event == "opened"]
-    last = [each for each in within if not opened or each.seq < opened[0]]
-    return at(last[-1] if last else event)

@@ -20,7 +20,7 @@ from kit.migrate.execution.dry_run import DryRun
 from kit.migrate.fleet.plan import BLOCKER, MEMBERS
 from kit.migrate.fleet.wave import NOT_FOLLOWING
 from kit.migrate.group.group_state import GroupState, MemberState
-from kit.migrate.rendering.text import plan_rows, shown
+from kit.migrate.rendering.text import plan_rows, shown, worded_json
 
 _WORDS = {True: "✓ yes", False: "✗ no", None: "? unknown"}
 
@@ -107,7 +107,7 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
 def outcomes(record: RunRecord | None) -> pl.DataFrame:
     """One row per item that was acted on or taken back: at, step, item, outcome, before, after, error."""
     rows = [
-        (it.at, _step_of(it), it.item, it.outcome, it.before, it.after, it.error)
+        (it.at, _step_of(it), it.item, it.outcome, worded_json(it.before), worded_json(it.after), it.error)
         for it in (record.events if record else ())
         if it.event in ("acted", "undone")
     ]

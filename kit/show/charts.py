@@ -25,6 +25,10 @@ Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 MAX_TOPICS = 40
 MAX_PARTITIONS = 120
 MAX_BARS = 40
+MAX_BROKERS = 120
+LONGEST_LABEL = 44
+LONGEST_TITLE = 160
+"""Characters of one text that a chart draws: measuring longer ones takes the drawing library seconds each."""
 
 _BLUE, _ORANGE, _INK, _QUIET, _FAINT = "#3b6ea5", "#d1603d", "#22313f", "#5c6b7a", "#e3e7eb"
 _VERDICT_COLOURS = {
@@ -61,7 +65,7 @@ _CONFIG: Any = {
         "subtitlePadding": 4,
         "offset": 12,
     },
-    "axis": {**_TEXT, "titleFontWeight": "normal", "gridColor": _FAINT, "domainColor": _QUIET, "labelLimit": 280},
+    "axis": {**_TEXT, "titleFontWeight": "normal", "gridColor": _FAINT, "domainColor": _QUIET, "labelLimit": 320},
     "legend": {**_TEXT, "titleFontWeight": "normal", "labelLimit": 240},
     "header": {**_TEXT, "titleFontSize": 12},
     "view": {"stroke": None},
@@ -94,18 +98,21 @@ def lag_heatmap(partition_lag: IntoDataFrame, title: str = "Lag per partition") 
     """``analyze.partition_lag`` → topic × partition, coloured by lag in records on a logarithmic scale.
 
     Where the frame holds several groups or stores, the largest lag of a partition counts, of stores that are in use
-    (``is_stale`` is not drawn). The topics with the most lag
-    are drawn, at most ``MAX_TOPICS``, of each the first ``MAX_PARTITIONS`` partitions.
+    (``is_stale`` is not drawn). The topics with the most lag are drawn, at most ``MAX_TOPICS``. Of more than
+    ``MAX_PARTITIONS`` partitions several share a cell, which shows the largest lag of them.
     """
     rows = frame_of(partition_lag)
     cells = _cells(rows.filter(~pl.col("is_stale")) if "is_stale" in rows.columns else rows)
     if cells.is_empty():
         return nothing(title)
-    drawn, left_out = _largest_topics(cells)
+    largest, left_out = _largest_topics(cells)
+    drawn, per_cell = _sharing_cells(largest)
     known, other = drawn.filter(pl.col("state") == "known"), drawn.filter(pl.col("state") != "known")
     n_partitions = drawn["partition"].n_unique()
     step = min(26.0, max(5.0, 700 / n_partitions))
-    base = {"width": alt.Step(step), "height": alt.Step(18), "title": titled(title, [_lag_summary(cells), *left_out])}
+    share = f"{per_cell} partitions share a cell, which shows the largest lag of them" if per_cell > 1 else ""
+    notes = [_lag_summary(cells), left_out, share]
+    base = {"width": alt.Step(step), "height": alt.Step(18), "title": titled(title, notes)}
     layers = [_lag_cells(known, drawn), _stateless_cells(other, drawn)]
     chart: Chart = alt.layer(*layers).resolve_scale(color="independent").properties(**base)
     return chart
@@ -120,7 +127,8 @@ def member_share_bars(member_shares: IntoDataFrame, title: str = "Partitions per
     if shares.is_empty():
         return nothing(title)
     drawn = shares.sort(["n_partitions", "group_id", "member_id"], descending=[True, False, False]).head(MAX_BARS)
-    drawn = drawn.with_columns(panel=pl.col("source").replace(_SOURCE_TITLES), member=_member_label(shares))
+    drawn = drawn.with_columns(panel=pl.col("source").replace(_SOURCE_TITLES))
+    drawn = drawn.with_columns(member=labels(drawn, "member_id", shares["group_id"].n_unique() > 1))
     notes = ["Orange line: fair share", shortened(len(drawn), len(shares), "members")]
     members = alt.Y("member:N", title=None, sort=drawn["member"].to_list())
     tooltip = ["group_id:N", "source:N", "member_id:N", "n_partitions:Q", "n_threads:Q"]
@@ -141,13 +149,18 @@ def member_share_bars(member_shares: IntoDataFrame, title: str = "Partitions per
 
 
 def leaders_per_broker(broker_load: IntoDataFrame, title: str = "Leaders per broker") -> Chart:
-    """``analyze.broker_load`` → a bar of leaders per broker, a line for its preferred leaderships, the mean."""
+    """``analyze.broker_load`` → a bar of leaders per broker, a line for its preferred leaderships, the mean.
+
+    At most ``MAX_BROKERS`` are drawn, those that lead the most partitions.
+    """
     load = frame_of(broker_load)
     if load.is_empty():
         return nothing(title)
     down = pl.when(pl.col("is_live")).then(pl.lit("")).otherwise(pl.lit(" (down)"))
-    drawn = load.sort("broker_id").with_columns(broker=pl.col("broker_id").cast(pl.String) + down)
+    busiest = load.sort("n_leaders", "broker_id", descending=[True, False], nulls_last=True).head(MAX_BROKERS)
+    drawn = busiest.sort("broker_id").with_columns(broker=pl.col("broker_id").cast(pl.String) + down)
     notes = ["Orange line: if every partition were led by its preferred leader; dashed: mean of the live brokers"]
+    notes.append(shortened(len(drawn), len(load), "brokers, those that lead most"))
     brokers = alt.X(
         "broker:N", title="broker id", sort=drawn["broker"].to_list(), axis=alt.Axis(labelAngle=0, labelOverlap=True)
     )
@@ -174,8 +187,9 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
     if parity.is_empty():
         return nothing(title, alone)
     by = "topic" if parity["group_id"].n_unique() == 1 else "group_id"
-    names = _least_equal(parity, by)
-    counts = parity.filter(pl.col(by).is_in(names[:MAX_BARS])).group_by(by, "verdict")
+    every = _least_equal(parity, by)
+    names = every[:MAX_BARS]
+    counts = parity.filter(pl.col(by).is_in(names)).group_by(by, "verdict")
     drawn = counts.agg(n_partitions=pl.len(), least=pl.col("difference").min(), most=pl.col("difference").max()).sort(
         by, "verdict"
     )
@@ -185,7 +199,7 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
     scale = alt.Scale(domain=words, range=[_VERDICT_COLOURS[verdict] for verdict in present])
     chart = alt.Chart(drawn).mark_bar(height={"band": 0.7})
     plural = "topics" if by == "topic" else "groups"
-    shown = shortened(len(names[:MAX_BARS]), len(names), plural)
+    shown = shortened(len(names), len(every), f"{plural}, those that differ most")
     bars: Chart = chart.encode(
         y=alt.Y(f"{by}:N", title=None, sort=names),
         x=alt.X("n_partitions:Q", title="partitions", axis=alt.Axis(tickMinStep=1, format="d")),
@@ -212,13 +226,28 @@ def with_own_ids(text: str) -> str:
 
 
 def frame_of(frame: IntoDataFrame) -> pl.DataFrame:
-    """The rows to draw, their texts made visible: SVG can't hold control characters at all."""
+    """The rows to draw, their texts made visible and short; those that differ do so still.
+
+    SVG can't hold control characters at all.
+    """
     rows = nw.from_native(frame, eager_only=True).to_polars()
     return rows.with_columns(_visible(rows[name]) for name, kind in rows.schema.items() if kind == pl.String)
 
 
+def labels(drawn: pl.DataFrame, name: str, has_groups: bool) -> pl.Series:
+    """Members of several groups may be named alike: then the group's name comes first."""
+    if not has_groups:
+        return drawn[name]
+    return _visible(drawn.select(pl.col("group_id").fill_null("?") + pl.lit(" · ") + pl.col(name)).to_series())
+
+
 def _visible(texts: pl.Series) -> pl.Series:
-    spelled = {text: drawn_text(text) for text in texts.unique().drop_nulls()}
+    spelled: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for text in texts.unique(maintain_order=True).drop_nulls():
+        shown = drawn_text(text)
+        counts[shown] = counts.get(shown, 0) + 1
+        spelled[text] = shown if counts[shown] == 1 else f"{shown} ({counts[shown]})"
     changed = {text: shown for text, shown in spelled.items() if text != shown}
     return texts.replace(changed) if changed else texts
 
@@ -229,14 +258,20 @@ def nothing(title: str, notes: Sequence[str] = ()) -> Chart:
     return chart
 
 
-def drawn_text(text: str) -> str:
-    """A text as it is drawn. Vega takes the name of a property of every JavaScript object for that property."""
+def drawn_text(text: str, longest: int = LONGEST_LABEL) -> str:
+    """A text as it is drawn, … in the middle of a long one.
+
+    Vega takes the name of a property of every JavaScript object for that property.
+    """
     shown = cell(text)
+    if len(shown) > longest:
+        shown = f"{shown[: longest // 2]}…{shown[1 - longest // 2 :]}"
     return f"{shown} " if shown in _PROPERTIES else shown
 
 
 def titled(title: str, notes: Sequence[str]) -> alt.TitleParams:
-    return alt.TitleParams(drawn_text(title), subtitle=[drawn_text(note) for note in notes if note])
+    words = [drawn_text(text, LONGEST_TITLE) for text in (title, *notes) if text]
+    return alt.TitleParams(words[0] if title else "", subtitle=words[1:] if title else words)
 
 
 def shortened(n_drawn: int, n_all: int, what: str) -> str:
@@ -256,16 +291,25 @@ def _cells(lag: pl.DataFrame) -> pl.DataFrame:
     return cells.with_columns(state=other).sort("topic", "partition")
 
 
-def _largest_topics(cells: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+def _largest_topics(cells: pl.DataFrame) -> tuple[pl.DataFrame, str]:
     totals = cells.group_by("topic").agg(pl.col("lag").sum()).sort(["lag", "topic"], descending=[True, False])
     topics = totals["topic"].head(MAX_TOPICS).to_list()
-    chosen = cells.filter(pl.col("topic").is_in(topics))
-    drawn = chosen.filter(pl.col("partition") < MAX_PARTITIONS)
-    notes = [shortened(len(topics), len(totals), "topics, those with the most lag")]
-    if len(drawn) < len(chosen):
-        notes.append(f"Partitions 0 to {MAX_PARTITIONS - 1} only")
     order = pl.DataFrame({"topic": topics}).with_row_index("rank")
-    return drawn.join(order, on="topic").sort("rank", "partition").drop("rank"), notes
+    drawn = cells.join(order, on="topic").sort("rank", "partition").drop("rank")
+    return drawn, shortened(len(topics), len(totals), "topics, those with the most lag")
+
+
+def _sharing_cells(cells: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The cells to draw, and how many partitions share one; ``partition`` is the first of a cell."""
+    highest: Any = cells["partition"].max()
+    per_cell = 1 + highest // MAX_PARTITIONS
+    if per_cell == 1:
+        return cells, 1
+    first = (pl.col("partition") // per_cell * per_cell).alias("partition")
+    by_cell = cells.sort("lag", descending=True, nulls_last=True, maintain_order=True)
+    shared = by_cell.group_by("topic", first, maintain_order=True).first()
+    order = cells.select(pl.col("topic").unique(maintain_order=True)).with_row_index("rank")
+    return shared.join(order, on="topic").sort("rank", "partition").drop("rank"), per_cell
 
 
 def _lag_summary(cells: pl.DataFrame) -> str:
@@ -316,13 +360,6 @@ def _stateless_cells(other: pl.DataFrame, drawn: pl.DataFrame) -> alt.Chart:
 
 
 # -- members, brokers, parity ----------------------------------------------------------------------------------------
-
-
-def _member_label(shares: pl.DataFrame) -> pl.Expr:
-    """Member ids of several groups may be alike: then the group's name comes first."""
-    if shares["group_id"].n_unique() == 1:
-        return pl.col("member_id")
-    return pl.col("group_id") + pl.lit(" · ") + pl.col("member_id")
 
 
 def _mean_of_live(load: pl.DataFrame) -> pl.DataFrame:

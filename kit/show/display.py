@@ -5,12 +5,15 @@ Beside a kernel that holds credentials: whatever is no number becomes text here,
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import polars as pl
 
 from kit.analyze.time_format import with_worded_times
+from kit.show.headings import heading
 from kit.text.visible import cell, html_text
 
 if TYPE_CHECKING:
@@ -28,21 +31,28 @@ def prepare() -> None:
     charts.enable_svg()
 
 
-def table(frame: pl.DataFrame) -> Styler:
-    """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; at most ``MAX_ROWS`` rows.
+def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows: int = MAX_ROWS) -> Styler:
+    """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; the first ``rows`` rows.
 
-    Only sentences wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no
-    name is markup, a link, or mathematics to JupyterLab.
+    Headings are for people, the column's name is told where the pointer rests. Only sentences wrap; times are to the
+    second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no name is markup, a link, or mathematics to
+    JupyterLab.
+
+    Args:
+        anchor: a column whose values are places of the page: links lead there. At most one table of a page has it.
+        links: columns whose values are links to those places.
     """
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
-    worded = _in_words(with_worded_times(frame.head(MAX_ROWS)))
+    worded = _in_words(with_worded_times(frame.head(rows)))
     # Pandas makes a class of the columns' names: they become numbers, and stand in the head only.
     names = {str(at): name for at, name in enumerate(worded.columns)}
     worded.columns = list(names)
     styler = worded.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
     styler = styler.format(na_rep="–", thousands="\u2009", precision=2, escape="html")
-    styler = styler.format_index(lambda at: html_text(names[at]), axis="columns")
+    places = {at: _place if name == anchor else _link for at, name in names.items() if name in (anchor, *links)}
+    styler = styler.format(places, na_rep="–", escape="html", subset=list(places)) if places else styler
+    styler = styler.format_index(lambda at: _head(names[at]), axis="columns")
     styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
     numbers = [at for at, kind in worded.schema.items() if kind.is_numeric()]
     words = [at for at in names if at not in numbers]
@@ -50,7 +60,25 @@ def table(frame: pl.DataFrame) -> Styler:
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     styler = styler.set_properties(subset=[at for at in words if names[at] not in _PROSE], **{"white-space": "nowrap"})
-    return styler if len(frame) <= MAX_ROWS else styler.set_caption(f"the first {MAX_ROWS:,} of {len(frame):,} rows")
+    styler = styler.set_properties(subset=[at for at in words if names[at] in _PROSE], **{"min-width": "18em"})
+    return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {len(frame):,} rows")
+
+
+def _head(name: str) -> str:
+    told = heading(name)
+    return html_text(name) if told == name else f'<span title="{html_text(name)}">{html_text(told)}</span>'
+
+
+def _place(escaped: str) -> str:
+    return f'<span id="{_place_of(escaped)}">{escaped}</span>'
+
+
+def _link(escaped: str) -> str:
+    return f'<a href="#{_place_of(escaped)}">{escaped}</a>'
+
+
+def _place_of(escaped: str) -> str:
+    return f"at-{hashlib.sha256(escaped.encode()).hexdigest()[:12]}"
 
 
 def _in_words(frame: pl.DataFrame) -> pl.DataFrame:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
+import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.spans import PHASES
-from kit.show.charts import Chart, frame_of, nothing, shortened, titled
+from kit.show.charts import Chart, frame_of, labels, nothing, shortened, titled
 
 MAX_MEMBERS = 60
 MAX_SPANS = 3_000
+MAX_GENERATIONS = 300
 _COLOURS = ("#8a6d9e", "#d1603d", "#e0a458", "#c9b458", "#6f9bc8", "#3b6ea5", "#c4cad0")
 _INK, _QUIET = "#22313f", "#5c6b7a"
 _UTC = alt.Scale(type="utc")
+_CHURN = ("group_id", "generation", "is_utc", "started_at", "ended_at", "moved", "joined", "left")
 
 
 def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart:
@@ -29,10 +32,11 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
         return nothing(title)
     counts = every.group_by("group_id", "member").agg(n=pl.col("generation").n_unique(), first=pl.col("began_at").min())
     chosen = counts.sort("n", "first", descending=[True, False]).head(MAX_MEMBERS)
-    drawn = every.join(chosen.select("group_id", "member"), on=["group_id", "member"])
-    drawn = drawn.sort("began_at").tail(MAX_SPANS).with_columns(line=_line(drawn))
+    of_chosen = every.join(chosen.select("group_id", "member"), on=["group_id", "member"], nulls_equal=True)
+    drawn = of_chosen.sort("began_at").tail(MAX_SPANS)
+    drawn = drawn.with_columns(line=labels(drawn, "member", of_chosen["group_id"].n_unique() > 1))
     notes = [shortened(len(chosen), len(counts), "members, those that rebalanced most")]
-    notes.append(shortened(len(drawn), len(every), "phases, the last ones") if len(drawn) == MAX_SPANS else "")
+    notes.append(shortened(len(drawn), len(of_chosen), "phases of them, the last ones"))
     order = drawn.group_by("line").agg(pl.col("began_at").min()).sort("began_at", "line")["line"].to_list()
     present = [phase for phase in PHASES if phase in set(drawn["phase"])]
     scale = alt.Scale(domain=present, range=[dict(zip(PHASES, _COLOURS))[phase] for phase in present])
@@ -62,10 +66,12 @@ def rebalance_timeline(spans: IntoDataFrame, title: str = "Rebalances") -> Chart
 def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     """``tables.REBALANCES`` → per generation the partitions that moved, and members that came and went.
 
-    A generation whose time isn't known is left out, and counted.
+    A generation whose time isn't known is left out, and counted; of the others the last ``MAX_GENERATIONS`` are drawn.
     """
-    every = frame_of(rebalances).with_columns(at=pl.coalesce("ended_at", "started_at"))
-    timed = every.filter(pl.col("at").is_not_null())
+    columns = nw.from_native(rebalances, eager_only=True).select(*_CHURN)
+    every = frame_of(columns.to_native()).with_columns(at=pl.coalesce("ended_at", "started_at"))
+    every_timed = every.filter(pl.col("at").is_not_null())
+    timed = every_timed.sort("at").tail(MAX_GENERATIONS)
     if timed.is_empty():
         return nothing(title)
     counted = timed.select(
@@ -95,8 +101,9 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     )
     stems = base.mark_rule(strokeWidth=2).encode(y2=alt.datum(0))
     panels = alt.layer(stems, base).properties(width=760, height=70)
-    left_out = len(every) - len(timed)
-    notes = [f"{len(timed)} generations", f"{left_out} without a time are left out" if left_out else ""]
+    left_out = len(every) - len(every_timed)
+    drawn = shortened(len(timed), len(every_timed), "generations, the last ones") or f"{len(timed)} generations"
+    notes = [drawn, f"{left_out:,} without a time are left out" if left_out else ""]
     chart: Chart = panels.facet(
         row=alt.Row("what:N", sort=whats, header=alt.Header(labels=False, title=None)), spacing=8
     ).properties(title=titled(title, notes))
@@ -110,13 +117,6 @@ def _time(column: str, drawn: pl.DataFrame) -> alt.X:
     title = f"time ({', or '.join(zones[is_utc] for is_utc in sorted(set(drawn['is_utc']), reverse=True))})"
     form = "%H:%M:%S" if days == 1 else "%Y-%m-%d %H:%M"
     return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap=True))
-
-
-def _line(drawn: pl.DataFrame) -> pl.Expr:
-    """Members of several groups may be named alike: then the group's name comes first."""
-    if drawn["group_id"].n_unique() <= 1:
-        return pl.col("member")
-    return pl.col("group_id").fill_null("?") + pl.lit(" · ") + pl.col("member")
 
 
 def _generation_marks(drawn: pl.DataFrame) -> pl.DataFrame:

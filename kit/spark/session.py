@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from kit.profile import Profile, SparkSettings
 from kit.spark import archive as spark_archive
-from kit.spark.java import java_home
+from kit.spark.java import spark_java_home
 
 _LATER = (
     "-XX:Tier4InvocationThreshold=50000",
@@ -56,7 +56,7 @@ def start(settings: SparkSettings, app_name: str) -> SparkSession:
     else:
         # Workers otherwise take the first python3 on PATH, which has no pyarrow.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ["JAVA_HOME"] = str(java_home())
+        os.environ["JAVA_HOME"] = str(spark_java_home())
         builder = builder.master(settings.master)
     is_local = settings.remote is None and settings.master.startswith("local")
     local = _LOCAL_DEFAULTS | {"spark.driver.extraJavaOptions": _java_options()} if is_local else {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from html import unescape
 from typing import Any, TypeAlias
 
 from bs4 import BeautifulSoup
@@ -22,6 +25,18 @@ def of_notebook(notebook: Any) -> list[list[Row]]:
     return [table for output in outputs for table in of_html(output.get("data", {}).get("text/html", ""))]
 
 
+def searchable(html: str) -> list[Row]:
+    """The rows of the page's folded table, by heading: they stand in its script as JSON."""
+    data, head = (re.search(rf'"{name}": (".*"),\n', html)[1] for name in ("data_json", "table_html"))  # type: ignore
+    names = [cell.get_text(strip=True) for cell in BeautifulSoup(json.loads(head), "html.parser").find_all("th")]
+    return [dict(zip(names, map(_plain, row), strict=True)) for row in json.loads(json.loads(data))]
+
+
+def _plain(value: Any) -> Any:
+    """A float is a pair: as it is shown, and as it is sorted."""
+    return value[1] if isinstance(value, list) else unescape(value) if isinstance(value, str) else value
+
+
 def with_columns(tables: list[list[Row]], *columns: str) -> list[Row]:
     """The only table that has rows and all these columns."""
     found = [table for table in tables if table and table[0].keys() >= set(columns)]
@@ -30,9 +45,15 @@ def with_columns(tables: list[list[Row]], *columns: str) -> list[Row]:
 
 
 def _rows(table: Any) -> list[Row]:
-    names = [cell.get_text(strip=True) for cell in table.find("thead").find_all("th")]
+    names = [_name(cell) for cell in table.find("thead").find_all("th")]
     lines = [[cell.get_text(strip=True) for cell in line.find_all("td")] for line in table.find("tbody").find_all("tr")]
     return [dict(zip(names, map(_value, line), strict=True)) for line in lines]
+
+
+def _name(cell: Any) -> str:
+    """Of a heading for people the column's name, which stands in its title."""
+    titled = cell.find(title=True)
+    return str(titled["title"]) if titled else str(cell.get_text(strip=True))
 
 
 def _value(text: str) -> int | float | str | None:

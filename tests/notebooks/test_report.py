@@ -36,11 +36,35 @@ def test_a_page_that_loads_something_would_be_seen():
     assert sorted(loaded(page)) == ["//e", "c.css", "f", "https://a/b"]
 
 
-def test_the_page_is_one_file_without_scripts(page):
+def test_the_page_is_one_file_that_loads_nothing(page):
     assert loaded(page) == []
     parsed = BeautifulSoup(page, "html.parser")
-    assert parsed.find_all(["script", "iframe", "object", "embed", "link"]) == []
+    assert parsed.find_all(["iframe", "object", "embed", "link"]) == []
     assert [tag.name for tag in parsed.find_all(True) for name in tag.attrs if name.startswith("on")] == []
+
+
+def test_it_begins_with_a_brief(shop, reports):
+    first, second = [BeautifulSoup(report.html.read_text("utf-8"), "html.parser") for report in reports.reports]
+    figures = {box.find("span").get_text(): box.find("b").get_text() for box in second.select(".figure")}
+    assert figures["groups"] == str(len(shop.groups))
+    assert figures["could not be read"] == "0"
+    sentences = [[line.get_text() for line in page.select(".brief li")] for page in (first, second)]
+    assert sentences[0][0].startswith("No earlier report is in this history")
+    assert re.match(r"Since .* UTC: 1 group fell behind, ", sentences[1][0])
+    assert "Everything was read." in sentences[1]
+
+
+def test_its_links_lead_somewhere(page):
+    parsed = BeautifulSoup(page, "html.parser")
+    places = {tag["id"] for tag in parsed.find_all(id=True)}
+    targets = [link["href"].removeprefix("#") for link in parsed.select("a[href]:not(.anchor-link)")]
+    assert len(targets) > 8
+    assert [each for each in targets if each not in places] == []
+
+
+def test_the_newest_page_has_a_fixed_name(reports):
+    second = reports.reports[1]
+    assert second.latest.read_bytes() == second.html.read_bytes()
 
 
 def test_its_charts_are_drawn_in_it(page):
@@ -53,8 +77,8 @@ def test_its_charts_are_drawn_in_it(page):
 
 
 def test_every_group_has_its_line(shop, page):
-    rows = html_tables.with_columns(html_tables.of_html(page), "group_id", "zookeeper_lag", "kafka_lag")
-    found = {row["group_id"]: (row["zookeeper_lag"], row["kafka_lag"]) for row in rows}
+    rows = html_tables.searchable(page)
+    found = {row["group"]: (row["lag in ZooKeeper, records"], row["lag in Kafka, records"]) for row in rows}
     behind = {name: sum(shop.lag(name).values()) for name in shop.groups}
     assert found == {
         name: tuple(behind[name] if store in group.stores else None for store in (ZOOKEEPER, KAFKA))

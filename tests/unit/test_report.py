@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.report import _LocalKernel
+from kit.report import _LocalKernel, forget_older
 
 
 def test_kernels_of_two_reports_have_sockets_of_their_own():
@@ -16,3 +16,17 @@ def test_kernels_of_two_reports_have_sockets_of_their_own():
         kernel.cleanup_ipc_files()
     assert not first.exists()
     assert not second.exists()
+
+
+def test_older_reports_of_the_same_cluster_go_and_nothing_else(tmp_path):
+    names = [f"2026112{day}T000000Z-{name}" for day in range(4) for name in ("orders", "orders-2")]
+    for name in [*names, "history", "20261121T000000Z-group-migration-orders-3713"]:
+        (tmp_path / name).mkdir()
+        for file in ("groups.html", "groups.ipynb"):
+            (tmp_path / name / file).touch()
+    (tmp_path / names[0] / "mine.txt").touch()
+    forget_older(tmp_path / names[-2], 2)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert set(names) - set(left) == {"20261121T000000Z-orders"}
+    assert [path.name for path in (tmp_path / names[0]).iterdir()] == ["mine.txt"]
+    assert len(list((tmp_path / "20261121T000000Z-group-migration-orders-3713").iterdir())) == 2

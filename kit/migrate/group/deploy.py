@@ -145,9 +145,10 @@ class Command:
             for part in self._command:
                 _refuse_unsafe(part, words)
         command = [part.format_map(words) for part in self._command]
-        with tempfile.TemporaryFile() as output:
-            code = self._run(command, {**os.environ, VARIABLE: json.dumps(words)}, output, tell)
-            said = _end_of(output)
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            code = self._run(command, {**os.environ, VARIABLE: json.dumps(words)}, (output, errors), tell)
+            # What a program that did its work wrote to standard error is noise, no evidence.
+            said = "\n".join(filter(None, map(_end_of, (output, errors) if code != 0 else (output,))))
         if code is None:
             raise RunError(
                 f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"
@@ -159,16 +160,20 @@ class Command:
         return said
 
     def _run(
-        self, command: list[str], environment: Mapping[str, str], output: IO[bytes], tell: Callable[[str], None]
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        outputs: tuple[IO[bytes], IO[bytes]],
+        tell: Callable[[str], None],
     ) -> int | None:
-        """Its exit code; None: it took too long and was ended. It writes to a file, so it outlives us if it must."""
+        """Its exit code; None: it took too long and was ended. It writes to files, so it outlives us if it must."""
         try:
             process = subprocess.Popen(
                 command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=outputs[0],
+                stderr=outputs[1],
                 start_new_session=True,
             )
         except OSError as error:

@@ -10,7 +10,10 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.rendering.text import hours, observation_rows, plan_rows, shown
+from kit.migrate.rendering.review import answers
+from kit.migrate.rendering.text import hours, observation_rows, plan_rows, worded, worded_json
+from kit.migrate.rendering.timeline import STYLE as TIMELINE_STYLE
+from kit.migrate.rendering.timeline import timeline_svg
 from kit.text.visible import html_text
 
 _STYLE = """
@@ -53,6 +56,9 @@ def record_html(record: RunRecord) -> str:
     parts = [
         f'<p><strong class="{mood}">{state}</strong> {_text(record.sentence)}</p>',
         *(f'<p class="open">{_text(note)}</p>' for note in record.notes),
+        _answers(answers(record)),
+        "<h2>When</h2>",
+        timeline_svg(record) or "<p>Nothing was begun.</p>",
         "<h2>Approval</h2>",
         _table(("approved by", "at", "until", "plan"), approvals),
         "<h2>What was done</h2>",
@@ -63,6 +69,11 @@ def record_html(record: RunRecord) -> str:
         _table(("at", "state", "event", "step", "item", "outcome", "what", "ms"), _others(record.events)),
     ]
     return _page(record.run_id, "\n".join(parts))
+
+
+def _answers(rows: Iterable[tuple[str, str]]) -> str:
+    lines = (f'<tr><th scope="row">{_text(name)}</th><td>{_text(told)}</td></tr>' for name, told in rows)
+    return f'<div class="wide"><table><tbody>{"".join(lines)}</tbody></table></div>'
 
 
 def plan_section(plan: Plan) -> str:
@@ -90,7 +101,7 @@ def _page(title: str, body: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>\n"
+        f"<title>{_text(title)}</title><style>{_STYLE}{TIMELINE_STYLE}</style></head><body>\n"
         f"<h1>{_text(title)}</h1>\n{body}\n</body></html>\n"
     )
 
@@ -126,17 +137,19 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event in ("acted", "undone"):
             step = it.step_id if it.event == "acted" else f"undo of {it.step_id}"
-            yield step, it.item, it.outcome, it.before, it.after, it.error
+            yield step, it.item, it.outcome, worded_json(it.before), worded_json(it.after), it.error
 
 
 def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event not in ("acted", "undone"):
-            told = _Lines(part for part in (it.sentence, *(it.error or "").split("\n"), it.details) if part)
+            told = _Lines(
+                part for part in (it.sentence, *(it.error or "").split("\n"), worded_json(it.details)) if part
+            )
             yield it.at, it.state, it.event, it.step_id, it.item, it.outcome, told, it.duration_ms
 
 
 def _text(value: Json) -> str:
     if isinstance(value, _Lines):
         return "\n".join(map(_text, value))
-    return html_text(shown(value))
+    return html_text(worded(value))

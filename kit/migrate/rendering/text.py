@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.observation import WITHIN, Observation
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json, canonical
+from kit.migrate.engine.values import Json, canonical, parse_json
 from kit.text.visible import visible
 
 
 def shown(value: Json) -> str:
     """A value for a person: text made visible, nothing as a dash, the rest as JSON."""
     return visible("–" if value is None else value if isinstance(value, str) else canonical(value))
+
+
+def worded(value: Json) -> str:
+    """A value in words rather than JSON; a member that was replaced as one says it. Not escaped.
+
+    >>> worded({"flavour": "MEZKCC", "member": "g_1", "host": ""}), worded({"OZKCC": ["a", "b"], "KC": []})
+    ('MEZKCC g_1', 'OZKCC: a, b; KC: none')
+    """
+    if isinstance(value, Mapping):
+        if "flavour" in value and "member" in value:
+            host = f" on {value['host']}" if value.get("host") else ""
+            said = f"; the deployer said: {value['said']}" if value.get("said") else ""
+            return f"{value['flavour']} {value['member']}{host}{said}"
+        return "; ".join(f"{name}: {_nested(each)}" for name, each in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_nested(each) for each in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "–" if value is None else value if isinstance(value, str) else canonical(value)
+
+
+def worded_json(text: str | None) -> str | None:
+    """As :func:`worded`, of an event's column, which is JSON text."""
+    if text is None:
+        return None
+    try:
+        value: Any = parse_json(text)
+    except ValueError:
+        return text
+    return worded(value)
+
+
+def _nested(value: Json) -> str:
+    return f"({worded(value)})" if isinstance(value, Mapping) and value else worded(value)
 
 
 def plan_rows(plan: Plan) -> list[dict[str, Json]]:

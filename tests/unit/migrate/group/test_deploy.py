@@ -128,7 +128,7 @@ def test_output_of_any_bytes_is_kept_at_its_end_without_secrets():
         "import sys\n"
         "for number in range(200_000): print('line', number)\n"
         "print('KAFKA_PASSWORD=hunter2 done', flush=True)\n"
-        "sys.stderr.buffer.write(b'\\xff\\xfe end\\n')"
+        "sys.stdout.buffer.write(b'\\xff\\xfe end\\n')"
     )
     lines = said(python(code)).splitlines()
     assert lines[-3:] == ["line 199999", "KAFKA_PASSWORD=*** done", "�� end"]
@@ -154,6 +154,13 @@ def test_a_secret_in_output_of_one_line_that_was_cut_is_no_evidence():
 def test_a_long_line_is_shortened_with_a_mark():
     kept = said(python(f"print('x' * {LINE_CHARACTERS}); print('y' * {LINE_CHARACTERS + 1_234})"))
     assert kept.splitlines() == ["x" * LINE_CHARACTERS, "y" * LINE_CHARACTERS + " … (1,234 more characters)"]
+
+
+def test_what_is_said_to_standard_error_is_evidence_of_a_failure_alone():
+    code = "import sys; print('done'); print('RuntimeWarning: x', file=sys.stderr); sys.exit(int(sys.argv[1]))"
+    assert said(Command([sys.executable, "-c", code, "0"], 30)) == "done"
+    with pytest.raises(RunError, match="ended with exit code 3: RuntimeWarning: x\ndone"):
+        said(Command([sys.executable, "-c", code, "3"], 30))
 
 
 def test_a_failure_tells_what_was_said_without_secrets():

@@ -1,0 +1,83 @@
+"""What a reviewer asks of a run, answered from its evidence: who, what, how long, what stood still, lost, twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from kit.migrate.engine.event import at
+from kit.migrate.engine.performer import Outcome
+from kit.migrate.engine.progress import evidence
+from kit.migrate.engine.record import RunRecord
+from kit.migrate.rendering.stretches import item_stretches
+from kit.migrate.rendering.text import worded
+
+
+def answers(record: RunRecord) -> list[tuple[str, str]]:
+    """Question and answer, in the order in which they are asked."""
+    return [
+        ("Who", " ".join(_who(record))),
+        ("What", _what(record)),
+        ("How long", _how_long(record)),
+        ("Stood still", " ".join(_stood_still(record))),
+        ("Lost, twice", "A run reads no records, so it counts neither. kit.proof does, from what members wrote down."),
+    ]
+
+
+def _who(record: RunRecord) -> Iterator[str]:
+    plan = record.plan
+    yield f"{plan.made_by} planned it at {_moment(plan.made_at.isoformat())}."
+    for it in record.approvals:
+        yield f"{it.approved_by} approved it at {_moment(it.approved_at.isoformat())}."
+    if not record.approvals:
+        yield "Nobody approved it."
+    for event in record.events:
+        if event.event == "opened":
+            found = evidence(event)
+            where = f"on {found.get('host', 'an unknown host')} at {_moment(event.at)}"
+            yield f"offramp {found.get('verb', 'act')} began {where}."
+
+
+def _what(record: RunRecord) -> str:
+    plan = record.plan
+    last = {(it.step_id, it.item): it for it in record.events if it.event in ("acted", "undone")}
+    outcomes = Counter(it.outcome or Outcome.UNKNOWN for it in last.values() if it.event == "acted")
+    n_changes = sum(len(step.changes) for step in plan.steps)
+    back = sum(it.event == "undone" and it.outcome == Outcome.CONFIRMED for it in last.values())
+    stage = plan.observed.get("stage")
+    path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
+    counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
+    where = f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}{path}"
+    return f"{where}. Of {n_changes} changes: {', '.join(counted) or 'none was begun'}."
+
+
+def _how_long(record: RunRecord) -> str:
+    first, last = record.events[0], record.events[-1]
+    took = f"{(at(last) - at(first)).total_seconds():,.1f} s, from {_moment(first.at)} to {_moment(last.at)}."
+    longest = max(item_stretches(record), key=lambda stretch: stretch.seconds, default=None)
+    if longest is None:
+        return took
+    what = f"{longest.item} of step {longest.step_id}"
+    return f"{took} The longest single change took {longest.seconds:,.1f} s until it was seen in the cluster: {what}."
+
+
+def _stood_still(record: RunRecord) -> Iterator[str]:
+    n_measured = 0
+    for event in record.events:
+        found = evidence(event) if event.event == "verified" else {}
+        if "partitions_that_changed_hands" not in found:
+            continue
+        n_measured += 1
+        changed, longest = found["partitions_that_changed_hands"], found.get("longest_unowned_ms")
+        if changed == 0:
+            yield f"{event.step_id}: no partition changed its owner, so none was without one."
+        elif longest is None:
+            yield f"{event.step_id}: {changed} partitions changed their owner; how long they had none is not known."
+        else:
+            yield f"{event.step_id}: {changed} partitions changed their owner; the longest had none for {longest} ms."
+    if not n_measured:
+        yield "Not measured: the run verified no toggle."
+
+
+def _moment(iso: str) -> str:
+    return f"{iso[:10]} {iso[11:19]} UTC"

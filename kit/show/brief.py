@@ -1,0 +1,215 @@
+"""What a report says first: a row of figures, a few sentences, and the groups that need somebody, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from kit.text.visible import cell, html_text
+
+NAMED = 3
+"""Groups that a sentence names."""
+SHOWN = 25
+"""Exceptions of one kind that a report shows; above them stands how many there are."""
+KINDS = {
+    "nobody reads": "Records are left and the group has no member: start a consumer, or delete the group.",
+    "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
+    "owned_twice": "A partition has two owners, its records are read twice: stop one of the two.",
+    "unowned": "A partition has no owner though the group has members: restart the member that gave up.",
+    "owner_not_registered": "A partition is held by a consumer that is gone: find that process and stop it.",
+    "assigned_never_committed": "A partition has an owner and no store has an offset: see why it doesn't commit.",
+    "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
+    "falling behind": "The lag grew since the last report: compare what is produced with what is read.",
+}
+"""What needs somebody → what to do; in the order of what hurts."""
+_LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
+_SCHEMA = {"kind": pl.String, "group_id": pl.String, "n_partitions": pl.Int64, "lag": pl.Int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """``figures``: label, value, and how it changed (may be empty); ``sentences``: for people."""
+
+    figures: tuple[tuple[str, str, str], ...]
+    sentences: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        boxes = (
+            f'<div class="figure"><b>{html_text(value)}</b><span>{html_text(label)}</span>'
+            f"<small>{html_text(change)}</small></div>"
+            for label, value, change in self.figures
+        )
+        told = "".join(f"<li>{html_text(each)}</li>" for each in self.sentences)
+        return f'{_STYLE}<div class="figures">{"".join(boxes)}</div><ul class="brief">{told}</ul>'
+
+
+_STYLE = """<style>
+.figures { display: flex; flex-wrap: wrap; gap: .6em; margin: 1em 0; }
+.figure { border: 1px solid #8886; border-radius: .5em; padding: .5em 1em; min-width: 7em; }
+.figure b { display: block; font-size: 1.6em; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.figure span { display: block; } .figure small { opacity: .75; } .brief li { margin: .3em 0; }
+</style>"""
+
+
+def lag_in_use(summary: pl.DataFrame) -> pl.Expr:
+    """The lag in the store that the group's mode says it goes on from, else in the only one that has offsets."""
+    if "lag" in summary.columns:
+        return pl.col("lag")
+    stores = {"kafka": ("kafka_lag", "zookeeper_lag"), "zookeeper": ("zookeeper_lag", "kafka_lag")}
+    in_zookeeper = pl.coalesce(*stores["zookeeper"])
+    return pl.when(pl.col("effective_mode") == "zookeeper").then(in_zookeeper).otherwise(pl.coalesce(*stores["kafka"]))
+
+
+def attention(
+    summary: pl.DataFrame, findings: pl.DataFrame, stalled: pl.DataFrame, changes: pl.DataFrame
+) -> pl.DataFrame:
+    """Who needs somebody: one row per group and kind, in the order of ``KINDS``, the most lag first.
+
+    Args:
+        summary, findings, changes: ``analyze.group_summary``, ``ownership_findings``, ``lag_change``.
+        stalled: rows of ``partition_progress`` that stood still.
+
+    Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
+    """
+    lags = summary.select("group_id", "stage", "n_members", lag=lag_in_use(summary))
+    unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
+    mixed = lags.filter(pl.col("stage") == "unsafe mix")
+    grown = changes.filter(pl.col("change") > 0).join(unread, on="group_id", how="anti")
+    grown = grown.join(lags.filter(pl.col("lag") > 0), on=["group_id", "lag"], how="semi")
+    found = findings.filter(pl.col("finding").is_in(list(KINDS)))
+    still = stalled.join(unread, on="group_id", how="anti")
+    named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown.unique("group_id"))]
+    rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
+    for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
+        counted = frame.select("group_id", kind=kind).group_by("group_id", "kind").agg(n_partitions=pl.len())
+        rows.append(counted.with_columns(pl.col("n_partitions").cast(pl.Int64)))
+    every = pl.concat(rows, how="vertical_relaxed").join(lags.select("group_id", "lag"), on="group_id", how="left")
+    rank = pl.col("kind").replace_strict({kind: at for at, kind in enumerate(KINDS)}, return_dtype=pl.Int32)
+    ordered = every.sort(rank, "lag", "group_id", descending=[False, True, False], nulls_last=True)
+    return ordered.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
+
+
+def by_kind(needing: pl.DataFrame) -> pl.DataFrame:
+    """:func:`attention` per kind: kind, n_groups, sentence (what to do), examples (the first groups)."""
+    counted = needing.group_by("kind", maintain_order=True).agg(
+        n_groups=pl.len().cast(pl.Int64), lag=pl.col("lag").sum(), example=pl.col("group_id").first()
+    )
+    return counted.with_columns(sentence=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+
+
+def brief(
+    summary: pl.DataFrame,
+    needing: pl.DataFrame,
+    read_errors: pl.DataFrame,
+    changes: pl.DataFrame,
+    moved: pl.DataFrame | None,
+    before_at: str = "",
+) -> Brief:
+    """The first lines of a report.
+
+    Args:
+        needing: :func:`attention`.
+        moved: ``analyze.stickiness``; None: there is no earlier snapshot.
+        before_at: when the earlier snapshot was taken, for people.
+    """
+    ready = summary.filter(pl.col("stage").is_in(_MOVING) & (pl.col("n_blockers") == 0))
+    figures = _figures(summary, needing, ready, read_errors, changes if before_at else changes.clear())
+    sentences = [
+        _changed(summary, changes, before_at),
+        _needs(needing),
+        _can_leave(summary, ready),
+        _kept(moved),
+        _not_read(read_errors),
+    ]
+    return Brief(figures, tuple(each for each in sentences if each))
+
+
+def _figures(
+    summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
+) -> tuple[tuple[str, str, str], ...]:
+    lag = summary.select(lag_in_use(summary)).to_series()
+    n_unknown = lag.null_count()
+    change = changes["change"].sum()
+    return (
+        ("groups", f"{len(summary):,}", ""),
+        ("members", f"{summary['n_members'].sum():,}", ""),
+        ("records behind", f"{lag.sum():,}", f"{change:+,} since last time" if len(changes) else _unknown(n_unknown)),
+        ("need somebody", f"{needing['group_id'].n_unique():,}", "groups"),
+        ("can take a step off ZooKeeper", f"{len(ready):,}", "groups"),
+        ("could not be read", f"{len(read_errors):,}", ""),
+    )
+
+
+def _unknown(n_groups: int) -> str:
+    return f"of {n_groups:,} groups unknown" if n_groups else ""
+
+
+def _changed(summary: pl.DataFrame, changes: pl.DataFrame, before_at: str) -> str:
+    if not before_at:
+        return "No earlier report is in this history: the next one says what changed."
+    pairs = changes.group_by("group_id").agg(is_old=pl.col("lag_before").is_not_null().any(), change=pl.sum("change"))
+    gone = pairs.join(summary, on="group_id", how="anti")
+    n_more, n_less = (pairs["change"] > 0).sum(), (pairs["change"] < 0).sum()
+    came = pairs.filter(~pl.col("is_old")).join(summary, on="group_id", how="semi")
+    parts = [
+        f"{_groups(n_more)} fell behind",
+        f"{_groups(n_less)} caught up",
+        f"{_groups(len(came))} came" if len(came) else "",
+        f"{_groups(len(gone))} went" if len(gone) else "",
+    ]
+    return f"Since {before_at}: {', '.join(part for part in parts if part)}; the lag of the others is the same."
+
+
+def _needs(needing: pl.DataFrame) -> str:
+    names = needing["group_id"].unique(maintain_order=True).to_list()
+    if not names:
+        return "Nothing needs somebody now."
+    worst = needing.row(0, named=True)
+    return f"{_groups(len(names), 'need', 's')} somebody: {_named(names)}. First: {worst['kind'].replace('_', ' ')}."
+
+
+def _can_leave(summary: pl.DataFrame, ready: pl.DataFrame) -> str:
+    n_left = summary["stage"].is_in(_LEFT).sum()
+    on_the_way = summary["stage"].is_in(_MOVING).sum()
+    blocked = f"; blockers hold {_groups(on_the_way - len(ready))}" if on_the_way > len(ready) else ""
+    left = f"{_groups(n_left, 'use', 's')} Kafka alone"
+    if not on_the_way:
+        return f"No group with members is coordinated by ZooKeeper; {left}."
+    names = ready["group_id"].sort().to_list()
+    if not names:
+        return f"No group can take the next step off ZooKeeper now{blocked}; {left}."
+    return f"{_groups(len(names))} can take the next step off ZooKeeper now: {_named(names)}{blocked}; {left}."
+
+
+def _kept(moved: pl.DataFrame | None) -> str:
+    owned = moved.filter(pl.col("n_partitions") > 0) if moved is not None else None
+    if owned is None or owned.is_empty():
+        return ""
+    changed = owned.filter(pl.col("n_kept") < pl.col("n_partitions"))["group_id"].unique().sort().to_list()
+    n_same = owned["group_id"].n_unique() - len(changed)
+    rest = f"; {_named(changed)} did not" if changed else ""
+    return f"{_groups(n_same)} kept all partitions since last time{rest}."
+
+
+def _not_read(read_errors: pl.DataFrame) -> str:
+    if read_errors.is_empty():
+        return "Everything was read."
+    n_errors = len(read_errors)
+    things = "1 thing" if n_errors == 1 else f"{n_errors:,} things"
+    return f"{things} could not be read: what depends on it is unknown, not zero."
+
+
+def _groups(count: Any, verb: str = "", third: str = "") -> str:
+    noun = f"{count:,} groups" if count > 1 else "1 group" if count else "no group"
+    return f"{noun} {verb}{third if count < 2 else ''}" if verb else noun
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(cell(name) for name in names[:NAMED]) + more

@@ -1,0 +1,67 @@
+"""Columns' names → headings for people, with their units. What is not listed is read from the name itself."""
+
+from __future__ import annotations
+
+import re
+
+_HEADINGS = {
+    "assign_ms": "to assign, ms",
+    "committed_before": "committed before",
+    "discover_ms": "to find the coordinator, ms",
+    "effective_mode": "mode in effect",
+    "error": "why it is unknown",
+    "expired_unread": "expired unread, records",
+    "fair_share": "fair share, partitions",
+    "group_id": "group",
+    "has_no_commit": "no commit",
+    "is_utc": "time is UTC",
+    "join_ms": "to join, ms",
+    "join_spread_ms": "first to last join, ms",
+    "kafka_lag": "lag in Kafka, records",
+    "kafka_owner": "owner in Kafka",
+    "kafka_state": "state in Kafka",
+    "lag": "lag, records",
+    "lag_before": "lag before, records",
+    "last_lags": "lag of late, oldest first",
+    "longest_unowned_ms": "longest without an owner, ms",
+    "max_over_mean": "largest share ÷ mean",
+    "member_id": "member",
+    "migration_mode": "toggle",
+    "mode": "toggle",
+    "n_blockers": "blockers",
+    "n_ekc": "embedded (EKC)",
+    "n_idle": "members without work",
+    "n_kc": "Kafka consumers (KC)",
+    "n_mezkcc": "migration-enabled (MEZKCC)",
+    "n_ozkcc": "old consumers (OZKCC)",
+    "n_unknown": "unknown",
+    "n_unowned": "partitions without an owner",
+    "offsets_ms": "to find positions, ms",
+    "produced": "produced, records",
+    "share_ratio": "share ÷ fair share",
+    "skew_percent": "skew, %",
+    "sync_ms": "to sync, ms",
+    "unassigned_ms": "without partitions, ms",
+    "zookeeper_lag": "lag in ZooKeeper, records",
+    "zookeeper_owner": "owner in ZooKeeper",
+    "zookeeper_thread": "thread in ZooKeeper",
+}
+_PLAIN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_UNITS = ("ms", "s", "percent")
+_PROPER = {"kafka": "Kafka", "zookeeper": "ZooKeeper", "utc": "UTC"}
+
+
+def heading(name: str) -> str:
+    """What stands over a column.
+
+    >>> heading("n_unowned"), heading("duration_ms"), heading("n_missing_in_kafka")
+    ('partitions without an owner', 'duration, ms', 'missing in Kafka')
+    """
+    if name in _HEADINGS:
+        return _HEADINGS[name]
+    if not _PLAIN.fullmatch(name):
+        return name
+    words = name.removeprefix("n_").removeprefix("is_").split("_")
+    unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
+    told = " ".join(_PROPER.get(word, word) for word in words if word)
+    return f"{told}, {unit}" if unit else told or name
