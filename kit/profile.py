@@ -13,6 +13,9 @@
     [clusters.production.deploy]                       # how processes are replaced, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
+    [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
+    controllers = "controller-1:9093,controller-2:9093"    # on their controller listener; security as the brokers'
+
     [clusters.production.approvals]
     require_second_person = true                       # the planner may not approve, by name or by login
     longest_hours = 24                                 # the longest validity of an approval
@@ -180,6 +183,12 @@ class ApprovalSettings(_Section):
         return self
 
 
+class KraftSettings(_Section):
+    """``controllers``: ``host:port`` of each KRaft controller, comma between."""
+
+    controllers: str = ""
+
+
 class Profile(_Section):
     """One cluster of ``offramp.toml``."""
 
@@ -192,6 +201,7 @@ class Profile(_Section):
     security: Security = Security()
     deploy: DeploySettings = DeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    kraft: KraftSettings = KraftSettings()
 
 
 def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:
