@@ -18,6 +18,7 @@ import pyarrow as pa
 from kit.tables import groups as model
 from kit.tables import metadata as metadata_model
 from kit.tables import rebalances as rebalance_model
+from kit.tables import znodes as znode_model
 
 SCHEMA_VERSION = 2
 """Raised with every change of a table in ``ALL``; a history of another version is refused."""
@@ -165,4 +166,9 @@ METADATA_FILES = Table("metadata_files", metadata_model.MetadataFile)
 METADATA_PARTITIONS = Table("metadata_partitions", metadata_model.MetadataPartition)
 METADATA_ITEMS = Table("metadata_items", metadata_model.MetadataItem)
 METADATA_NODES = Table("metadata_nodes", metadata_model.MetadataNode)
+ZNODES = Table("znodes", znode_model.Znode)
+ZNODE_CHANGES = Table("znode_changes", znode_model.ZnodeChange)
+ZNODE_ACLS = Table("znode_acls", znode_model.ZnodeAcl)
+ZOOKEEPER_FILES = Table("zookeeper_files", znode_model.ZooKeeperFile)
+ZOOKEEPER_SESSIONS = Table("zookeeper_sessions", znode_model.ZooKeeperSession)
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""
