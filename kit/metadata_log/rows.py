@@ -14,6 +14,7 @@ from kit.metadata_log.records import Record
 from kit.metadata_log.secrets import is_secret_config
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataItem, MetadataNode, MetadataPartition
+from kit.text.fingerprints import is_fingerprint
 
 KRAFT = "kraft"
 DEFAULT = "<default>"
@@ -124,12 +125,13 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
         entity = f"{_CONFIG_TYPES.get(kind, f'type-{kind}')}/{entity_name(name or None)}"
         for key, each in settings.items():
             is_secret = is_secret_config(kind, key)
-            yield _item("config", entity, key, None if is_secret else each.fields["value"], each.offset, is_secret)
+            value = None if is_secret and not is_fingerprint(each.fields["value"]) else each.fields["value"]
+            yield _item("config", entity, key, value, each.offset, is_secret)
     for owner, limits in image.quotas.items():
         for key, each in limits.items():
             yield _item("quota", quota_entity(owner), key, number_text(each.fields["value"]), each.offset)
     for (user, mechanism), each in image.credentials.items():
-        told = f"iterations={each.fields['iterations']}"
+        told = _credential(each.fields)
         yield _item("scram", user, _MECHANISMS.get(mechanism, f"mechanism {mechanism}"), told, each.offset, True)
     for each in image.acls.values():
         yield _acl(each)
@@ -137,6 +139,13 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
         told = json_text({key: value for key, value in each.fields.items() if key != "tokenId"})
         yield _item("token", token_id, "token", told, each.offset)
     yield from _single_items(image)
+
+
+def _credential(fields: Body) -> str:
+    """The iterations; and by fingerprints, where the log was read with some, as ZooKeeper's znode has it."""
+    parts = {"salt": "salt", "stored_key": "storedKey", "server_key": "serverKey"}
+    told = [f"{name}={fields[part]}" for name, part in parts.items() if is_fingerprint(fields[part])]
+    return ",".join([*told, f"iterations={fields['iterations']}"])
 
 
 def _single_items(image: Image) -> Iterator[MetadataItem]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kit.text.fingerprints import Hide, stars
 from kit.text.secret_settings import is_secret_setting
-from kit.text.withholding import WITHHELD
 
 _CREDENTIAL = "UserScramCredential"
 _PARTS = ("salt", "storedKey", "serverKey")
@@ -23,12 +23,12 @@ def has_secrets(name: str) -> bool:
     return name in (_CREDENTIAL, "Config")
 
 
-def without_secrets(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The same fields; a secret that is there is ``***``, one that isn't stays empty."""
+def without_secrets(name: str, body: dict[str, Any], hide: Hide = stars) -> dict[str, Any]:
+    """The same fields; a secret that is there is hidden, one that isn't stays empty."""
     if name == _CREDENTIAL:
-        return body | {part: WITHHELD for part in _PARTS if body[part]}
+        return body | {part: hide(body[part]) for part in _PARTS if body[part]}
     if name == "Config" and body["value"] and is_secret_config(body["resourceType"], body["name"]):
-        return body | {"value": WITHHELD}
+        return body | {"value": hide(body["value"])}
     return body
 
 

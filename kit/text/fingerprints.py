@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from kit.text.withholding import WITHHELD
 
+_MARK = "hmac:"
+
 Hide: TypeAlias = Callable[[str], str]
 """A secret → what is shown of it."""
 
@@ -16,6 +18,11 @@ Hide: TypeAlias = Callable[[str], str]
 def stars(secret: str) -> str:
     """Nothing of it."""
     return WITHHELD
+
+
+def is_fingerprint(shown: str) -> bool:
+    """Whether this, which stands in a secret's place, is no ``***``."""
+    return shown.startswith(_MARK)
 
 
 class Fingerprints:
@@ -29,7 +36,7 @@ class Fingerprints:
         self._key = secrets.token_bytes(32)
 
     def __call__(self, secret: str) -> str:
-        return f"hmac:{hmac.digest(self._key, secret.encode(errors='surrogatepass'), 'sha256').hex()[:16]}"
+        return f"{_MARK}{hmac.digest(self._key, secret.encode(errors='surrogatepass'), 'sha256').hex()[:16]}"
 
     def __repr__(self) -> str:
         return "Fingerprints()"
