@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,7 +21,7 @@ from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import CHECKPOINT, LogFile, find_files
 from kit.metadata_log.image import Image
 from kit.metadata_log.records import Record, read_records
-from kit.metadata_log.rows import item_rows, node_rows, partition_rows, record_batches
+from kit.metadata_log.rows import item_rows, node_rows, partition_table, record_batches
 from kit.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables
 from kit.text.fingerprints import Hide, stars
@@ -47,12 +49,13 @@ class MetadataLog:
         )
         segments = with_transactions(stream(_segments(self.sources), self.until, self.hide))
         batches = record_batches(chain(chain.from_iterable(checkpoints), segments))
-        return pl.DataFrame(pa.Table.from_batches(batches, tables.METADATA_RECORDS.schema))
+        with without_collector():
+            return pl.DataFrame(pa.Table.from_batches(batches, tables.METADATA_RECORDS.schema))
 
     @cached_property
     def partitions(self) -> pl.DataFrame:
         """``tables.METADATA_PARTITIONS``: one row per partition of the image."""
-        return pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(partition_rows(self.image))).sort("topic", "partition")
+        return pl.DataFrame(partition_table(self.image)).sort("topic", "partition")
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -136,6 +139,11 @@ def stream(files: Iterable[LogFile], until: int | None = None, hide: Hide = star
 
 
 def _read(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
+    with without_collector():
+        return _read_all(files, until, hide)
+
+
+def _read_all(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
     tallies = {file.name: Tally(file) for file in files}
     image = Image()
     for file in (each for each in files if each.kind == CHECKPOINT):
@@ -146,6 +154,18 @@ def _read(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLo
     _replay(image, _counted(stream(_segments(files), until, hide), tallies), image.offset + 1)
     rows = tables.METADATA_FILES.from_rows(each.row() for each in tallies.values())
     return MetadataLog(tuple(files), image, pl.DataFrame(rows), until, hide)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Python looks for circles among all objects again and again as they grow in number; a log makes none."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _segments(files: Iterable[LogFile]) -> list[LogFile]:

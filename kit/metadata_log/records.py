@@ -76,9 +76,11 @@ def read_records(data: Bytes, file: str = "", hide: Hide = stars) -> Iterator[Re
 def _records_of(batch: Batch, file: str, hide: Hide) -> Iterator[Record]:
     if batch.error is not None:
         yield Record(None, batch.epoch, -1, None, None, None, None, error=batch.error, file=file)
+    epoch = batch.epoch
     for offset, written_ms, key, value in batch.records:
         found = _control(key, value) if batch.is_control else parse_value(value, hide)
-        yield found._replace(offset=offset, epoch=batch.epoch, written_ms=written_ms, file=file)
+        _, _, _, api_key, version, name, body, raw, error, is_known, _ = found
+        yield Record(offset, epoch, written_ms, api_key, version, name, body, raw, error, is_known, file)
 
 
 def parse_value(value: bytes | None, hide: Hide = stars) -> Record:
@@ -118,16 +120,19 @@ def _typed(
     if kind is None:
         error = f"type {key} of a {what} is not known"
         return Record(None, None, -1, key, version, None, None, value, error, is_known=False)
-    if not is_in(version, kind.versions):
+    reader = _reader(what, key, version)
+    if reader is None:
         error = f"version {version} of {kind.name} is not known"
         raw = None if has_secrets(kind.name) else value
         return Record(None, None, -1, key, version, kind.name, None, raw, error, is_known=False)
-    body, end = _reader(what, key, version)(value, at)
+    body, end = reader(value, at)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} bytes follow its fields")
     return Record(None, None, -1, key, version, kind.name, without_secrets(kind.name, body, hide))
 
 
 @cache
-def _reader(what: str, key: int, version: int) -> Reader:
-    return struct_reader((RECORD_TYPES if what == "record" else CONTROL_TYPES)[key].fields, version)
+def _reader(what: str, key: int, version: int) -> Reader | None:
+    """None where that version of it is not known."""
+    kind = (RECORD_TYPES if what == "record" else CONTROL_TYPES)[key]
+    return struct_reader(kind.fields, version) if is_in(version, kind.versions) else None
