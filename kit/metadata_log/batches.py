@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from kit.metadata_log.crc32c import crc32c
+from kit.metadata_log.crc32c import crc32c_each
 from kit.metadata_log.fields import DecodeError, uvarint
 
 Bytes: TypeAlias = bytes | memoryview
@@ -28,6 +28,7 @@ _MOST_BYTES = 256 * 2**20
 """A batch is 8 MiB at most when a controller writes it; one that grows beyond this is no batch of a metadata log."""
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _SNAPPY_STREAM = b"\x82SNAPPY\0"
+_NULL = b"\x01"
 _IS_APPEND_TIME, _IS_CONTROL = 0x08, 0x20
 
 
@@ -45,15 +46,20 @@ class Batch(NamedTuple):
 
 def read_batches(data: Bytes) -> Iterator[Batch]:
     """All batches of a file, in order; the last one may be an error about what can't be read behind it."""
-    view, at = memoryview(data), 0
+    view, at, whole, problem = memoryview(data), 0, list[tuple[int, int]](), None
     while at < len(view):
         end = _end(view, at)
         if isinstance(end, str):
             if len(view) - at < HEADER.size or bytes(view[at:]).strip(b"\0"):  # Zeros: room that nobody wrote to.
-                yield _broken(at, end)
-            return
-        yield _batch(view, at, end)
+                problem = _broken(at, end)
+            break
+        whole.append((at, end))
         at = end
+    checksums = crc32c_each(view, [(start + _CRC_FROM, end) for start, end in whole])
+    for (start, end), checksum in zip(whole, checksums):
+        yield _batch(view, start, end, checksum)
+    if problem is not None:
+        yield problem
 
 
 def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
@@ -84,9 +90,8 @@ def _broken(at: int, error: str) -> Batch:
     return Batch(at, None, None, None, False, error, [])
 
 
-def _batch(view: memoryview, at: int, end: int) -> Batch:
+def _batch(view: memoryview, at: int, end: int, found: int) -> Batch:
     base_offset, _, epoch, _, crc, attributes, last_delta, first_ms, last_ms, *_, count = HEADER.unpack_from(view, at)
-    found = crc32c(view[at + _CRC_FROM : end])
     if found != crc:
         return _broken(at, f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed")
     if not 0 <= base_offset <= MOST_OFFSET:
@@ -113,7 +118,10 @@ def _records(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterat
         delta, place = varint(body, place)
         if not 0 <= delta < 2**31:
             raise DecodeError(f"a record can't be {delta} behind its batch's first")
-        key, place = _sized(body, place, at)
+        if body.startswith(_NULL, place):  # Only control records have keys.
+            key, place = None, place + 1
+        else:
+            key, place = _sized(body, place, at)
         value, place = _sized(body, place, at)
         yield base_offset + delta, first_ms + delta_ms, key, value
     if at != len(body):
@@ -131,6 +139,8 @@ def _sized(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
     """A zigzag varint; of at most ten bytes, because times have 64 bits."""
+    if at < len(data) and (octet := data[at]) < 0x80:  # Nearly all are one byte.
+        return octet >> 1 ^ -(octet & 1), at + 1
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:

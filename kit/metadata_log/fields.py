@@ -13,7 +13,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 Field: TypeAlias = Mapping[str, Any]
@@ -55,10 +55,17 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
     plain = [(each["name"], _reader(each, version)) for each in known if "tag" not in each]
     tagged = {each["tag"]: (each["name"], _reader(each, version), each["default"]) for each in known if "tag" in each}
 
+    shapes = Shapes(known) if Shapes.can_hold(known) else None
+
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        found = {}
+        found: dict[str, Any] = {}
+        if shapes is not None and (found := shapes.read(data, at) or found):
+            return found, len(data)
+        start = at
         for name, reader in plain:
             found[name], at = reader(data, at)
+        if shapes is not None and data[at:] == b"\0":
+            shapes.learn(found, len(data) - start)
         n_tags, at = uvarint(data, at)
         for _ in range(n_tags):
             tag, at = uvarint(data, at)
@@ -75,6 +82,66 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
         return found, at
 
     return read
+
+
+class Shapes:
+    """Whole messages of numbers, ids and lists of them, each cut at once where its lists are as long as known ones.
+
+    A message of that size fits when each list's length is the expected one and no tag follows; else nothing is read.
+    """
+
+    _FORMS: ClassVar = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "uuid": "16s"}
+    _LONGEST, _MOST = 126, 64
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = [each for each in fields if "tag" not in each]
+        self._by_size: dict[int, tuple[Any, ...]] = {}
+
+    @classmethod
+    def can_hold(cls, fields: Sequence[Field]) -> bool:
+        plain = [each for each in fields if "tag" not in each]
+        kinds = {each["type"].removeprefix("[]") for each in plain}
+        has_lists = any(each["type"].startswith("[]") for each in plain)
+        return has_lists and kinds <= set(cls._FORMS) and not any("nullable" in each for each in plain)
+
+    def learn(self, found: Mapping[str, Any], size: int) -> None:
+        """Remember how long the lists of a message are that was read."""
+        forms, counts, cuts, at = [">"], [], [], 0
+        for field in self._fields:
+            kind, value = field["type"], found[field["name"]]
+            is_id = kind.endswith("uuid")
+            if not kind.startswith("[]"):
+                forms.append(self._FORMS[kind])
+                cuts.append((field["name"], at, None, is_id))
+                at += 1
+                continue
+            counts.append((at, len(value) + 1))
+            forms += ["B", *[self._FORMS[kind[2:]]] * len(value)]
+            cuts.append((field["name"], at + 1, at + 1 + len(value), is_id))
+            at += 1 + len(value)
+        if all(count <= self._LONGEST for _, count in counts) and len(self._by_size) < self._MOST:
+            whole = struct.Struct("".join([*forms, "B"]))
+            if whole.size == size:
+                self._by_size[size] = whole.unpack_from, (*counts, (at, 0)), tuple(cuts)
+
+    def read(self, data: bytes, at: int) -> dict[str, Any] | None:
+        """The fields; None where no known shape fits."""
+        shape = self._by_size.get(len(data) - at)
+        if shape is None:
+            return None
+        unpack, counts, cuts = shape
+        values = unpack(data, at)
+        for place, count in counts:
+            if values[place] != count:
+                return None
+        found: dict[str, Any] = {}
+        for name, start, end, is_id in cuts:
+            if end is None:
+                found[name] = uuid_text(values[start]) if is_id else values[start]
+            else:
+                some = values[start:end]
+                found[name] = list(map(uuid_text, some)) if is_id else list(some)
+        return found
 
 
 def _reader(field: Field, version: int) -> Reader:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,9 +21,10 @@ from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import CHECKPOINT, LogFile, find_files
 from kit.metadata_log.image import Image
 from kit.metadata_log.records import Record, read_records
-from kit.metadata_log.rows import item_rows, node_rows, partition_rows, record_batches
+from kit.metadata_log.rows import item_rows, node_rows, partition_table, record_batches
 from kit.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables
+from kit.text.fingerprints import Hide, stars
 from kit.text.visible import visible
 
 
@@ -36,19 +39,23 @@ class MetadataLog:
     image: Image
     files: pl.DataFrame
     until: int | None = None
+    hide: Hide = stars
 
     @cached_property
     def records(self) -> pl.DataFrame:
         """``tables.METADATA_RECORDS``: checkpoints first, then the segments, each in order."""
-        checkpoints = (with_transactions(stream([file])) for file in self.sources if file.kind == CHECKPOINT)
-        segments = with_transactions(stream(_segments(self.sources), self.until))
+        checkpoints = (
+            with_transactions(stream([file], hide=self.hide)) for file in self.sources if file.kind == CHECKPOINT
+        )
+        segments = with_transactions(stream(_segments(self.sources), self.until, self.hide))
         batches = record_batches(chain(chain.from_iterable(checkpoints), segments))
-        return pl.DataFrame(pa.Table.from_batches(batches, tables.METADATA_RECORDS.schema))
+        with without_collector():
+            return pl.DataFrame(pa.Table.from_batches(batches, tables.METADATA_RECORDS.schema))
 
     @cached_property
     def partitions(self) -> pl.DataFrame:
         """``tables.METADATA_PARTITIONS``: one row per partition of the image."""
-        return pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(partition_rows(self.image))).sort("topic", "partition")
+        return pl.DataFrame(partition_table(self.image)).sort("topic", "partition")
 
     @cached_property
     def items(self) -> pl.DataFrame:
@@ -73,13 +80,16 @@ class MetadataLog:
         return "\n".join(_account(self))
 
 
-def read_log(source: str | Path | Iterable[str | Path] | Controllers) -> MetadataLog:
+def read_log(source: str | Path | Iterable[str | Path] | Controllers, hide: Hide = stars) -> MetadataLog:
     """Read a metadata log from copied files or from a live controller; nothing is written to either.
 
     ``source`` is a log's folder (``__cluster_metadata-0``), the data folder around it, files of it, or
     ``Controllers``. The image begins with the newest whole checkpoint and goes on with the segments, as Kafka does. It
     ends where the first damaged or missing place is (``image.stopped``). Copied files may end within a batch, or with
     records that no quorum has agreed to yet; a controller sends whole ones that it has.
+
+    Secrets are ``***``; with ``hide=Fingerprints()`` each is a fingerprint, which is the same for the same secret read
+    with the same object, so that two stores can be compared (``kit.text.fingerprints``).
 
     Raises:
         InputError, NotFound: there is no such path, or no log in it.
@@ -88,8 +98,8 @@ def read_log(source: str | Path | Iterable[str | Path] | Controllers) -> Metadat
     """
     if isinstance(source, Controllers):
         fetched = source.fetch()
-        return _read(fetched.files, fetched.until)
-    return _read(find_files(source), None)
+        return _read(fetched.files, fetched.until, hide)
+    return _read(find_files(source), None, hide)
 
 
 def verify_log(log: MetadataLog) -> str:
@@ -122,23 +132,40 @@ def _account(log: MetadataLog) -> list[str]:
     ]
 
 
-def stream(files: Iterable[LogFile], until: int | None = None) -> Iterator[Record]:
+def stream(files: Iterable[LogFile], until: int | None = None, hide: Hide = stars) -> Iterator[Record]:
     """The records of files that follow on one another, up to ``until``, with a row for each gap."""
-    records = chain.from_iterable(read_records(file.read(), file.name) for file in files)
+    records = chain.from_iterable(read_records(file.read(), file.name, hide) for file in files)
     return with_gaps(each for each in records if until is None or each.offset is None or each.offset < until)
 
 
-def _read(files: Sequence[LogFile], until: int | None) -> MetadataLog:
+def _read(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
+    with without_collector():
+        return _read_all(files, until, hide)
+
+
+def _read_all(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
     tallies = {file.name: Tally(file) for file in files}
     image = Image()
     for file in (each for each in files if each.kind == CHECKPOINT):
         later = Image()
-        _replay(later, _counted(stream([file]), tallies), 0, (file.base_offset or 0) - 1)
+        _replay(later, _counted(stream([file], hide=hide), tallies), 0, (file.base_offset or 0) - 1)
         # One that is cut replaces none.
         image = later if tallies[file.name].is_whole else image
-    _replay(image, _counted(stream(_segments(files), until), tallies), image.offset + 1)
+    _replay(image, _counted(stream(_segments(files), until, hide), tallies), image.offset + 1)
     rows = tables.METADATA_FILES.from_rows(each.row() for each in tallies.values())
-    return MetadataLog(tuple(files), image, pl.DataFrame(rows), until)
+    return MetadataLog(tuple(files), image, pl.DataFrame(rows), until, hide)
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Python looks for circles among all objects again and again as they grow in number; a log makes none."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 def _segments(files: Iterable[LogFile]) -> list[LogFile]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from kit.metadata_log.batches import Batch, Bytes, read_batches
 from kit.metadata_log.fields import DecodeError, Field, Reader, is_in, struct_reader, uvarint
 from kit.metadata_log.secrets import has_secrets, without_secrets
+from kit.text.fingerprints import Hide, stars
 
 BEGIN, END, ABORT = 23, 24, 25
 _FRAME_VERSION, _MOST = 1, 32_767
@@ -63,21 +64,26 @@ class Record(NamedTuple):
     file: str = ""
 
 
-def read_records(data: Bytes, file: str = "") -> Iterator[Record]:
-    """Every record of a segment's or checkpoint's bytes, control records too; a damaged batch is one with an error."""
+def read_records(data: Bytes, file: str = "", hide: Hide = stars) -> Iterator[Record]:
+    """Every record of a segment's or checkpoint's bytes, control records too; a damaged batch is one with an error.
+
+    ``hide`` says what stands in a secret's place.
+    """
     for batch in read_batches(data):
-        yield from _records_of(batch, file)
+        yield from _records_of(batch, file, hide)
 
 
-def _records_of(batch: Batch, file: str) -> Iterator[Record]:
+def _records_of(batch: Batch, file: str, hide: Hide) -> Iterator[Record]:
     if batch.error is not None:
         yield Record(None, batch.epoch, -1, None, None, None, None, error=batch.error, file=file)
+    epoch = batch.epoch
     for offset, written_ms, key, value in batch.records:
-        found = _control(key, value) if batch.is_control else parse_value(value)
-        yield found._replace(offset=offset, epoch=batch.epoch, written_ms=written_ms, file=file)
+        found = _control(key, value) if batch.is_control else parse_value(value, hide)
+        _, _, _, api_key, version, name, body, raw, error, is_known, _ = found
+        yield Record(offset, epoch, written_ms, api_key, version, name, body, raw, error, is_known, file)
 
 
-def parse_value(value: bytes | None) -> Record:
+def parse_value(value: bytes | None, hide: Hide = stars) -> Record:
     """A framed value → a record without its place."""
     key = version = None
     try:
@@ -90,7 +96,7 @@ def parse_value(value: bytes | None) -> Record:
         version, at = uvarint(value, at)
         if max(key, version) > _MOST:
             raise DecodeError("its type or version is no number of 16 bits")
-        return _typed(RECORD_TYPES.get(key), "record", key, version, value, at)
+        return _typed(RECORD_TYPES.get(key), "record", key, version, value, at, hide)
     except DecodeError as problem:
         name = RECORD_TYPES[key].name if key is not None and key in RECORD_TYPES else None
         key, version = (None if each is None or each > _MOST else each for each in (key, version))
@@ -108,20 +114,25 @@ def _control(key: bytes | None, value: bytes | None) -> Record:
     return found._replace(api_key=None)
 
 
-def _typed(kind: RecordType | None, what: str, key: int, version: int, value: bytes, at: int) -> Record:
+def _typed(
+    kind: RecordType | None, what: str, key: int, version: int, value: bytes, at: int, hide: Hide = stars
+) -> Record:
     if kind is None:
         error = f"type {key} of a {what} is not known"
         return Record(None, None, -1, key, version, None, None, value, error, is_known=False)
-    if not is_in(version, kind.versions):
+    reader = _reader(what, key, version)
+    if reader is None:
         error = f"version {version} of {kind.name} is not known"
         raw = None if has_secrets(kind.name) else value
         return Record(None, None, -1, key, version, kind.name, None, raw, error, is_known=False)
-    body, end = _reader(what, key, version)(value, at)
+    body, end = reader(value, at)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} bytes follow its fields")
-    return Record(None, None, -1, key, version, kind.name, without_secrets(kind.name, body))
+    return Record(None, None, -1, key, version, kind.name, without_secrets(kind.name, body, hide))
 
 
 @cache
-def _reader(what: str, key: int, version: int) -> Reader:
-    return struct_reader((RECORD_TYPES if what == "record" else CONTROL_TYPES)[key].fields, version)
+def _reader(what: str, key: int, version: int) -> Reader | None:
+    """None where that version of it is not known."""
+    kind = (RECORD_TYPES if what == "record" else CONTROL_TYPES)[key]
+    return struct_reader(kind.fields, version) if is_in(version, kind.versions) else None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from kit.metadata_log.image import Body, Entity, Image, Partition, Topic, Value
+from kit.metadata_log.image import Body, Entity, Image, Value
 from kit.metadata_log.records import Record
 from kit.metadata_log.secrets import is_secret_config
 from kit.tables import schema as tables
-from kit.tables.metadata import MetadataItem, MetadataNode, MetadataPartition
+from kit.tables.metadata import MetadataItem, MetadataNode
+from kit.text.fingerprints import is_fingerprint
 
 KRAFT = "kraft"
 DEFAULT = "<default>"
@@ -71,43 +73,43 @@ def _record_table(records: list[tuple[Record, str]]) -> pa.Table:
     )
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def json_text(body: object) -> str:
     """JSON without spaces."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(body)
 
 
-def partition_rows(image: Image) -> Iterator[MetadataPartition]:
-    """``tables.METADATA_PARTITIONS`` of KRaft's side."""
-    for topic_id, topic in image.topics.items():
-        for number, each in sorted(topic.partitions.items()):
-            yield _partition(topic_id, topic, number, each)
-
-
-def _partition(topic_id: str, topic: Topic, number: int, each: Partition) -> MetadataPartition:
-    return MetadataPartition(
-        side=KRAFT,
-        topic=topic.name,
-        topic_id=topic_id,
-        partition=number,
-        replicas=tuple(each.replicas),
-        adding=tuple(each.adding),
-        removing=tuple(each.removing),
-        isr=tuple(each.isr),
-        assignment_key=assignment_key(each.replicas, each.adding, each.removing),
-        isr_key=_listed(sorted(each.isr)),
-        leader=each.leader if each.leader >= 0 else None,
-        leader_epoch=each.leader_epoch,
-        recovery=each.recovery,
-        partition_epoch=each.epoch,
-        controller_epoch=None,
-        mzxid=None,
-        offset=each.offset,
-        error=None,
+def partition_table(image: Image) -> pa.Table:
+    """``tables.METADATA_PARTITIONS`` of KRaft's side; by columns, because there may be a million."""
+    topics = [(topic_id, each.name, len(each.partitions)) for topic_id, each in image.topics.items()]
+    numbers = [number for topic in image.topics.values() for number in topic.partitions]
+    found = [each for topic in image.topics.values() for each in topic.partitions.values()]
+    columns: dict[str, Any] = {name: [getattr(each, name) for each in found] for name in _SAME}
+    return tables.METADATA_PARTITIONS.from_columns(
+        columns
+        | {
+            "side": [KRAFT] * len(found),
+            "topic": [name for _, name, n in topics for _ in range(n)],
+            "topic_id": [topic_id for topic_id, _, n in topics for _ in range(n)],
+            "partition": numbers,
+            "assignment_key": [assignment_key(each.replicas, each.adding, each.removing) for each in found],
+            "isr_key": [_listed(sorted(each.isr)) for each in found],
+            "leader": [each.leader if each.leader >= 0 else None for each in found],
+            "partition_epoch": [each.epoch for each in found],
+        }
     )
 
 
-def assignment_key(replicas: Iterable[int], adding: Iterable[int], removing: Iterable[int]) -> str:
+_SAME = ("replicas", "adding", "removing", "isr", "leader_epoch", "recovery", "offset")
+"""Columns that are called as in the image."""
+
+
+def assignment_key(replicas: Sequence[int], adding: Sequence[int], removing: Sequence[int]) -> str:
     """Replicas in order, then what is added and removed, sorted: ``1,2,3 +3 -1``."""
+    if not adding and not removing:
+        return _listed(replicas)
     parts = [_listed(replicas), *(f"+{each}" for each in sorted(adding)), *(f"-{each}" for each in sorted(removing))]
     return " ".join(parts)
 
@@ -124,12 +126,13 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
         entity = f"{_CONFIG_TYPES.get(kind, f'type-{kind}')}/{entity_name(name or None)}"
         for key, each in settings.items():
             is_secret = is_secret_config(kind, key)
-            yield _item("config", entity, key, None if is_secret else each.fields["value"], each.offset, is_secret)
+            value = None if is_secret and not is_fingerprint(each.fields["value"]) else each.fields["value"]
+            yield _item("config", entity, key, value, each.offset, is_secret)
     for owner, limits in image.quotas.items():
         for key, each in limits.items():
             yield _item("quota", quota_entity(owner), key, number_text(each.fields["value"]), each.offset)
     for (user, mechanism), each in image.credentials.items():
-        told = f"iterations={each.fields['iterations']}"
+        told = _credential(each.fields)
         yield _item("scram", user, _MECHANISMS.get(mechanism, f"mechanism {mechanism}"), told, each.offset, True)
     for each in image.acls.values():
         yield _acl(each)
@@ -137,6 +140,13 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
         told = json_text({key: value for key, value in each.fields.items() if key != "tokenId"})
         yield _item("token", token_id, "token", told, each.offset)
     yield from _single_items(image)
+
+
+def _credential(fields: Body) -> str:
+    """The iterations; and by fingerprints, where the log was read with some, as ZooKeeper's znode has it."""
+    parts = {"salt": "salt", "stored_key": "storedKey", "server_key": "serverKey"}
+    told = [f"{name}={fields[part]}" for name, part in parts.items() if is_fingerprint(fields[part])]
+    return ",".join([*told, f"iterations={fields['iterations']}"])
 
 
 def _single_items(image: Image) -> Iterator[MetadataItem]:

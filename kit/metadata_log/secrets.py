@@ -7,19 +7,15 @@ A delegation token's record holds its id and no key: the key is made of the id a
 
 from __future__ import annotations
 
-import re
-from importlib.resources import files
 from typing import Any
 
-from kit.text.withholding import WITHHELD
+from kit.text.fingerprints import Hide, stars
+from kit.text.secret_settings import is_secret_setting
 
 _CREDENTIAL = "UserScramCredential"
 _PARTS = ("salt", "storedKey", "serverKey")
 _WITHOUT_PASSWORDS = (2, 8, 16, 32)
 """Resource types (``ConfigResource.Type``): topic, broker logger, client metrics, group."""
-_OF_A_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
-_SHOWN = frozenset(files(__package__).joinpath("shown_settings.txt").read_text(encoding="utf-8").split())
-"""What brokers of 3.9.1 and 4.1.1 describe as dynamic and not sensitive, and their three limits for replication."""
 
 
 def has_secrets(name: str) -> bool:
@@ -27,15 +23,15 @@ def has_secrets(name: str) -> bool:
     return name in (_CREDENTIAL, "Config")
 
 
-def without_secrets(name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """The same fields; a secret that is there is ``***``, one that isn't stays empty."""
+def without_secrets(name: str, body: dict[str, Any], hide: Hide = stars) -> dict[str, Any]:
+    """The same fields; a secret that is there is hidden, one that isn't stays empty."""
     if name == _CREDENTIAL:
-        return body | {part: WITHHELD for part in _PARTS if body[part]}
+        return body | {part: hide(body[part]) for part in _PARTS if body[part]}
     if name == "Config" and body["value"] and is_secret_config(body["resourceType"], body["name"]):
-        return body | {"value": WITHHELD}
+        return body | {"value": hide(body["value"])}
     return body
 
 
 def is_secret_config(resource_type: int, key: str) -> bool:
     """Whether a setting's value is withheld: a broker's, unless Kafka knows it as dynamic and no password."""
-    return resource_type not in _WITHOUT_PASSWORDS and _OF_A_LISTENER.sub("", key, count=1) not in _SHOWN
+    return resource_type not in _WITHOUT_PASSWORDS and is_secret_setting(key)

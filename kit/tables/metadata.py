@@ -120,6 +120,7 @@ class MetadataItem:
     ============== ============================ ================================== =================================
 
     ``is_secret``: there is a value, and it is withheld (a password's ``value`` is null; of a credential the keys).
+    Fingerprints stand there instead where they were asked for (``kit.text.fingerprints``).
     ``offset``: see ``MetadataPartition``.
     """
 

@@ -45,7 +45,7 @@ def test_every_error_has_an_exit_code_of_its_own():
         assert re.search(rf"{kind.__name__}\s+(exit code )?{kind.exit_code}\b", errors.__doc__), kind
 
 
-READS_ONLY = ("read", "offsets_topic", "metadata_log", "cluster.py", "logs")
+READS_ONLY = ("read", "offsets_topic", "metadata_log", "zookeeper_files.py", "cluster.py", "logs")
 WRITES = {
     "alter_consumer_group_offsets", "commit", "create", "create_async", "create_topics", "delete", "delete_async",
     "delete_groups", "delete_topics", "ensure_path", "ensure_path_async", "produce", "reconfig", "set", "set_acls",

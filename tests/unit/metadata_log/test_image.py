@@ -9,7 +9,7 @@ import pytest
 from kit.metadata_log.continuity import with_gaps
 from kit.metadata_log.image import Image
 from kit.metadata_log.records import read_records
-from kit.metadata_log.rows import item_rows, node_rows, partition_rows
+from kit.metadata_log.rows import item_rows, node_rows, partition_table
 from kit.metadata_log.transactions import with_transactions
 from tests import metadata_records as written
 
@@ -46,17 +46,34 @@ def test_a_partition_change_raises_the_partition_epoch_and_a_named_leader_the_le
         written.change(1, 0, leader=1),
         written.change(1, 0, replicas=[1, 2, 4], addingReplicas=[4], removingReplicas=[3], leaderRecoveryState=1),
     )
-    (row,) = partition_rows(image)
-    assert (row.leader, row.leader_epoch, row.partition_epoch, row.offset) == (1, 7, 14, 6)
-    assert (row.replicas, row.adding, row.removing, row.isr, row.recovery) == ((1, 2, 4), (4,), (3,), (1, 2), 1)
-    assert (row.assignment_key, row.isr_key) == ("1,2,4 +4 -3", "1,2")
+    (row,) = partition_table(image).to_pylist()
+    assert row == {
+        "side": "kraft",
+        "topic": "orders",
+        "topic_id": written.uuid(1),
+        "partition": 0,
+        "replicas": [1, 2, 4],
+        "adding": [4],
+        "removing": [3],
+        "isr": [1, 2],
+        "assignment_key": "1,2,4 +4 -3",
+        "isr_key": "1,2",
+        "leader": 1,
+        "leader_epoch": 7,
+        "recovery": 1,
+        "partition_epoch": 14,
+        "controller_epoch": None,
+        "mzxid": None,
+        "offset": 6,
+        "error": None,
+    }
     assert image.problems == []
 
 
 def test_no_leader_is_null():
     image = replayed(written.topic("orders", 1), written.partition(1, 0), written.change(1, 0, leader=-1))
-    (row,) = partition_rows(image)
-    assert (row.leader, row.leader_epoch) == (None, 1)
+    (row,) = partition_table(image).to_pylist()
+    assert (row["leader"], row["leader_epoch"]) == (None, 1)
 
 
 def test_a_removed_topic_takes_its_configs_along():
@@ -215,8 +232,8 @@ def test_elr_is_cleared_of_one_topic_or_of_all():
     ]
 
     def epochs(name: str) -> list[int]:
-        rows = partition_rows(replayed(*base, written.value("ClearElr", {"topicName": name})))
-        return [each.partition_epoch for each in rows]
+        found = partition_table(replayed(*base, written.value("ClearElr", {"topicName": name})))
+        return found["partition_epoch"].to_pylist()
 
     assert (epochs("a"), epochs("")) == ([1, 0, 0], [1, 0, 1])
 

@@ -145,6 +145,26 @@ def test_a_control_record_of_another_kind_is_unknown():
     assert (found.offset, found.is_known, found.error) == (4, False, "type 77 of a control record is not known")
 
 
+def test_partitions_of_one_size_are_cut_at_once_and_those_of_another_form_are_not_mistaken():
+    """Same number of bytes, other lists; and a tag where the last byte says there is none."""
+    some = [
+        written.partition(1, 0, (1, 2, 3)),
+        written.partition(1, 1, (1, 2, 3), isr=[3]),
+        written.partition(1, 2, (1, 2, 3), isr=[3], addingReplicas=[7], removingReplicas=[8]),
+        written.partition(1, 3, (1, 2, 3), isr=[1, 2], addingReplicas=[7]),
+        written.partition(1, 4, (1, 2, 3), leaderRecoveryState=1),
+        written.partition(1, 5, (9,)),
+    ]
+    first = [parse_value(each).body for each in some]
+    again = [parse_value(each).body for each in reversed(some)]
+    assert first == again[::-1]
+    assert [each["isr"] for each in first] == [[1, 2, 3], [3], [3], [1, 2], [1, 2, 3], [9]]
+    assert [each["addingReplicas"] for each in first] == [[], [], [7], [7], [], []]
+    assert first[4]["leaderRecoveryState"] == 1
+    assert parse_value(some[0] + b"\0").error == "1 bytes follow its fields"
+    assert parse_value(some[0][:-1]).error == "the value ends too early"
+
+
 def test_no_secret_of_a_credential_leaves_the_decoder():
     found = parse_value(written.credential("alice", b"hush-hush"))
     assert found.body == {

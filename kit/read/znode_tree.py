@@ -1,0 +1,66 @@
+"""All znodes below one of a live ZooKeeper, by few requests: level by level, after a sync."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from kit.read.multiread import catch_up, fetch_children, fetch_data
+from kit.read.znode_columns import is_session, times
+from kit.read.znode_secrets import shown_column
+from kit.tables import schema as tables
+from kit.text.fingerprints import Hide, stars
+
+
+def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars) -> pa.Table:
+    """``tables.ZNODES``: a znode and everything below it; none when it isn't there. A refused one has its error.
+
+    Raises:
+        ConnectError: the connection was lost, or the server did not answer in time.
+    """
+    catch_up(client)
+    levels, refused = [], dict[str, str]()
+    level = [top]
+    while level:
+        levels.append(level)
+        names = fetch_children(client, level)
+        refused |= {path: _error(each) for path, each in zip(level, names) if isinstance(each, KazooException)}
+        below = ((path.rstrip("/"), each) for path, each in zip(level, names) if isinstance(each, list))
+        level = [f"{path}/{name}" for path, found in below for name in found]
+    return _table(client, list(chain.from_iterable(levels)), refused, hide)
+
+
+def _table(client: KazooClient, paths: list[str], refused: dict[str, str], hide: Hide) -> pa.Table:
+    found = fetch_data(client, paths)
+    errors = [refused.get(path) for path in paths]
+    for at, error in found.refusals.items():
+        errors[at] = _error(error)
+    is_there = np.array([each is not None for each in found.data], np.bool_)
+    stats, column = found.stats, pa.array(paths, pa.string())
+    owners = stats["ephemeral_owner"].astype(np.int64)
+
+    def known(name: str, kind: type) -> pa.Array:
+        return pa.array(stats[name].astype(kind), mask=~is_there)
+
+    table = tables.ZNODES.from_columns(
+        {
+            "path": column,
+            "data": shown_column(column, pa.array(found.data, pa.binary()), hide),
+            "version": known("version", np.int32),
+            "czxid": known("czxid", np.int64),
+            "mzxid": known("mzxid", np.int64),
+            "ephemeral_owner": pa.array(owners, mask=~is_session(owners)),
+            "modified_at": times(np.where(is_there, stats["modified_ms"], -1)),
+            "error": errors,
+        }
+    )
+    is_known = is_there | np.array([each is not None for each in errors], np.bool_)
+    return table.filter(pa.array(is_known))
+
+
+def _error(error: KazooException) -> str:
+    return f"ZooKeeper refused: {type(error).__name__}"

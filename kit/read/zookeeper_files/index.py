@@ -1,0 +1,77 @@
+"""Where the znodes of a snapshot are: each begins where the one before ends, so they can't be looked up.
+
+Found in windows: wherever a path could begin, one is supposed; those stay that another one ends at. Where these lie end
+to end from a known beginning, they are the znodes, whatever else stands in their data. Elsewhere it is read byte by
+byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Index: TypeAlias = tuple[Ints, Ints]
+"""Of each znode where the length of its data stands, and where it ends."""
+
+FIXED_BYTES = 68
+WINDOW = 8 * 2**20
+_SLASH, _INT, _MOST_PASSES = 0x2F, struct.Struct(">i"), 8
+
+
+def index(data: bytes, at: int) -> Index:
+    """The whole znodes that begin within a window from ``at``; none if there is none, or the end of all is there."""
+    return _supposed(data, at) or _walked(data, at)
+
+
+def _supposed(data: bytes, at: int) -> Index | None:
+    """None where the znodes can't be told from what looks like some."""
+    if len(data) - at < FIXED_BYTES:
+        return None
+    octets, until = np.frombuffer(data, np.uint8), min(at + WINDOW, len(data) - 5)
+    window = octets[at : until + 4]
+    starts = np.flatnonzero((window[:-4] == 0) & (window[1:-3] == 0) & (window[4:] == _SLASH)) + at
+    starts = np.concatenate([[at], starts[starts > at]])  # The root's path is empty.
+    middles, ends, is_one = _ends(data, octets, starts)
+    starts, middles, ends = starts[is_one], middles[is_one], ends[is_one]
+    for _ in range(_MOST_PASSES):
+        is_end = np.zeros(WINDOW, np.bool_)
+        is_end[0] = True
+        is_end[(ends - at)[ends < until]] = True
+        stays = is_end[starts - at]
+        if stays.all():
+            break
+        starts, middles, ends = starts[stays], middles[stays], ends[stays]
+    is_proved = len(starts) > 0 and starts[0] == at and np.array_equal(starts[1:], ends[:-1])
+    return (middles, ends) if is_proved else None
+
+
+def _ends(data: bytes, octets: npt.NDArray[np.uint8], starts: Ints) -> tuple[Ints, Ints, npt.NDArray[np.bool_]]:
+    """Where each would end; and whether it may be one: within the file, and no end of all, which is the path ``/``."""
+    length = octets[starts + 2].astype(np.int64) << 8 | octets[starts + 3]
+    middles = np.minimum(starts + 4 + length, len(data) - 4)
+    numbers: npt.NDArray[Any] = np.ndarray(len(data) - 3, ">i4", data, strides=(1,))
+    size = numbers[middles].astype(np.int64)
+    ends = middles + 4 + np.maximum(size, 0) + FIXED_BYTES
+    is_last = (length == 1) & (octets[starts + 4] == _SLASH)
+    return middles, ends, (size >= -1) & (ends <= len(data)) & ~is_last
+
+
+def _walked(data: bytes, at: int) -> Index:
+    middles, ends, until = list[int](), list[int](), at + WINDOW
+    try:
+        while at < until:
+            (length,) = _INT.unpack_from(data, at)
+            middle = at + 4 + length
+            (size,) = _INT.unpack_from(data, middle)
+            end = middle + 4 + max(size, 0) + FIXED_BYTES
+            if length < 0 or (length == 1 and data[at + 4] == _SLASH) or size < -1 or end > len(data):
+                break
+            middles.append(middle)
+            ends.append(at := end)
+    except struct.error:
+        pass  # What is cut has no end.
+    return np.array(middles, np.int64), np.array(ends, np.int64)
