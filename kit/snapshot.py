@@ -27,7 +27,7 @@ from kit.read.coordinator import CoordinatedGroups, fetch_groups
 from kit.read.zookeeper import BrokersTree, ConsumersTree, expand_subscriptions, fetch_brokers, fetch_consumers
 from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
-from kit.tables.polars import in_polars
+from kit.tables.polars import stamped_frame
 from kit.tables.spark import in_spark
 from kit.text.visible import visible
 
@@ -83,7 +83,7 @@ def observe(cluster: Cluster, groups: str = EVERY_GROUP) -> Snapshot[pl.DataFram
     """The same as :func:`take_snapshot`, as polars DataFrames: no Spark, ready in the time of the read."""
     info, rows = _read(cluster, groups)
     snapshot_id = _snapshot_id(info)
-    frames = {table.name: in_polars(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}
+    frames = {table.name: stamped_frame(columns, snapshot_id, info.ended_at) for table, columns in rows.items()}
     return Snapshot(snapshot_id, **frames)
 
 

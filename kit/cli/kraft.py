@@ -7,7 +7,8 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, print_rows, refusals, tell
+from kit.cli.listing import print_frame
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, tell
 from kit.cluster import connect
 from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
@@ -51,7 +52,7 @@ def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
     for row in findings.iter_rows(named=True):
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
-    print_rows(found.facts, False)
+    print_frame(found.facts)
 
 
 @app.command()
@@ -72,10 +73,10 @@ def diff(
             differing = found.of("diverged", "in_flight", "unknown", "expected")
             print_json({"summary": found.summary.to_dicts(), "differences": differing.to_dicts()})
         else:
-            print_rows(found.summary, False)
+            print_frame(found.summary)
             tell("")
-            print_rows(
-                open_rows.select("kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value"), False
+            print_frame(
+                open_rows.select("kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value")
             )
         _verify(found, open_rows)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, print_rows, refusals, say
+from kit.cli.listing import print_frame
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say
 from kit.errors import InputError, NotFound
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _print(rows: pl.DataFrame, columns: Sequence[str], as_json: bool) -> None:
 
     shown = [_short(_plain(row)) for row in rows.head(MOST_ROWS).select(columns).iter_rows(named=True)]
     kinds = {name: pl.String for name in ("data", *_NUMBERS) if name in columns}
-    print_rows(pl.DataFrame(shown, {**rows.select(columns).schema, **kinds}, orient="row"), False)
+    print_frame(pl.DataFrame(shown, {**rows.select(columns).schema, **kinds}, orient="row"))
     if len(rows) > MOST_ROWS:
         say(f"… and {len(rows) - MOST_ROWS:,} more; --path leaves fewer, --json has all")
 

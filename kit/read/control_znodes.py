@@ -37,7 +37,7 @@ def fetch_control(client: KazooClient) -> MetadataControl:
     migration, controller = (_numbers(path, held[path], problems) for path in _KEYS)
     folders = [_BROKERS, _DELETIONS, *_NOTIFICATIONS]
     lists = {path: _names(path, each, problems) for path, each in zip(folders, fetch_children(client, folders))}
-    is_there = isinstance(held[MIGRATION], Znode)
+    is_there, modified_ms = isinstance(held[MIGRATION], Znode), znodes.stat("modified_ms")[0]
     owner = held[CONTROLLER]
     return MetadataControl(
         read_at=datetime.now(UTC),
@@ -50,7 +50,7 @@ def fetch_control(client: KazooClient) -> MetadataControl:
         migrating_controller_id=_known(migration.get("kraft_controller_id")),
         checkpoint=_known(migration.get("kraft_metadata_offset")),
         checkpoint_epoch=_known(migration.get("kraft_metadata_epoch")),
-        checkpoint_at=datetime.fromtimestamp(int(znodes.stats[0]["modified_ms"]) / 1000, UTC) if is_there else None,
+        checkpoint_at=None if modified_ms is None else datetime.fromtimestamp(modified_ms / 1000, UTC),
         brokers=tuple(sorted(number for each in lists[_BROKERS] if (number := partition_in(each)) is not None)),
         max_state_epoch=None,
         pending_deletions=tuple(lists[_DELETIONS]),

@@ -39,22 +39,20 @@ def _table(client: KazooClient, paths: list[str], refused: dict[str, str], hide:
     errors = [refused.get(path) for path in paths]
     for at, error in found.refusals.items():
         errors[at] = _error(error)
-    is_there = np.array([each is not None for each in found.data], np.bool_)
-    stats, column = found.stats, pa.array(paths, pa.string())
-    owners = stats["ephemeral_owner"].astype(np.int64)
-
-    def known(name: str, kind: type) -> pa.Array:
-        return pa.array(stats[name].astype(kind), mask=~is_there)
-
+    column = pa.array(paths, pa.string())
+    ephemeral_owners = found.stat("ephemeral_owner")
+    is_there = np.array([each is not None for each in ephemeral_owners], np.bool_)
+    owners = np.array([each or 0 for each in ephemeral_owners], np.int64)
+    modified_ms = np.array([-1 if each is None else each for each in found.stat("modified_ms")], np.int64)
     table = tables.ZNODES.from_columns(
         {
             "path": column,
             "data": shown_column(column, pa.array(found.data, pa.binary()), hide),
-            "version": known("version", np.int32),
-            "czxid": known("czxid", np.int64),
-            "mzxid": known("mzxid", np.int64),
+            "version": pa.array(found.stat("version"), pa.int32()),
+            "czxid": pa.array(found.stat("czxid"), pa.int64()),
+            "mzxid": pa.array(found.stat("mzxid"), pa.int64()),
             "ephemeral_owner": pa.array(owners, mask=~is_session(owners)),
-            "modified_at": times(np.where(is_there, stats["modified_ms"], -1)),
+            "modified_at": times(modified_ms),
             "error": errors,
         }
     )

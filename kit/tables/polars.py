@@ -17,7 +17,7 @@ _TYPES: dict[Any, Any] = {
 }  # fmt: skip
 
 
-def in_polars(columns: Columns, snapshot_id: str, observed_at: datetime) -> pl.DataFrame:
+def stamped_frame(columns: Columns, snapshot_id: str, observed_at: datetime) -> pl.DataFrame:
     """The rows as they are stored: the stamp, then the row."""
     types = {name: polars_type(hint) for name, hint in columns.table.hints.items()}
     stamp = pl.lit(snapshot_id).alias("snapshot_id"), pl.lit(observed_at, _TIME).alias("observed_at")

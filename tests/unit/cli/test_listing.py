@@ -22,7 +22,7 @@ from kit.cli.table import table_lines
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
-from kit.tables.polars import in_polars
+from kit.tables.polars import stamped_frame
 
 WIDTHS = (60, 80, 100, 140, 200)
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -51,7 +51,7 @@ def snapshot() -> Snapshot[pl.DataFrame]:
         "topic_partitions": [TopicPartition("topic", number, False, 1, 0, (1,), (1,)) for number in partitions],
         "log_offsets": [LogOffset("topic", number, 0, 123456789 + number) for number in partitions],
     }
-    frames = {table.name: in_polars(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
+    frames = {table.name: stamped_frame(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
     return Snapshot("s", **frames)
 
 
