@@ -1,6 +1,6 @@
-"""Many znodes with few requests: ZooKeeper's multiRead (opcode 22, server ≥ 3.6) over one kazoo connection.
+"""Many znodes by few requests: ZooKeeper's multiRead (opcode 22, server ≥ 3.6) over one kazoo connection.
 
-kazoo 2.11 has no such request. A multiRead sets no watch. It answers each item by itself, so a deleted znode is an
+kazoo 2.11 has no such request. A multiRead sets no watch and answers each item by itself, so a vanished znode is an
 answer, not a failure. Layout: ``MultiHeader{int type, bool done, int err}`` before every item, a last header with
 ``done``; jute primitives, big-endian (ZooKeeper's ``zookeeper.jute``). Stats are cut out of an answer by NumPy.
 """
@@ -22,9 +22,9 @@ from kit.errors import ConnectError
 
 ITEMS_PER_REQUEST = 1_000
 REQUESTS_IN_FLIGHT = 4
-"""The server queues about 1,000 outstanding requests of all its clients; one reader uses four of them."""
+"""The server queues about 1,000 outstanding requests over all its clients; a reader takes four of them."""
 OCTETS_PER_REQUEST = 500_000
-"""Bytes of paths in one request: a server closes the connection after more than 1 MB (``jute.maxbuffer``)."""
+"""Of the paths in one request: a server drops the connection of who sends more than 1 MB (``jute.maxbuffer``)."""
 READ_TIMEOUT_S = 30.0
 
 STAT = np.dtype(
@@ -51,11 +51,11 @@ _INT = struct.Struct(">i")
 _END = _HEADER.pack(-1, True, -1)
 
 Names: TypeAlias = list[str] | KazooException | None
-"""The children's names. None: there is no such znode. An exception: ZooKeeper refused this item alone."""
+"""Children's names. None: there is no such znode. An exception: ZooKeeper refused this item, not the others."""
 
 
 class Znode(NamedTuple):
-    """One znode: its data, and the fields of its stat that a conditional write needs."""
+    """One znode: its data and what a conditional write needs of its stat."""
 
     data: bytes
     czxid: int
@@ -67,9 +67,9 @@ class Znode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Znodes:
-    """Answers of getData as columns, in the order of the paths.
+    """What getData answered, as columns in the order of the paths.
 
-    ``data[i]`` is None if there is no znode or ZooKeeper refused it (``refusals[i]``); ``stats[i]`` is then zeros.
+    ``data[i]`` is None where there is no znode or it was refused (``refusals[i]``); ``stats[i]`` is then zeros.
     """
 
     data: list[bytes | None]
@@ -113,7 +113,7 @@ def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:
 
 
 def catch_up(client: KazooClient) -> None:
-    """Make later reads at least as new as the leader is now: a follower may lag behind.
+    """What is read after this is at least as new as the leader was: a follower may lag behind.
 
     Raises:
         ConnectError: as :func:`fetch_data`.
@@ -195,7 +195,7 @@ def _ask_multiread(client: KazooClient) -> bool:
     try:
         _send(client, _GET_CHILDREN, ["/"]).get(timeout=READ_TIMEOUT_S)
     except UnimplementedError:
-        # A server before 3.6 answers so and closes the connection, sometimes after further answers.
+        # A server before 3.6 answers so and closes the connection, maybe after it has answered something more.
         dropped.wait(READ_TIMEOUT_S)
         client.retry(client.exists, "/")
         return False
