@@ -9,20 +9,18 @@ from kit import analyze
 from kit.errors import NotFound
 from kit.snapshot import Frame, Snapshot, collect
 
-_LAG_TABLES = (
-    "committed_offsets",
-    "log_offsets",
-    "ownership",
-    "subscriptions",
-    "topic_partitions",
-    "groups",
-    "members",
-)
+_LAG_TABLES = ("committed_offsets", "log_offsets", "ownership", "subscriptions", "topic_partitions", "groups")
+_STALE_TABLES = ("committed_offsets", "members", "groups")
 
 
 def lag(snapshot: Snapshot[Frame]) -> Frame:
     """Lag per group, store and partition (``partition_lag``)."""
-    result: Frame = analyze.partition_lag(**{name: getattr(snapshot, name) for name in _LAG_TABLES})
+    return _lag(snapshot, stale_stores(snapshot))
+
+
+def _lag(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
+    tables = {name: getattr(snapshot, name) for name in _LAG_TABLES}
+    result: Frame = analyze.partition_lag(**tables, stale_stores=stale)
     return result
 
 
@@ -45,6 +43,10 @@ def owners(snapshot: Snapshot[Frame]) -> Frame:
 
 def findings(snapshot: Snapshot[Frame]) -> Frame:
     """What is wrong with the ownership, in sentences (``ownership_findings``)."""
+    return _findings(snapshot, stale_stores(snapshot))
+
+
+def _findings(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
     result: Frame = analyze.ownership_findings(
         groups=snapshot.groups,
         members=snapshot.members,
@@ -52,6 +54,7 @@ def findings(snapshot: Snapshot[Frame]) -> Frame:
         subscriptions=snapshot.subscriptions,
         topic_partitions=snapshot.topic_partitions,
         committed_offsets=snapshot.committed_offsets,
+        stale_stores=stale,
     )
     return result
 
@@ -93,23 +96,22 @@ def blockers(snapshot: Snapshot[Frame]) -> Frame:
 
 def summary(snapshot: Snapshot[Frame]) -> Frame:
     """One line per group (``group_summary``)."""
+    stale = stale_stores(snapshot)
     result: Frame = analyze.group_summary(
         groups=snapshot.groups,
         readiness=readiness(snapshot),
-        group_lag=group_lag(lag(snapshot)),
+        group_lag=group_lag(_lag(snapshot, stale)),
         group_balance=analyze.group_balance(shares(snapshot)),
-        ownership_findings=findings(snapshot),
+        ownership_findings=_findings(snapshot, stale),
         partition_owners=owners(snapshot),
-        stale_stores=stale_stores(snapshot),
+        stale_stores=stale,
     )
     return result
 
 
 def stale_stores(snapshot: Snapshot[Frame]) -> Frame:
     """Offsets that groups left in a store which they don't use (``stale_stores``)."""
-    result: Frame = analyze.stale_stores(
-        committed_offsets=snapshot.committed_offsets, members=snapshot.members, groups=snapshot.groups
-    )
+    result: Frame = analyze.stale_stores(**{name: getattr(snapshot, name) for name in _STALE_TABLES})
     return result
 
 
@@ -145,10 +147,10 @@ def most_lagging(snapshot: Snapshot[Frame]) -> str:
         NotFound: the cluster has no group.
     """
     # In polars: choosing a group must not cost the seconds that Spark needs to plan joins of small tables.
-    local = {name: collect(getattr(snapshot, name)) for name in _LAG_TABLES}
-    totals = analyze.group_lag(analyze.partition_lag(**local)).sort(
-        "lag", "group_id", descending=[True, False], nulls_last=True
-    )
+    local = {name: collect(getattr(snapshot, name)) for name in {*_LAG_TABLES, *_STALE_TABLES}}
+    stale = analyze.stale_stores(**{name: local[name] for name in _STALE_TABLES})
+    partitions = analyze.partition_lag(**{name: local[name] for name in _LAG_TABLES}, stale_stores=stale)
+    totals = analyze.group_lag(partitions).sort("lag", "group_id", descending=[True, False], nulls_last=True)
     if totals.is_empty():
         raise NotFound("the cluster has no group that owns, commits or subscribes to anything")
     return str(totals["group_id"][0])

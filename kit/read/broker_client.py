@@ -121,9 +121,12 @@ class BrokerClient:
         """
         attempt = 0
         while True:
-            failures = [await self._try_login(broker) for broker in self._manager.cluster.bootstrap_brokers()]
-            if None in failures:
-                return
+            failures = []
+            for broker in self._manager.cluster.bootstrap_brokers():
+                failure = await self._try_login(broker)
+                if failure is None:
+                    return
+                failures.append(failure)
             hung_up = [failure for failure in failures if isinstance(failure, AUTHENTICATION_FAILURES)]
             is_last = not deadline.allows(attempt)
             if hung_up and (is_last or attempt >= _HANG_UPS):

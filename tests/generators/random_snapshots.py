@@ -43,8 +43,8 @@ TOPICS = ("subscriptions", "topic_partitions")
 
 
 def _lag(frames: Frames) -> Any:
-    names = ("committed_offsets", "log_offsets", "ownership", *TOPICS, "groups", "members")
-    return analyze.partition_lag(*(frames[name] for name in names))
+    names = ("committed_offsets", "log_offsets", "ownership", *TOPICS, "groups")
+    return analyze.partition_lag(*(frames[name] for name in names), STALE(frames))
 
 
 def member_shares_of(frames: Frames) -> Any:
@@ -57,7 +57,7 @@ def _take(analysis: Callable[..., Any], *names: str) -> Callable[[Frames], Any]:
 
 def _findings(frames: Frames) -> Any:
     names = ("groups", "members", "ownership", *TOPICS, "committed_offsets")
-    return analyze.ownership_findings(*(frames[name] for name in names))
+    return analyze.ownership_findings(*(frames[name] for name in names), STALE(frames))
 
 
 STALE = _take(analyze.stale_stores, "committed_offsets", "members", "groups")

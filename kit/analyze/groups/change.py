@@ -28,7 +28,7 @@ def lag_change(before: FrameT, after: FrameT) -> FrameT:
 
 @nw.narwhalify
 def partition_progress(before: FrameT, after: FrameT) -> FrameT:
-    """Two ``partition_lag`` frames → who read on between them, for the partitions of both.
+    """Two ``partition_lag`` frames → who read on between them, for the partitions of both, in stores that are in use.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -41,9 +41,13 @@ def partition_progress(before: FrameT, after: FrameT) -> FrameT:
     """
     key = ["group_id", "store", "topic", "partition"]
     earlier = before.select(*key, committed_before="committed_offset", end_before="log_end_offset")
-    rows = after.join(earlier, on=key, how="inner").with_columns(
-        consumed=nw.col("committed_offset") - nw.col("committed_before"),
-        produced=nw.col("log_end_offset") - nw.col("end_before"),
+    rows = (
+        after.filter(~nw.col("is_stale"))
+        .join(earlier, on=key, how="inner")
+        .with_columns(
+            consumed=nw.col("committed_offset") - nw.col("committed_before"),
+            produced=nw.col("log_end_offset") - nw.col("end_before"),
+        )
     )
     consumed = nw.col("consumed")
     verdict = (

@@ -8,7 +8,7 @@ from narwhals.typing import FrameT
 from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, unreadable_groups
 from kit.analyze.groups.flavours import member_flavours
 from kit.analyze.groups.ownership import partition_owners
-from kit.analyze.groups.stale import in_use, stale_stores
+from kit.analyze.groups.stale import in_use
 from kit.analyze.sentences import applying, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
@@ -24,8 +24,12 @@ def ownership_findings(
     subscriptions: FrameT,
     topic_partitions: FrameT,
     committed_offsets: FrameT,
+    stale_stores: FrameT | None = None,
 ) -> FrameT:
     """What is wrong with who owns what. Where a read error could hide the missing piece, nothing is claimed.
+
+    Args:
+        stale_stores: rows of ``kit.analyze.stale_stores``: what lies there is no commit.
 
     Columns:
         group_id: the key.
@@ -37,7 +41,8 @@ def ownership_findings(
             holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
         sentence: what was found and what to do.
     """
-    rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, committed_offsets)
+    commits = committed_offsets if stale_stores is None else in_use(committed_offsets, stale_stores)
+    rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, commits)
     rules = {
         "unowned": _unowned(),
         "owner_not_registered": _not_registered(),
@@ -73,10 +78,8 @@ def _owned_rows(
     owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
     states = groups.filter(nw.col("source") == KAFKA).select("group_id", "state").unique(subset=["group_id"])
     has_commit_row = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
-    stale: FrameT = nw.from_native(stale_stores(committed_offsets, members, groups))
     known = (
-        in_use(committed_offsets, stale)
-        .filter(has_commit_row)
+        committed_offsets.filter(has_commit_row)
         .select(*GROUP_PARTITION)
         .unique()
         .with_columns(has_commit_row=nw.lit(True))

@@ -8,7 +8,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION, subscribed_partitions
-from kit.analyze.groups.stale import in_use, stale_stores
+from kit.analyze.groups.stale import in_use
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _KEY = ["group_id", "store", "topic", "partition"]
@@ -36,7 +36,7 @@ def partition_lag(
     subscriptions: FrameT,
     topic_partitions: FrameT,
     groups: FrameT | None = None,
-    members: FrameT | None = None,
+    stale_stores: FrameT | None = None,
 ) -> FrameT:
     """Lag per group, store and partition, in records; the end of a log is its high watermark.
 
@@ -49,7 +49,7 @@ def partition_lag(
     Args:
         groups: ``tables.GROUPS``. With it, a group that could not be read in a source has unknown partitions there,
             not partitions without a commit.
-        members: ``tables.MEMBERS``. With it and ``groups``, ``is_stale`` is told; without, no store counts as stale.
+        stale_stores: rows of ``kit.analyze.stale_stores``. Without them no store counts as stale.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -79,7 +79,7 @@ def partition_lag(
     """
     parts = [_commits(committed_offsets), _owners(ownership), _subscribed(subscriptions, topic_partitions)]
     sides = nw.concat(parts).group_by(*GROUP_PARTITION).agg(*_first_by_name())
-    stores = _with_stale(committed_offsets, ownership, subscriptions, groups, members)
+    stores = _with_stale(committed_offsets, ownership, subscriptions, stale_stores)
     rows = _per_store(sides.join(stores, on="group_id", how="inner"))
     rows = rows.filter(~nw.col("is_stale") | ~nw.col("committed_offset").is_null())
     rows = rows.join(_log(log_offsets), on=_PARTITION, how="left")
@@ -154,14 +154,12 @@ def _with_stale(
     committed_offsets: FrameT,
     ownership: FrameT,
     subscriptions: FrameT,
-    groups: FrameT | None,
-    members: FrameT | None,
+    stale: FrameT | None,
 ) -> FrameT:
     """The stores that a group may use, and those that it left. Columns: group_id, store, is_stale."""
     used = nw.lit(False)
-    if groups is None or members is None:
+    if stale is None:
         return _stores(committed_offsets, ownership, subscriptions).with_columns(is_stale=used)
-    stale: FrameT = nw.from_native(stale_stores(committed_offsets, members, groups))
     stores = _stores(in_use(committed_offsets, stale), ownership, subscriptions).join(
         stale, on=["group_id", "store"], how="anti"
     )

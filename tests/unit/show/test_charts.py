@@ -142,6 +142,11 @@ def test_a_partition_that_is_unknown_in_one_store_is_not_called_uncommitted() ->
     assert row["state"] == "unknown"
 
 
+def test_a_store_that_nobody_uses_is_not_drawn() -> None:
+    rows = lag(2, 1).with_columns(is_stale=pl.col("topic") == "t001")
+    assert [row["topic"] for row in rows_of(charts.lag_heatmap(rows))] == ["t000"]
+
+
 def test_heat_map_keeps_the_topics_with_the_most_lag_and_says_so() -> None:
     chart = charts.lag_heatmap(lag(50, 150))
     rows = rows_of(chart)

@@ -21,6 +21,7 @@ def lags(*rows: tuple[int | None, int, int]) -> pl.DataFrame:
                 "committed_offset": committed,
                 "log_end_offset": end,
                 "lag": None if committed is None else max(0, end - committed),
+                "is_stale": False,
             }
             for committed, end, partition in rows
         ],
@@ -49,6 +50,11 @@ def test_who_read_on(before, after, verdict):
 def test_partitions_of_one_snapshot_only_are_left_out():
     rows = analyze.partition_progress(lags((5, 10, 0), (5, 10, 1)), lags((6, 10, 1), (6, 10, 2)))
     assert rows["partition"].to_list() == [1]
+
+
+def test_a_store_that_nobody_uses_is_not_stalled():
+    left = lags((5, 10, 0)).with_columns(is_stale=pl.lit(True))
+    assert analyze.partition_progress(lags((5, 10, 0)), left).is_empty()
 
 
 def test_lag_change_keeps_groups_of_either_snapshot():

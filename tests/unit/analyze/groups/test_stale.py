@@ -96,6 +96,18 @@ def test_a_stale_lag_is_marked_and_counts_nowhere():
     assert (row["zookeeper_lag"], row["kafka_lag"], row["stale_store"]) == (None, 10, ZOOKEEPER)
 
 
+def test_the_group_with_the_most_lag_is_one_that_is_behind_in_use():
+    left, behind = snapshot([KC], BOTH), snapshot([KC], committed(KAFKA, 985, 995))
+    together = SimpleNamespace(snapshot_id="s")
+    for table in tables.ALL:
+        one, other = getattr(left, table.name), getattr(behind, table.name)
+        if "group_id" in one.columns:
+            one = pl.concat([one, other.with_columns(group_id=pl.col("group_id").str.replace("g", "h"))])
+        setattr(together, table.name, one)
+    assert views.lag(together).sort("lag")["group_id"][-1] == "g"
+    assert views.most_lagging(together) == "h"
+
+
 def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_other_store():
     found = snapshot([KC], committed(ZOOKEEPER, 100, 100))
     assert set(views.findings(found)["finding"]) == {"assigned_never_committed"}
