@@ -38,6 +38,7 @@ EXPLAINED = {
     "approvals.require_second_person": "who makes a plan may not approve it",
     "approvals.require_signature": "an approval needs an SSH signature",
     "approvals.longest_hours": "for which an approval may hold",
+    "kraft.controllers": "controllers to ask while the cluster moves to KRaft, `host:port`, commas between",
     "approvals.signers": "whose signature counts: a name, and lines as in `id_ed25519.pub`",
 }
 _KINDS = {str: "text", bool: "true or false", float: "number", int: "number", Path: "file"}

@@ -5,8 +5,10 @@ keeps the lines that may matter, ``extract`` makes events of them. Both work on 
 Nothing here judges: ``kit.analyze.rebalances`` does.
 
 - ``layouts``: how a line says when and who.
+- ``foreign``: lines in no known layout; ``known_text``, ``printed_times``: what is looked for in them.
 - ``wordings``: what clients and brokers print, by version.
-- ``fields``: ids, partitions and reasons in a message; ``texts``: how patterns are applied to a column.
+- ``fields``, ``library_fields``: ids, partitions and reasons in a message;
+  ``texts``: how patterns are applied to a column.
 - ``multiline``: which lines belong to one entry; ``records``: when an entry was, who wrote it, its wording.
 - ``batching``, ``parsing``, ``task_summary``: the parts of ``extract``.
 - ``lines``: the one pass over the files; ``file_summary``: what became of each; ``events``: the whole read.

@@ -16,11 +16,12 @@ class LogEvent:
     """One event about coordination, as a log line tells it; what the line doesn't say is None.
 
     ``line`` counts from 1 (``record`` within it: pasted logs hold several); ``origin`` is the container, host or file
-    that stands before the line. ``observed_at`` is None where the zone of ``time_text`` is unknown; ``local_at`` is
-    that time in epoch microseconds as if it were UTC, for durations. ``source``: java, zookeeper (the old consumer),
-    librdkafka, kafka-python, broker. ``kind``: see ``kit.logs.wordings``. ``generation`` is the member epoch in the
-    new protocol. Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``,
-    ``owned_after`` the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
+    that stands before the line; ``layout`` is None where the line has none that is known. ``observed_at`` is None where
+    the zone of ``time_text`` is unknown; ``local_at`` is that time in epoch microseconds as if it were UTC, for
+    durations. ``source``: java, zookeeper (the old consumer), librdkafka, kafka-python, kafkajs, franz-go, sarama,
+    ruby-kafka, broker. ``kind``: see ``kit.logs.wordings``. ``generation`` is the member epoch in the new protocol.
+    Partitions are ``topic-partition``; ``partitions`` is the list the line is about, ``owned_before``, ``owned_after``
+    the whole assignment where the entry has both. ``coordinator`` is ``host:port``.
     """
 
     file: str
