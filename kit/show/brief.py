@@ -66,6 +66,14 @@ def lag_in_use(summary: pl.DataFrame) -> pl.Expr:
     return pl.when(pl.col("effective_mode") == "zookeeper").then(in_zookeeper).otherwise(pl.coalesce(*stores["kafka"]))
 
 
+def _of_the_store_in_use(summary: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
+    """One row per group: what is left in the other store counts nowhere. Groups that are gone keep theirs."""
+    lags = summary.select("group_id", lag=lag_in_use(summary))
+    used = changes.join(lags, on=["group_id", "lag"], how="semi")
+    gone = changes.join(summary, on="group_id", how="anti")
+    return pl.concat([used, gone]).unique("group_id", keep="first", maintain_order=True)
+
+
 def attention(
     summary: pl.DataFrame, findings: pl.DataFrame, stalled: pl.DataFrame, changes: pl.DataFrame
 ) -> pl.DataFrame:
@@ -80,11 +88,13 @@ def attention(
     lags = summary.select("group_id", "stage", "n_members", lag=lag_in_use(summary))
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
-    grown = changes.filter(pl.col("change") > 0).join(unread, on="group_id", how="anti")
-    grown = grown.join(lags.filter(pl.col("lag") > 0), on=["group_id", "lag"], how="semi")
+    grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") > 0) & (pl.col("lag") > 0))
+    grown = grown.join(unread, on="group_id", how="anti")
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
-    still = stalled.join(unread, on="group_id", how="anti")
-    named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown.unique("group_id"))]
+    still = stalled.join(unread, on="group_id", how="anti").join(
+        lags.filter(pl.col("lag") > 0), on="group_id", how="semi"
+    )
+    named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown)]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
     for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
         counted = frame.select("group_id", kind=kind).group_by("group_id", "kind").agg(n_partitions=pl.len())
@@ -96,9 +106,9 @@ def attention(
 
 
 def by_kind(needing: pl.DataFrame) -> pl.DataFrame:
-    """:func:`attention` per kind: kind, n_groups, sentence (what to do), examples (the first groups)."""
+    """:func:`attention` per kind: kind, n_groups, sentence (what to do), first_group."""
     counted = needing.group_by("kind", maintain_order=True).agg(
-        n_groups=pl.len().cast(pl.Int64), lag=pl.col("lag").sum(), example=pl.col("group_id").first()
+        n_groups=pl.len().cast(pl.Int64), lag=pl.col("lag").sum(), first_group=pl.col("group_id").first()
     )
     return counted.with_columns(sentence=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
 
@@ -118,6 +128,7 @@ def brief(
         moved: ``analyze.stickiness``; None: there is no earlier snapshot.
         before_at: when the earlier snapshot was taken, for people.
     """
+    changes = _of_the_store_in_use(summary, changes)
     ready = summary.filter(pl.col("stage").is_in(_MOVING) & (pl.col("n_blockers") == 0))
     figures = _figures(summary, needing, ready, read_errors, changes if before_at else changes.clear())
     sentences = [
@@ -178,9 +189,11 @@ def _can_leave(summary: pl.DataFrame, ready: pl.DataFrame) -> str:
     n_left = summary["stage"].is_in(_LEFT).sum()
     on_the_way = summary["stage"].is_in(_MOVING).sum()
     blocked = f"; blockers hold {_groups(on_the_way - len(ready))}" if on_the_way > len(ready) else ""
-    left = f"{_groups(n_left, 'use', 's')} Kafka alone"
+    n_unknown = (summary["stage"] == "unknown").sum()
+    unknown = f"; the stage of {_groups(n_unknown)} is unknown" if n_unknown else ""
+    left = f"{_groups(n_left, 'use', 's')} Kafka alone{unknown}"
     if not on_the_way:
-        return f"No group with members is coordinated by ZooKeeper; {left}."
+        return f"No group is known to be on the path off ZooKeeper; {left}."
     names = ready["group_id"].sort().to_list()
     if not names:
         return f"No group can take the next step off ZooKeeper now{blocked}; {left}."

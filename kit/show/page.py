@@ -34,9 +34,7 @@ svg { max-width: 100%; height: auto; border-radius: .4rem; }
 """
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{style}</style><script>
-document.documentElement.classList.toggle("dark", matchMedia("(prefers-color-scheme: dark)").matches)
-</script></head><body>
+<title>{title}</title><style>{style}</style></head><body>
 {body}
 </body></html>
 """

@@ -33,6 +33,12 @@ _OPTIONS: dict[str, Any] = {
     "style": "width:100%;margin:0",
 }
 
+# The library's dark style goes by a class: as JupyterLab says where it is there, else as the browser does.
+_DARK = """<script>{
+const light = document.body.dataset.jpThemeLight, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+document.documentElement.classList.toggle("dark", light === undefined ? dark : light === "false");
+}</script>"""
+
 
 class Searchable:
     """``frame`` as HTML with its own script, some 1.4 MB before the first row; as plain text only its summary.
@@ -48,7 +54,7 @@ class Searchable:
 
     def _repr_html_(self) -> str:
         summary = f"<summary>{html_text(self._summary)}</summary>"
-        return f'<details class="whole-table">{summary}{_library()}{_table(self._frame)}</details>'
+        return f'<details class="whole-table">{summary}{_DARK}{_library()}{_table(self._frame)}</details>'
 
 
 def _library() -> str:

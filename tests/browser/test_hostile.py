@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
-from kit.report import render_html
+from kit.show.page import render_html
 from kit.text.visible import visible
 from tests import hostile_faces
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment

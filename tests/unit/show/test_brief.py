@@ -51,6 +51,8 @@ def test_what_hurts_most_comes_first_and_offsets_of_the_store_not_in_use_hurt_no
         ("standing still", "old", 1, 5),
         ("falling behind", "old", None, 5),
     ]
+    alone = [each.filter(pl.col("group_id") == "left") for each in (SUMMARY, FINDINGS, CHANGES)]
+    assert brief.attention(*alone[:2], pl.DataFrame({"group_id": ["left"]}), alone[2]).is_empty()
     assert brief.by_kind(needing)["n_groups"].to_list() == [1] * 5
 
 
@@ -58,7 +60,7 @@ def test_the_sentences(needing):
     moved = pl.DataFrame({"group_id": ["old", "held"], "n_partitions": [2, 3], "n_kept": [2, 1]})
     told = brief.brief(SUMMARY, needing, ERRORS, CHANGES, moved, "2026-11-22 08:00 UTC")
     assert told.sentences == (
-        "Since 2026-11-22 08:00 UTC: 2 groups fell behind, no group caught up, 1 group went;"
+        "Since 2026-11-22 08:00 UTC: 1 group fell behind, no group caught up, 1 group went;"
         " the lag of the others is the same.",
         "3 groups need somebody: nobody, mixed, old. First: nobody reads.",
         "1 group can take the next step off ZooKeeper now: old; blockers hold 1 group; 1 group uses Kafka alone.",
@@ -74,7 +76,7 @@ def test_without_an_earlier_report_nothing_is_said_of_a_change():
     assert told.sentences == (
         "No earlier report is in this history: the next one says what changed.",
         "Nothing needs somebody now.",
-        "No group with members is coordinated by ZooKeeper; no group uses Kafka alone.",
+        "No group is known to be on the path off ZooKeeper; no group uses Kafka alone.",
         "Everything was read.",
     )
 
