@@ -106,7 +106,8 @@ class Shapes:
 
     def learn(self, found: Mapping[str, Any], size: int) -> None:
         """Remember how long the lists of a message are that was read."""
-        forms, counts, cuts, at = [">"], [], [], 0
+        forms, counts, at = [">"], list[tuple[int, int]](), 0
+        cuts: list[tuple[str, int, int | None, bool]] = []
         for field in self._fields:
             kind, value = field["type"], found[field["name"]]
             is_id = kind.endswith("uuid")
