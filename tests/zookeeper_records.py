@@ -114,8 +114,9 @@ def log(*entries: bytes, n_zeros: int = 64) -> bytes:
     return b"ZKLG" + struct.pack(">iq", 2, 0) + b"".join(entries) + bytes(n_zeros)
 
 
-def changes(first: int, operations: Sequence[tuple[int, bytes]], **more: int) -> list[bytes]:
+def changes(first: int, operations: Sequence[tuple[int, bytes]], has_digest: bool = True) -> list[bytes]:
     """Transactions that follow on one another, a second apart."""
     return [
-        transaction(first + at, each, at_ms=AT_MS + 1000 * (first + at), **more) for at, each in enumerate(operations)
+        transaction(first + at, each, at_ms=AT_MS + 1000 * (first + at), has_digest=has_digest)
+        for at, each in enumerate(operations)
     ]
