@@ -79,6 +79,7 @@ _GREETINGS = {kind for kind, each in KINDS.items() if each.is_greeting}
 _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if each.reason_rank is not None)
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
+_OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
 _REACHED = ("ACKNOWLEDGING", "STABLE")
 
 
@@ -148,6 +149,9 @@ class ConsumerInstance:
     member_id: str | None = None
     epoch: int | None = None
     has_left: bool = False
+    has_reconciled: bool = False
+    first: dict[str, Any] = field(default_factory=dict)
+    """The first value that an event gave for each of ``_OF_CONSUMERS``."""
 
     @property
     def name(self) -> str:
@@ -159,10 +163,10 @@ class ConsumerInstance:
     @property
     def has_epochs(self) -> bool:
         """Whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
-        return self.epoch is not None or any(event["kind"] == "reconciling" for event in self.events)
+        return self.epoch is not None or self.has_reconciled
 
     def said(self, name: str) -> Any:
-        return next((event[name] for event in self.events if event[name] is not None), None)
+        return self.first.get(name)
 
     def take(self, event: Event) -> None:
         phase = phase_of(event)
@@ -170,6 +174,10 @@ class ConsumerInstance:
             self._take_beat(event)
             return
         self.events.append(event)
+        self.has_reconciled |= event["kind"] == "reconciling"
+        for name in _OF_CONSUMERS:
+            if event[name] is not None:
+                self.first.setdefault(name, event[name])
         if event["member_id"] and event["kind"] != "assignment_computed":
             self.member_id, self.has_left = event["member_id"], False
         self.has_left |= phase is Phase.LEFT

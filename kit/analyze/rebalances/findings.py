@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -204,23 +205,30 @@ _KINDS = {
 def _from_events(instances: list[ConsumerInstance]) -> list[LogFinding]:
     rows = []
     for instance in instances:
+        found_at = sorted(_times(instance, "coordinator_found"))
+        closed_at = min(_times(instance, "closing")[:1], default=None)
         for kind, (finding, text) in _KINDS.items():
-            same = [event for event in instance.events if event["kind"] == kind and _matters(instance, event)]
+            same = [
+                event for event in instance.events if event["kind"] == kind and _matters(event, found_at, closed_at)
+            ]
             if same:
                 rows.append(_repeated(instance, finding, text, same))
     return rows
 
 
-def _matters(instance: ConsumerInstance, event: Event) -> bool:
+def _times(instance: ConsumerInstance, kind: str) -> list[int]:
+    return [at for event in instance.events if event["kind"] == kind and (at := time_of(event)) is not None]
+
+
+def _matters(event: Event, found_at: list[int], closed_at: int | None) -> bool:
     """A coordinator that is found again soon, or that is let go when the consumer closes, is no finding."""
-    if event["kind"] not in ("coordinator_failed", "coordinator_lost"):
-        return True
     at = time_of(event)
-    closed = next((time_of(other) for other in instance.events if other["kind"] == "closing"), None)
-    if at is not None and closed is not None and at >= closed:
+    if event["kind"] not in ("coordinator_failed", "coordinator_lost") or at is None:
+        return True
+    if closed_at is not None and at >= closed_at:
         return False
-    found_at = [time_of(other) for other in instance.events if other["kind"] == "coordinator_found"]
-    return at is None or not any(0 <= each - at < UNREACHED_MS * 1000 for each in found_at if each is not None)
+    next_one = bisect_left(found_at, at)
+    return next_one == len(found_at) or found_at[next_one] - at >= UNREACHED_MS * 1000
 
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:
