@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import confluent_kafka
 import nbformat
 import papermill
+import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -17,6 +18,7 @@ from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.show.page import render_html
+from kit.show.searchable import Searchable
 from kit.text.visible import visible
 from tests import hostile_faces
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
@@ -73,6 +75,17 @@ def test_no_table_and_no_chart_runs_a_name(tab, heard, tmp_path):
     page = opened(tab, tmp_path, "".join(f"<section>{html}</section>" for _, html in found))
     assert page.locator("section").count() == len(found)
     assert page.locator("img, script, iframe").count() == 0
+    assert heard.ran == []
+
+
+def test_the_searchable_table_runs_no_name(tab, heard, tmp_path):
+    frame = pl.DataFrame({"group_id": hostile_faces.SHORT, "lag": range(len(hostile_faces.SHORT))})
+    page = opened(tab, tmp_path, Searchable(frame, "".join(hostile.SCRIPTS))._repr_html_())
+    page.evaluate("() => { document.querySelector('details').open = true }")
+    page.locator(".dt-info").wait_for()
+    page.locator(".dt-length select").select_option("1000")
+    page.locator(".dt-info", has_text=f"Showing 1 to {len(hostile_faces.SHORT)} of").wait_for()
+    assert page.locator("img, iframe").count() == 0
     assert heard.ran == []
 
 
