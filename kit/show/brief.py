@@ -57,18 +57,16 @@ _STYLE = """<style>
 </style>"""
 
 
-def lag_in_use(summary: pl.DataFrame) -> pl.Expr:
+def lag_in_use() -> pl.Expr:
     """The lag in the store that the group's mode says it goes on from, else in the only one that has offsets."""
-    if "lag" in summary.columns:
-        return pl.col("lag")
-    stores = {"kafka": ("kafka_lag", "zookeeper_lag"), "zookeeper": ("zookeeper_lag", "kafka_lag")}
-    in_zookeeper = pl.coalesce(*stores["zookeeper"])
-    return pl.when(pl.col("effective_mode") == "zookeeper").then(in_zookeeper).otherwise(pl.coalesce(*stores["kafka"]))
+    in_zookeeper = pl.coalesce("zookeeper_lag", "kafka_lag")
+    in_kafka = pl.coalesce("kafka_lag", "zookeeper_lag")
+    return pl.when(pl.col("effective_mode") == "zookeeper").then(in_zookeeper).otherwise(in_kafka)
 
 
 def _of_the_store_in_use(summary: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
     """One row per group: what is left in the other store counts nowhere. Groups that are gone keep theirs."""
-    lags = summary.select("group_id", lag=lag_in_use(summary))
+    lags = summary.select("group_id", lag=lag_in_use())
     used = changes.join(lags, on=["group_id", "lag"], how="semi")
     gone = changes.join(summary, on="group_id", how="anti")
     return pl.concat([used, gone]).unique("group_id", keep="first", maintain_order=True)
@@ -85,7 +83,7 @@ def attention(
 
     Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
     """
-    lags = summary.select("group_id", "stage", "n_members", lag=lag_in_use(summary))
+    lags = summary.select("group_id", "stage", "n_members", lag=lag_in_use())
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
     grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") > 0) & (pl.col("lag") > 0))
@@ -144,7 +142,7 @@ def brief(
 def _figures(
     summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
 ) -> tuple[tuple[str, str, str], ...]:
-    lag = summary.select(lag_in_use(summary)).to_series()
+    lag = summary.select(lag_in_use()).to_series()
     n_unknown = lag.null_count()
     change = changes["change"].sum()
     return (

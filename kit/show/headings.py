@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _HEADINGS = {
+    "attention": "needs somebody",
     "assign_ms": "to assign, ms",
     "committed_before": "committed before",
     "discover_ms": "to find the coordinator, ms",
@@ -41,6 +42,7 @@ _HEADINGS = {
     "share_ratio": "share ÷ fair share",
     "skew_percent": "skew, %",
     "sync_ms": "to sync, ms",
+    "stale_store": "left over in",
     "unassigned_ms": "without partitions, ms",
     "zookeeper_lag": "lag in ZooKeeper, records",
     "zookeeper_owner": "owner in ZooKeeper",
