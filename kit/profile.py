@@ -13,6 +13,9 @@
     [clusters.production.deploy]                       # who replaces processes, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
+    [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
+    controllers = "controller-1:9093,controller-2:9093"    # on their controller listener; security as the brokers'
+
     [clusters.production.approvals]
     require_second_person = true                       # who makes a plan may not approve it, by name nor by login
     longest_hours = 24                                 # for which an approval may hold
@@ -178,6 +181,12 @@ class ApprovalSettings(_Section):
         return self
 
 
+class KraftSettings(_Section):
+    """``controllers``: ``host:port`` of each KRaft controller, comma between."""
+
+    controllers: str = ""
+
+
 class Profile(_Section):
     """One cluster of ``offramp.toml``."""
 
@@ -190,6 +199,7 @@ class Profile(_Section):
     security: Security = Security()
     deploy: DeploySettings = DeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
+    kraft: KraftSettings = KraftSettings()
 
 
 def load_profile(name: str | None = None, file: str | Path | None = None) -> Profile:

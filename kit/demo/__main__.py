@@ -48,7 +48,7 @@ def run(say: Callable[[str], None]) -> None:
     running = state.load()
     if running is None:
         say("starting the lab: real ZooKeeper, Kafka and consumers, about half a minute")
-        running = start(scenario.BROKERS, bare=False)
+        running = start(scenario.BROKERS, "fleet")
     say(f"the lab is up: {running.summary}")
     profile = load_profile(file=running.profile_file)
     history = str(RUNS.absolute() / "history")

@@ -12,6 +12,7 @@ import psutil
 import typer
 
 from kit.lab import daemon, scenario, state
+from kit.lab.servers.migrating_cluster import PHASES
 
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
@@ -24,14 +25,25 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 def up(
     brokers: Annotated[int, typer.Option(min=1, max=9, help="Number of brokers.")] = scenario.BROKERS,
     bare: Annotated[bool, typer.Option("--bare", help="Servers only, no consumer groups.")] = False,
+    kraft: Annotated[
+        str | None,
+        typer.Option(
+            help="A cluster that moves to KRaft, in this phase: zookeeper, controllers, dual-write, kraft, finalised."
+        ),
+    ] = None,
 ) -> None:
-    """Start servers and about twenty consumer groups in the background, and print the profile to use."""
+    """Start servers and about twenty consumer groups in the background, and print the profile to use.
+
+    With --kraft no groups, but one of every kind of metadata, and a controller.
+    """
+    if kraft is not None and kraft not in PHASES:
+        raise typer.BadParameter(f"there is no phase {kraft!r}; there are {', '.join(PHASES)}", param_hint="--kraft")
     running = state.load()
     if running is not None:
         typer.echo(f"A lab is running already ({running.summary}).")
         show_profile(running)
         return
-    started = start(brokers, bare)
+    started = start(brokers, kraft or ("bare" if bare else "fleet"))
     typer.echo(f"The lab is up: {started.summary}. It goes on until `offramp lab down`, at most 8 hours.")
     show_profile(started)
 
@@ -77,14 +89,14 @@ def down() -> None:
     typer.echo("The lab is down.")
 
 
-def start(brokers: int, bare: bool) -> state.State:
+def start(brokers: int, content: str) -> state.State:
     """Start the process that holds the lab, print its lines until the lab is ready, and return its state.
 
     Ends the program with the holder's exit code when it fails; Ctrl-C ends the holder too.
     """
     log = state.home() / "up.log"
     with log.open("w", encoding="utf-8") as out, log.open(encoding="utf-8") as lines:
-        command = [sys.executable, "-m", daemon.__name__, str(brokers), "bare" if bare else "fleet"]
+        command = [sys.executable, "-m", daemon.__name__, str(brokers), content]
         holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
         try:
             return follow(holder, lines)

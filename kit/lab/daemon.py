@@ -1,4 +1,6 @@
-"""Holds a lab in the background: ``python -m kit.lab.daemon <brokers> fleet|bare``, started by ``offramp lab up``.
+"""Holds a lab in the background for ``offramp lab up``: ``python -m kit.lab.daemon <brokers> fleet|bare|PHASE``.
+
+A PHASE (``migrating_cluster.PHASES``) is of a move to KRaft: that lab has one of every kind of metadata, and no fleet.
 
 What it prints is shown by ``up`` until the lab is ready. It ends, and the lab with it, at SIGTERM or after eight hours.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import signal
 import sys
 import time
@@ -15,9 +18,13 @@ from types import FrameType
 
 from kit.errors import LabError, OfframpError
 from kit.lab import scenario, state
+from kit.lab.entities import make_one_of_everything
 from kit.lab.lab import Lab
+from kit.lab.servers.migrating_cluster import PHASES
 
 PROFILE_NAME = "offramp.toml"
+BARE = "bare"
+CONTROLLERS = 1
 LIFETIME_HOURS = 8
 """A forgotten lab ends: its consumers write down every record they hand out."""
 
@@ -31,15 +38,19 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def hold(brokers: int, bare: bool) -> None:
+def hold(brokers: int, content: str) -> None:
     """Start the lab, write its profile and state, and wait for the signal to end."""
     began = time.monotonic()
     racks = [scenario.RACKS[number % len(scenario.RACKS)] for number in range(brokers)]
+    phase = content if content in PHASES else None
     say(f"Starting ZooKeeper and {brokers} {'broker' if brokers == 1 else 'brokers'} …")
-    with Lab(brokers, racks) as lab:
+    with Lab(brokers, racks, controllers=CONTROLLERS if phase else 0) as lab:
         say(f"servers are up ({time.monotonic() - began:.0f} s)")
         summary = f"ZooKeeper, {brokers} broker(s)"
-        if not bare:
+        if phase:
+            move(lab, phase)
+            summary += f", {CONTROLLERS} controller(s), phase {phase}"
+        elif content != BARE:
             summary += f", {len(scenario.start(lab, say).groups)} groups"
         profile = lab.folder / PROFILE_NAME
         profile.write_text(lab.profile_toml(), encoding="utf-8")
@@ -48,6 +59,14 @@ def hold(brokers: int, bare: bool) -> None:
             time.sleep(LIFETIME_HOURS * 3600)
         finally:
             state.state_file().unlink(missing_ok=True)
+
+
+def move(lab: Lab, phase: str) -> None:
+    """Fill the lab with metadata, then go to ``phase``, saying what is reached."""
+    make_one_of_everything(lab.migration, secrets.token_hex(12))
+    for each in PHASES[1 : PHASES.index(phase) + 1]:
+        lab.migration.reach(each)
+        say(f"phase {each} is reached")
 
 
 def main() -> None:
@@ -61,7 +80,7 @@ def main() -> None:
             say("error: another lab is being started or stopped right now.")
             raise SystemExit(LabError.exit_code) from None
         try:
-            hold(int(sys.argv[1]), sys.argv[2] == "bare")
+            hold(int(sys.argv[1]), sys.argv[2])
         except OfframpError as error:
             say(f"error: {error}")
             raise SystemExit(error.exit_code) from None

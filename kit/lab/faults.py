@@ -11,6 +11,7 @@ from kit.lab.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.process import Process, wait_until
 from kit.lab.servers.kafka import Broker
+from kit.lab.servers.migrating import Controller
 
 EXPIRY_SECONDS = 90.0
 
@@ -70,6 +71,29 @@ def restart_zookeeper(lab: Lab) -> None:
     """kill -9 and start again on the same data: sessions outlive it if it is back in time."""
     running(lab.servers.zookeeper).kill()
     lab.servers.zookeeper.start()
+
+
+def controller(lab: Lab, node_id: int) -> Controller:
+    """The controller with that id; raises InputError when the lab has none."""
+    for candidate in lab.migration.controllers:
+        if candidate.broker_id == node_id:
+            return candidate
+    raise InputError(f"The lab has {len(lab.migration.controllers)} controllers, none with id {node_id}.")
+
+
+def cut_controllers_from_zookeeper(lab: Lab) -> None:
+    """No byte passes between the controllers and ZooKeeper; the connections stay open."""
+    lab.migration.cable.cut()
+
+
+def mend_controllers_to_zookeeper(lab: Lab) -> None:
+    """What was sent since the cut arrives now."""
+    lab.migration.cable.mend()
+
+
+def forget_flag(lab: Lab, node_id: int) -> None:
+    """A controller comes back without ``zookeeper.metadata.migration.enable``."""
+    lab.migration.restart_controller(controller(lab, node_id), has_flag=False)
 
 
 def expire_session(lab: Lab, consumer: Consumer) -> None:

@@ -25,6 +25,7 @@ from kit.lab.members.python import PythonMember
 from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kraft import KRaftServers
+from kit.lab.servers.migrating_cluster import MigratingServers
 from kit.lab.servers.security import Security, profile_sections
 
 PROTECTED_GROUP = "vault-payments"
@@ -44,6 +45,7 @@ class Lab:
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
     ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
+    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Lab:
         secured: bool = False,
         zookeeper_version: str = "3.8",
         kraft: bool = False,
+        controllers: int = 0,
     ) -> None:
         if racks and len(racks) != brokers:
             raise InputError(f"A lab of {brokers} brokers needs {brokers} racks or none, not {len(racks)}.")
@@ -61,6 +64,11 @@ class Lab:
             raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
         if kraft and (brokers, tuple(racks), chroot, secured, zookeeper_version) != (1, (), "", False, "3.8"):
             raise InputError("A lab without ZooKeeper is one plain broker: Lab(kraft=True).")
+        if controllers and (kraft or secured or not brokers or zookeeper_version != "3.8"):
+            raise InputError(
+                "A lab that moves to KRaft has ZooKeeper 3.8 and plain brokers: Lab(brokers, controllers=1)."
+            )
+        self._controllers = controllers
         self._kraft = kraft
         self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
         self._secured = secured
@@ -78,9 +86,7 @@ class Lab:
             self.security = Security(self.folder) if self._secured else None
             if self.security is not None:
                 self.security.make_certificates()
-            self.servers = (
-                KRaftServers(self.supervisor) if self._kraft else Servers(self.supervisor, *self._shape, self.security)
-            )
+            self.servers = self._servers()
             self.servers.start()
             self._secure()
             self._control = Control(self.folder, self.replace)
@@ -88,6 +94,21 @@ class Lab:
             self.supervisor.close()
             raise
         return self
+
+    def _servers(self) -> Servers:
+        if self._kraft:
+            return KRaftServers(self.supervisor)
+        if self._controllers:
+            brokers, racks, chroot, _ = self._shape
+            return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot)
+        return Servers(self.supervisor, *self._shape, self.security)
+
+    @property
+    def migration(self) -> MigratingServers:
+        """The servers with the verbs of a move to KRaft: ``lab.migration.reach("dual-write")``; raises InputError."""
+        if not isinstance(self.servers, MigratingServers):
+            raise InputError("This lab has no controllers to move to: start Lab(brokers=1, controllers=1).")
+        return self.servers
 
     def stop(self) -> None:
         """End everything and remove the folder."""
@@ -328,5 +349,7 @@ class Lab:
             "[clusters.lab.deploy]\n"
             'kind = "lab"\n'
         )
+        if self._controllers:
+            plain += f'[clusters.lab.kraft]\ncontrollers = "{self.migration.controller_addresses}"\n'
         security = profile_sections(self.security, protocol, zookeeper_tls) if self.security else ""
         return plain + security + QUICK_SPARK

@@ -58,6 +58,16 @@ def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -
     return len(states) == partitions and all(p.leader >= 0 and len(p.isrs) == replication for p in states)
 
 
+def all_in_sync(admin: AdminClient, brokers: int) -> bool:
+    """Whether a broker names all ``brokers``, and every partition is led and fully in sync."""
+    try:
+        metadata = admin.list_topics(timeout=2)
+    except KafkaException:
+        return False
+    states = [each for topic in metadata.topics.values() for each in topic.partitions.values()]
+    return len(metadata.brokers) == brokers and all(p.leader >= 0 and len(p.isrs) == len(p.replicas) for p in states)
+
+
 def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, count: int) -> dict[int, int]:
     """Write records numbered from ``first``, spread evenly; returns partition → acknowledged count.
 

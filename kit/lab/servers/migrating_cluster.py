@@ -1,0 +1,158 @@
+"""ZooKeeper, brokers and controllers that move from ZooKeeper to KRaft, phase by phase (KIP-866)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from kit.errors import InputError
+from kit.lab import topics
+from kit.lab.java import jars
+from kit.lab.process import ProcessSupervisor, wait_until
+from kit.lab.servers.cluster import Servers
+from kit.lab.servers.migrating import (
+    KRAFT,
+    MIGRATION,
+    ZOOKEEPER,
+    Controller,
+    MigratingBroker,
+    Quorum,
+    connected,
+    is_mode,
+    json_at,
+)
+from kit.lab.servers.tcp_proxy import TcpProxy
+from kit.lab.servers.zookeeper import ZooKeeper
+
+PHASES = ("zookeeper", "controllers", "dual-write", "kraft", "finalised")
+"""In the order of a migration."""
+WAIT_SECONDS = 60.0
+
+
+class MigratingServers(Servers):
+    """Brokers start in ZooKeeper mode, controllers not before ``start_controllers``. Each verb waits for its end.
+
+    ``cable``: what the controllers' connections to ZooKeeper go through; ``cable.cut()`` stops the bytes.
+    """
+
+    def __init__(
+        self, supervisor: ProcessSupervisor, brokers: int, controllers: int, racks: Sequence[str], chroot: str
+    ) -> None:
+        jars.ensure([jars.SERVERS])
+        self.supervisor = supervisor
+        self.chroot = chroot
+        self.zookeeper = ZooKeeper(supervisor)
+        self.zookeeper_tls_connect = ""
+        self.cable = TcpProxy(self.zookeeper.connect)
+        self.quorum = Quorum(controllers, self.zookeeper_connect, self.cable.address + chroot)
+        self.migrating = [
+            MigratingBroker(supervisor, number, self.quorum, brokers, racks[number - 1] if racks else None)
+            for number in range(1, brokers + 1)
+        ]
+        self.brokers = self.migrating
+        self.controllers = [Controller(supervisor, node, self.quorum) for node in self.quorum.addresses]
+        self.phase = PHASES[0]
+
+    @property
+    def controller_addresses(self) -> str:
+        """``host:port`` of every controller, comma between."""
+        return ",".join(self.quorum.addresses.values())
+
+    def start_controllers(self) -> None:
+        """Format what is new, start all at once, and wait until they wait for brokers: ``/migration`` is there."""
+        for controller in self.controllers:
+            controller.launch()
+        for controller in self.controllers:
+            controller.await_started()
+        self._await_znode("/migration", lambda held: "kraft_metadata_offset" in held, "/migration")
+        self.phase = "controllers"
+
+    def stop_controllers(self) -> None:
+        """SIGTERM, all at once: the last of a quorum would wait for the others."""
+        for controller in self.controllers:
+            if controller.process is not None and controller.process.running:
+                controller.process.stop()
+
+    def roll_brokers(self, mode: str) -> None:
+        """Restart the brokers one by one in ``mode`` (``MODES``), each after the one before is in sync again.
+
+        The broker that holds ``/controller`` goes last, as Kafka's documentation asks. Raises LabError.
+        """
+        is_mode(mode)
+        controlling = self._controlling()
+        for broker in sorted(self.migrating, key=lambda each: each.broker_id == controlling):
+            self.roll_broker(broker, mode)
+        if mode == MIGRATION:
+            self._await_znode("/migration", _is_copied, "dual write")
+        self.phase = {ZOOKEEPER: "zookeeper", MIGRATION: "dual-write", KRAFT: "kraft"}[mode]
+
+    def roll_broker(self, broker: MigratingBroker, mode: str) -> None:
+        """Stop one broker, start it in ``mode``, and wait until every replica is in sync again."""
+        if broker.process is not None and broker.process.running:
+            broker.process.stop()
+        if broker.mode != KRAFT:
+            self._await_znode(f"/brokers/ids/{broker.broker_id}", lambda held: not held, f"the end of {broker.name}")
+        broker.mode = is_mode(mode)
+        broker.launch()
+        broker.await_started()
+        admin = AdminClient({**topics.QUIET, "bootstrap.servers": broker.addresses["PLAINTEXT"]})
+        ready = partial(topics.all_in_sync, admin, len(self.migrating))
+        wait_until(ready, f"{broker.name} in mode {mode}, all replicas in sync", WAIT_SECONDS)
+
+    def finalise(self) -> None:
+        """Restart the controllers one by one without the flag, the active one last. There is no way back.
+
+        Raises:
+            InputError: a broker is not in KRaft mode.
+        """
+        late = [each.name for each in self.migrating if each.mode != KRAFT]
+        if late:
+            raise InputError(f"The migration can't be finalised: {', '.join(late)} not in KRaft mode.")
+        active = self._controlling()
+        for controller in sorted(self.controllers, key=lambda each: each.broker_id == active):
+            self.restart_controller(controller, has_flag=False)
+        self.phase = "finalised"
+
+    def restart_controller(self, controller: Controller, has_flag: bool) -> None:
+        """Stop one controller and start it with or without the flag."""
+        if controller.process is not None and controller.process.running:
+            controller.process.stop()
+        controller.has_flag = has_flag
+        controller.launch()
+        controller.await_started()
+
+    def reach(self, phase: str) -> None:
+        """Go on, phase by phase, to ``phase`` (``PHASES``).
+
+        Raises:
+            InputError: there is no such phase, or it lies behind.
+        """
+        if phase not in PHASES:
+            raise InputError(f"There is no phase {phase!r}; there are {', '.join(PHASES)}.")
+        here, there = PHASES.index(self.phase), PHASES.index(phase)
+        if there < here:
+            raise InputError(f"The lab is in phase {self.phase!r}: {phase!r} lies behind it.")
+        verbs = (
+            self.start_controllers,
+            partial(self.roll_brokers, MIGRATION),
+            partial(self.roll_brokers, KRAFT),
+            self.finalise,
+        )
+        for verb in verbs[here:there]:
+            verb()
+
+    def _controlling(self) -> int | None:
+        """The node that holds ``/controller``."""
+        with connected(self.zookeeper_connect) as client:
+            return json_at(client, "/controller").get("brokerid")
+
+    def _await_znode(self, path: str, is_so: Callable[[Mapping[str, Any]], bool], what: str) -> None:
+        with connected(self.zookeeper_connect) as client:
+            wait_until(lambda: is_so(json_at(client, path)), what, WAIT_SECONDS)
+
+
+def _is_copied(migration: Mapping[str, Any]) -> bool:
+    return int(migration.get("kraft_metadata_offset", -1)) > 0
