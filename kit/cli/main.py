@@ -23,6 +23,7 @@ VERBS = {
     ),
     "readiness": Verb("kit.cli.groups:app", "Where each group stands on the way to Kafka coordination (KIP-125)."),
     "rebalances": Verb("kit.cli.rebalances:app", "What happened to groups: each generation, who was late, what moved."),
+    "kraft": Verb("kit.cli.kraft:app", "A cluster on its way from ZooKeeper to KRaft: where it stands, what differs."),
     "report": Verb("kit.cli.report:app", "Run the report notebook over all groups."),
     "snapshot": Verb(
         "kit.cli.groups:app", "Read the cluster once and append what was seen to a history of Parquet files."

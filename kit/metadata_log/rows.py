@@ -156,7 +156,12 @@ def _item(kind: str, entity: str, item: str, value: str | None, offset: int, is_
 
 
 def _acl(each: Value) -> MetadataItem:
-    fields = each.fields
+    entity, rule = acl_key(each.fields)
+    return _item("acl", entity, rule, None, each.offset)
+
+
+def acl_key(fields: Body) -> tuple[str, str]:
+    """Entity and item of an ACL."""
     resource, pattern = _named(_RESOURCES, fields["resourceType"]), _named(_PATTERNS, fields["patternType"])
     rule = [
         fields["principal"],
@@ -164,7 +169,7 @@ def _acl(each: Value) -> MetadataItem:
         _named(_OPERATIONS, fields["operation"]),
         _named(_PERMISSIONS, fields["permissionType"]),
     ]
-    return _item("acl", f"{resource}:{pattern}:{fields['resourceName']}", json_text(rule), None, each.offset)
+    return f"{resource}:{pattern}:{fields['resourceName']}", json_text(rule)
 
 
 def _named(names: dict[int, str], code: int) -> str:

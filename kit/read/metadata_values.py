@@ -147,8 +147,8 @@ def acl_value(data: bytes) -> list[str]:
 
 def _rule(entry: Any) -> str:
     names = ("principal", "host", "operation", "permissionType")
-    parts = [entry.get(name) for name in names] if isinstance(entry, dict) else []
-    if not parts or not all(map(is_text, parts)):
+    parts = [entry[name] for name in names if is_text(entry.get(name))] if isinstance(entry, dict) else []
+    if len(parts) < len(names):
         raise BadValue("one of its acls lacks a principal, host, operation or permissionType")
     principal, host, operation, permission = parts
     if not _PRINCIPAL.fullmatch(principal):

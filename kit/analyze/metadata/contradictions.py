@@ -1,0 +1,177 @@
+"""What contradicts a phase, or endangers the way on or back: findings with the ids of ``docs/kraft.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from kit.analyze.metadata.phase import DUAL_WRITE, FINALISED, KRAFT, MIGRATION, POST_MIGRATION, Facts, phase
+from kit.tables.metadata import KraftFinding, MetadataControl
+
+ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
+SILENT = timedelta(seconds=15)
+"""A controller in dual write sets ``/migration`` twice a second; this long without is a driver that stands still."""
+
+
+def findings(facts: Facts) -> list[KraftFinding]:
+    """Every contradiction that the facts show; where a fact is missing, nothing is claimed."""
+    return [each for rule in _RULES for each in rule(facts)]
+
+
+def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> KraftFinding:
+    return KraftFinding(check_id, ALARM, subject, sentence, remedy)
+
+
+def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state != POST_MIGRATION:
+        return
+    migrating = [each.node_id for each in facts.registered_brokers if each.is_migrating]
+    if migrating:
+        yield _alarm(
+            f"brokers {_ids(migrating)}",
+            f"The migration is finalised (state 3), but brokers {_ids(migrating)} are registered in ZooKeeper mode: "
+            "they read stale metadata, and their replicas fall out of sync.",
+            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+        )
+    if facts.control is not None and facts.control.brokers:
+        yield _alarm(
+            "/brokers/ids",
+            f"The migration is finalised (state 3), but brokers {_ids(facts.control.brokers)} are in /brokers/ids.",
+            "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
+        )
+
+
+def _would_finalise(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state != MIGRATION:
+        return
+    for node in facts.controllers:
+        if node.has_flag is False:
+            yield _alarm(
+                f"controller {node.address}",
+                f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
+                "goes on (state 1): it finalises the migration at once when it is elected.",
+                "Give it the flag back and restart it, before any other controller is restarted.",
+            )
+
+
+def _lost_checkpoint(facts: Facts) -> Iterator[KraftFinding]:
+    if facts.zk_state == MIGRATION and facts.control is not None and facts.control.has_migration is False:
+        yield _alarm(
+            "/migration",
+            "The metadata log says that dual write goes on (state 1), but ZooKeeper has no /migration.",
+            "Find out who deleted it. Do not go back to ZooKeeper: what it holds is not known to be complete.",
+        )
+
+
+def _left_over(facts: Facts) -> Iterator[KraftFinding]:
+    """Z02: a checkpoint that no log of these controllers stands behind."""
+    control = facts.control
+    if control is None:
+        return
+    if any(each.startswith("/migration:") for each in control.problems):
+        yield KraftFinding(
+            "Z02",
+            BLOCK,
+            "/migration",
+            "/migration holds nothing that a controller can read (KAFKA-19480): the migration would hang.",
+            "Delete /migration while no controller runs.",
+        )
+    if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
+        yield KraftFinding(
+            "Z02",
+            BLOCK,
+            "/migration",
+            f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these controllers "
+            "holds no migration. With all brokers registered they would delete from ZooKeeper what they don't know.",
+            "Stop the controllers, delete /migration, wipe the controllers' disks, and start again.",
+        )
+
+
+def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
+    control, answered = facts.control, [each for each in facts.controllers if each.error is None]
+    if control is not None and control.is_controller_persistent and facts.controllers and not answered:
+        yield KraftFinding(
+            "Z03",
+            BLOCK,
+            "/controller",
+            f"KRaft controller {control.controller_id} holds /controller in ZooKeeper, and no controller answers: "
+            "nobody controls the brokers in ZooKeeper mode.",
+            "Start the controllers.",
+        )
+
+
+def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
+    """L01, before and in dual write; one without the flag in state 1 is an alarm of its own."""
+    answered = [each for each in facts.controllers if each.has_flag is not None]
+    without = [each.address for each in answered if not each.has_flag]
+    if without and len(without) < len(answered) and facts.zk_state != MIGRATION:
+        yield KraftFinding(
+            "L01",
+            BLOCK,
+            f"controllers {', '.join(without)}",
+            f"Controllers {', '.join(without)} run without zookeeper.metadata.migration.enable, the others with it.",
+            "Give all controllers the same settings, and restart them.",
+        )
+    leader = facts.leader
+    if leader is not None and len(leader.voters) > len(answered) == len(facts.controllers):
+        yield KraftFinding(
+            "L01",
+            WARN,
+            "controllers",
+            f"The quorum has the voters {_ids(leader.voters)}, and the profile names {len(facts.controllers)} "
+            "controllers: one that isn't named may lack the flag, and nothing here would tell.",
+            'Name all of them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
+        )
+
+
+def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
+    control = facts.control
+    if control is None or control.checkpoint_at is None or phase(facts) not in (DUAL_WRITE, KRAFT):
+        return
+    age = control.read_at - control.checkpoint_at
+    if age > SILENT:
+        yield _alarm(
+            "/migration",
+            f"Dual write stands still: /migration was written last {age.total_seconds():.0f} s ago, and a controller "
+            "writes it twice a second. ZooKeeper misses every change since.",
+            "Look in the active controller's log for 'zk migration' and 'Unknown config resource type': a "
+            "client-metrics setting stops dual write at the next election.",
+            check_id="P02",
+        )
+
+
+def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
+    control, leader = facts.control, facts.leader
+    if control is None or control.controller_epoch is None or phase(facts) == FINALISED:
+        return
+    epochs = [each for each in (_kraft_epoch(control), control.max_state_epoch) if each is not None]
+    epochs += [leader.leader_epoch] if leader is not None and leader.leader_epoch is not None else []
+    if epochs and max(epochs) > control.controller_epoch:
+        yield KraftFinding(
+            "Z16",
+            WARN,
+            "/controller_epoch",
+            f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
+            "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
+            "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller.",
+        )
+
+
+def _kraft_epoch(control: MetadataControl) -> int | None:
+    return control.kraft_controller_epoch if control.is_controller_persistent else None
+
+
+def _ids(numbers: object) -> str:
+    return ", ".join(map(str, numbers)) if isinstance(numbers, list | tuple) else str(numbers)
+
+
+_RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
+    _finalised_too_early,
+    _would_finalise,
+    _lost_checkpoint,
+    _stands_still,
+    _left_over,
+    _left_over_claim,
+    _flags_differ,
+    _epoch_trap,
+)

@@ -1,0 +1,242 @@
+"""A cluster on its way from ZooKeeper to KRaft (KIP-866): where it stands, and whether both stores hold the same.
+
+    with connect("production") as cluster:
+        print(kraft_status(cluster).state)
+        kraft_diff(cluster).differences                 # polars
+
+Nothing is written to the cluster.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import polars as pl
+from kazoo.client import KazooClient
+
+from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.diff import diff_summary, metadata_diff
+from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT, MIGRATION, Facts, fact_rows, state
+from kit.cluster import Cluster, kafka_settings
+from kit.errors import InputError, OfframpError, PartialRead
+from kit.metadata_log import Controllers, MetadataLog, read_log
+from kit.metadata_log.removals import removals
+from kit.metadata_log.rows import node_rows
+from kit.metadata_log.secrets import is_secret_config
+from kit.read.brokers import fetch_metadata
+from kit.read.control_znodes import fetch_control
+from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.nodes import fetch_node_facts
+from kit.tables import schema as tables
+from kit.tables.metadata import KraftFinding, KraftState, NodeFact
+
+SETTLE_S = 30.0
+"""How long a diff waits for changes that are under way."""
+_POLL_S = 0.2
+_BROKER = 4
+
+
+@dataclass(frozen=True)
+class KraftStatus:
+    """``state``: one row; ``findings``: what contradicts it; ``facts``, ``nodes``: behind it, with source and time."""
+
+    cluster_name: str
+    state: KraftState
+    findings: Sequence[KraftFinding]
+    read: Facts
+
+    @cached_property
+    def facts(self) -> pl.DataFrame:
+        """``tables.KRAFT_FACTS``."""
+        return pl.DataFrame(tables.KRAFT_FACTS.from_rows(fact_rows(self.read)))
+
+    @cached_property
+    def nodes(self) -> pl.DataFrame:
+        """``tables.NODE_FACTS``."""
+        return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
+
+    def verify(self) -> None:
+        """Raises PartialRead where a fact could not be read: which, and why."""
+        errors = self.facts.filter(pl.col("error").is_not_null())["error"].unique(maintain_order=True).to_list()
+        if errors:
+            raise PartialRead("\n".join(f"not read: {each}" for each in errors))
+
+
+def kraft_status(cluster: Cluster) -> KraftStatus:
+    """Read every source once: control znodes, each node by itself, the metadata log.
+
+    What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
+    """
+    facts = _read_facts(cluster)
+    return KraftStatus(cluster.name, state(facts), findings(facts), facts)
+
+
+def _read_facts(cluster: Cluster) -> Facts:
+    control, control_error = None, None
+    if cluster.zookeeper is not None:
+        try:
+            control = fetch_control(cluster.zookeeper)
+        except OfframpError as error:
+            control_error = str(error)
+    nodes = _nodes(cluster)
+    log, log_error = _log(cluster)
+    source = f"the metadata log of {cluster.profile.kraft.controllers or 'the controllers'}"
+    return Facts(
+        at=datetime.now(UTC),
+        control=control,
+        nodes=nodes,
+        registrations=list(node_rows(log.image)) if log else (),
+        zk_state=_zk_state(log),
+        log_read_at=datetime.now(UTC) if log else None,
+        log_source=source,
+        log_error=log_error,
+        control_error=control_error,
+    )
+
+
+def _nodes(cluster: Cluster) -> list[NodeFact]:
+    brokers = fetch_metadata(cluster.broker_client).brokers
+    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
+    return fetch_node_facts(kafka_settings(cluster.profile), addresses, _controllers(cluster))
+
+
+def _controllers(cluster: Cluster) -> list[str]:
+    return [each.strip() for each in cluster.profile.kraft.controllers.split(",") if each.strip()]
+
+
+def _log(cluster: Cluster) -> tuple[MetadataLog | None, str | None]:
+    """The log as the controllers have it, or why it is not there."""
+    if not _controllers(cluster):
+        return None, None
+    try:
+        return read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)), None
+    except OfframpError as error:
+        return None, str(error)
+
+
+def _zk_state(log: MetadataLog | None) -> str | None:
+    if log is None or log.image.migration_state is None:
+        return None
+    rows = log.items.filter(pl.col("kind") == "migration")
+    return str(rows["value"][0])
+
+
+@dataclass(frozen=True)
+class MetadataDiff:
+    """``differences`` (``tables.METADATA_DIFFERENCES``): every value, equal ones too.
+
+    ``checkpoint``: the offset in ``/migration`` that ZooKeeper's values are at least as new as; ``until``: the last
+    offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight.
+    """
+
+    differences: pl.DataFrame
+    checkpoint: int
+    until: int
+    n_reads: int
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """Values per kind and verdict (``diff_summary``)."""
+        counted: pl.DataFrame = diff_summary(self.differences)
+        return counted.sort("kind")
+
+    def of(self, *verdicts: str) -> pl.DataFrame:
+        """The rows with these verdicts, sorted."""
+        return self.differences.filter(pl.col("verdict").is_in(verdicts)).sort("kind", "entity", "item")
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is diverged, in flight or unknown."""
+        return self.of("diverged", "in_flight", "unknown").is_empty()
+
+
+def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
+    """Compare both stores while dual write goes on; read again while something is in flight.
+
+    A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
+
+    Raises:
+        InputError: the cluster is not in dual write, or the profile names no controllers.
+        ConnectError, ReadError: ZooKeeper or the controllers can't be read.
+    """
+    if cluster.zookeeper is None or not _controllers(cluster):
+        raise InputError(
+            f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
+            f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
+        )
+    deadline = time.monotonic() + settle_s
+    found, before, n_reads = _compare(cluster), None, 1
+    while _is_open(found, before) and time.monotonic() < deadline:
+        _await_checkpoint(cluster.zookeeper, found.until, deadline)
+        before, n_reads = found, n_reads + 1
+        found = _compare(cluster, n_reads)
+    return _confirmed(found, before)
+
+
+def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
+    """Whether another read may change a verdict."""
+    is_unconfirmed = before is None or before.until > found.checkpoint
+    return not found.of("in_flight").is_empty() or (is_unconfirmed and not found.of("diverged").is_empty())
+
+
+def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
+    """What differs and was not seen twice behind a moved checkpoint is in flight, as far as anybody knows."""
+    seen = before is not None and before.until <= found.checkpoint
+    if not seen or before is None:
+        verdict = pl.col("verdict").replace("diverged", "in_flight")
+        rows = found.differences.with_columns(
+            verdict=verdict, cause=pl.when(verdict != "in_flight").then(pl.col("cause"))
+        )
+    else:
+        key = ["kind", "entity", "item"]
+        twice = before.of("diverged", "in_flight").select(*key, was_open=pl.lit(True))
+        rows = found.differences.join(twice, on=key, how="left")
+        is_new = (pl.col("verdict") == "diverged") & pl.col("was_open").is_null()
+        rows = rows.with_columns(
+            verdict=pl.when(is_new).then(pl.lit("in_flight")).otherwise(pl.col("verdict")),
+            cause=pl.when(~is_new).then(pl.col("cause")),
+        ).drop("was_open")
+    return MetadataDiff(rows, found.checkpoint, found.until, found.n_reads)
+
+
+def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
+    """One read of ZooKeeper, then one of the log, side by side."""
+    assert cluster.zookeeper is not None
+    znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
+    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
+    checkpoint = znodes.control.checkpoint
+    if _zk_state(log) != MIGRATION or checkpoint is None:
+        raise InputError(
+            f"cluster {cluster.name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "
+            "there are no two stores to compare; see: offramp kraft status"
+        )
+    starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
+    is_behind = min(starts, default=0) > checkpoint + 1
+    removed = removals(log, checkpoint) if log.image.offset > checkpoint else ()
+    differences = metadata_diff(
+        pl.DataFrame(znodes.partitions),
+        pl.DataFrame(znodes.items),
+        log.partitions,
+        log.items,
+        pl.DataFrame(tables.METADATA_REMOVALS.from_rows(removed)),
+        pl.DataFrame({"topic": znodes.control.pending_deletions}, schema={"topic": pl.String}),
+        checkpoint,
+        is_syncing=is_behind or znodes.control.checkpoint_epoch != log.image.epoch,
+    )
+    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads)
+
+
+def _await_checkpoint(zookeeper: KazooClient, offset: int, deadline: float) -> None:
+    """Until ``/migration`` is at least at ``offset``, or the deadline; NoOps move it twice a second."""
+    while time.monotonic() < deadline:
+        checkpoint = fetch_control(zookeeper).checkpoint
+        if checkpoint is not None and checkpoint >= offset:
+            return
+        time.sleep(_POLL_S)
+
+
+__all__ = ["DUAL_WRITE", "KRAFT", "KraftStatus", "MetadataDiff", "kraft_diff", "kraft_status"]

@@ -1,0 +1,97 @@
+"""The znodes that say who controls a cluster and how far a migration to KRaft has come (KIP-866)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from kit.read.metadata_values import BadValue, control_value
+from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data
+from kit.read.values import json_in
+from kit.tables.metadata import MetadataControl
+from kit.text.numbers import offset_in, partition_in
+
+MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID = "/migration", "/controller", "/controller_epoch", "/cluster/id"
+_QUEUES = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
+_BROKERS, _DELETIONS = "/brokers/ids", "/admin/delete_topics"
+_NOTIFICATIONS = ("/isr_change_notification", "/log_dir_event_notification")
+_KEYS = {
+    MIGRATION: ("kraft_controller_id", "kraft_metadata_offset", "kraft_metadata_epoch"),
+    CONTROLLER: ("brokerid", "kraftControllerEpoch"),
+}
+
+
+def fetch_control(client: KazooClient) -> MetadataControl:
+    """The control znodes, ``/migration`` before all others; ``max_state_epoch`` is not read.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering.
+    """
+    catch_up(client)
+    paths = [MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID, *_QUEUES]
+    znodes = fetch_data(client, paths)
+    held = dict(zip(paths, znodes))
+    problems: list[str] = []
+    migration, controller = (_numbers(path, held[path], problems) for path in _KEYS)
+    folders = [_BROKERS, _DELETIONS, *_NOTIFICATIONS]
+    lists = {path: _names(path, each, problems) for path, each in zip(folders, fetch_children(client, folders))}
+    is_there = isinstance(held[MIGRATION], Znode)
+    owner = held[CONTROLLER]
+    return MetadataControl(
+        read_at=datetime.now(UTC),
+        cluster_id=_cluster_id(held[CLUSTER_ID]),
+        controller_id=_known(controller.get("brokerid")),
+        is_controller_persistent=owner.ephemeral_owner == 0 if isinstance(owner, Znode) else None,
+        kraft_controller_epoch=_known(controller.get("kraftControllerEpoch")),
+        controller_epoch=_epoch(held[EPOCH], problems),
+        has_migration=None if isinstance(held[MIGRATION], KazooException) else is_there,
+        migrating_controller_id=_known(migration.get("kraft_controller_id")),
+        checkpoint=_known(migration.get("kraft_metadata_offset")),
+        checkpoint_epoch=_known(migration.get("kraft_metadata_epoch")),
+        checkpoint_at=datetime.fromtimestamp(int(znodes.stats[0]["modified_ms"]) / 1000, UTC) if is_there else None,
+        brokers=tuple(sorted(number for each in lists[_BROKERS] if (number := partition_in(each)) is not None)),
+        max_state_epoch=None,
+        pending_deletions=tuple(lists[_DELETIONS]),
+        n_reassignments=sum(isinstance(held[path], Znode) for path in _QUEUES),
+        n_notifications=sum(len(lists[path]) for path in _NOTIFICATIONS),
+        problems=tuple(problems),
+    )
+
+
+def _numbers(path: str, held: Znode | KazooException | None, problems: list[str]) -> dict[str, int | None]:
+    if held is None:
+        return {}
+    try:
+        if isinstance(held, KazooException):
+            raise BadValue(f"it can't be read: {type(held).__name__}")
+        return control_value(held.data, _KEYS[path])
+    except BadValue as problem:
+        problems.append(f"{path}: {problem}")
+        return {}
+
+
+def _names(path: str, names: Names, problems: list[str]) -> list[str]:
+    if isinstance(names, KazooException):
+        problems.append(f"{path} can't be listed: {type(names).__name__}")
+    return sorted(names) if isinstance(names, list) else []
+
+
+def _known(number: int | None) -> int | None:
+    """Kafka writes -1 for what isn't so yet."""
+    return None if number is None or number < 0 else number
+
+
+def _epoch(held: Znode | KazooException | None, problems: list[str]) -> int | None:
+    if held is None:
+        return None
+    epoch = offset_in(held.data.decode(errors="replace")) if isinstance(held, Znode) else None
+    if epoch is None:
+        problems.append(f"{EPOCH}: it is no number")
+    return epoch
+
+
+def _cluster_id(held: Znode | KazooException | None) -> str | None:
+    found = json_in(held.data) if isinstance(held, Znode) else None
+    return str(found["id"]) if isinstance(found, dict) and isinstance(found.get("id"), str) else None

@@ -1,0 +1,159 @@
+"""What each node says of itself, brokers and controllers: one connection to each, side by side.
+
+ApiVersions tells a broker's mode and the flag of a migration (tag 3, ``ZkMigrationReady``), DescribeQuorum who leads
+the controllers. A node that doesn't answer is a row with its error. KIP-866; facts by release 3.9.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from kafka import errors as kafka_errors
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kit.errors import OfframpError, ReadError
+from kit.read.broker_client import BrokerClient, Deadline, describe_code
+from kit.tables.metadata import NodeFact, NodeSetting
+
+BROKER, CONTROLLER = "broker", "controller"
+ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
+NODE_TIMEOUT_S = 5.0
+_SIDE_BY_SIDE = 16
+_DESCRIBE_QUORUM = 55
+_NOT_LEADER = 6
+_METADATA_LOG = "__cluster_metadata"
+_METADATA_VERSION = "metadata.version"
+_BROKER_RESOURCE = 4
+_SOURCES = {1: "topic", 2: "broker", 3: "brokers", 4: "file", 5: "default", 6: "logger"}
+
+
+class NodeClient(BrokerClient):
+    """A connection to one node. Controllers answer no Metadata, so none is asked for."""
+
+    async def _bootstrap(self, timeout_ms: int) -> None:
+        pass
+
+    @property
+    def node(self) -> Any:
+        return self._manager.cluster.bootstrap_brokers()[0].node_id
+
+
+def fetch_node_facts(
+    settings: dict[str, Any], brokers: Iterable[tuple[str, int | None]], controllers: Iterable[str]
+) -> list[NodeFact]:
+    """One row per address. ``settings`` are kafka-python's, with the security of both; brokers are (address, id)."""
+    asked = [(address, BROKER, node_id) for address, node_id in brokers]
+    asked += [(address, CONTROLLER, None) for address in controllers]
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, "nodes") as pool:
+        return list(pool.map(partial(_ask_node, settings), asked))
+
+
+def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) -> list[NodeSetting]:
+    """Every setting of one node.
+
+    Raises:
+        ConnectError, ReadError: it did not answer, or refused.
+    """
+    found: list[NodeSetting] = _at(settings, address, partial(_describe, node_id=node_id))
+    return found
+
+
+def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
+    client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
+    try:
+        return client.run(ask, client, Deadline.after(NODE_TIMEOUT_S))
+    finally:
+        client.close()
+
+
+def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
+    address, role, node_id = asked
+    try:
+        said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
+        error = said.pop("error", None)
+    except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
+        said, error = {}, f"{address} does not answer as a {role}: {problem}"
+    nothing = dict.fromkeys(
+        ("mode", "has_flag", "metadata_version", "is_leader", "leader_id", "leader_epoch", "high_watermark")
+    )
+    return NodeFact(
+        **{
+            "address": address,
+            "role": role,
+            "node_id": node_id,
+            **nothing,
+            "voters": (),
+            "observers": (),
+            **said,
+            "source": f"ApiVersions and DescribeQuorum of {address}",
+            "read_at": datetime.now(UTC),
+            "error": error,
+        }
+    )
+
+
+async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:
+    request = ApiVersionsRequest(
+        client_software_name="offramp", client_software_version="1", min_version=3, max_version=3
+    )
+    versions = await client.ask(request, client.node, deadline)
+    if versions.error_code:
+        return {"error": f"ApiVersions: {describe_code(versions.error_code)}"}
+    has_quorum = any(each.api_key == _DESCRIBE_QUORUM for each in versions.api_keys)
+    has_flag = bool(versions.zk_migration_ready)
+    levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
+    said: dict[str, Any] = {
+        "mode": KRAFT_MODE if has_quorum else MIGRATION_MODE if has_flag else ZOOKEEPER_MODE,
+        "has_flag": has_flag,
+        "metadata_version": levels.get(_METADATA_VERSION),
+    }
+    return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
+
+
+async def _quorum(client: NodeClient, deadline: Deadline) -> dict[str, Any]:
+    topic = DescribeQuorumRequest.TopicData
+    wanted = [topic(topic_name=_METADATA_LOG, partitions=[topic.PartitionData(partition_index=0)])]
+    response = await client.ask(DescribeQuorumRequest(topics=wanted, max_version=1), client.node, deadline)
+    (partition,) = response.topics[0].partitions if response.error_code == 0 else (response,)
+    if partition.error_code == _NOT_LEADER:
+        leader = getattr(partition, "leader_id", -1)
+        return {"is_leader": False, "leader_id": leader if leader >= 0 else None}
+    if partition.error_code:
+        return {"error": f"DescribeQuorum: {describe_code(partition.error_code)}"}
+    return {
+        "is_leader": True,
+        "node_id": partition.leader_id,
+        "leader_id": partition.leader_id,
+        "leader_epoch": partition.leader_epoch,
+        "high_watermark": partition.high_watermark,
+        "voters": tuple(sorted(each.replica_id for each in partition.current_voters)),
+        "observers": tuple(sorted(each.replica_id for each in partition.observers)),
+    }
+
+
+async def _describe(client: NodeClient, deadline: Deadline, node_id: int) -> list[NodeSetting]:
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    wanted: Sequence[Any] = [
+        resource(resource_type=_BROKER_RESOURCE, resource_name=str(node_id), configuration_keys=None)
+    ]
+    request = DescribeConfigsRequest(resources=wanted, include_synonyms=False, include_documentation=False)
+    response = await client.ask(request, client.node, deadline)
+    (found,) = response.results
+    if found.error_code:
+        raise ReadError(f"node {node_id} does not tell its settings: {describe_code(found.error_code)}")
+    return [
+        NodeSetting(
+            node_id,
+            each.name,
+            None if each.is_sensitive else each.value,
+            _SOURCES.get(each.config_source, str(each.config_source)),
+            bool(each.is_sensitive),
+        )
+        for each in found.configs
+    ]
