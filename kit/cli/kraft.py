@@ -15,7 +15,7 @@ from kit.profile import load_profile
 from kit.tables import schema as tables
 
 app = typer.Typer(
-    help="The move from ZooKeeper to KRaft (KIP-866): where it stands, what differs.",
+    help="A cluster on its way from ZooKeeper to KRaft: where it stands, what differs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

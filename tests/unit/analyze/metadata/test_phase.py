@@ -1,0 +1,178 @@
+"""The phase table, and each contradiction: made from the facts of a sound migration by changing one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.phase import Facts, fact_rows, state
+from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
+
+AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
+
+
+def control(**changed) -> MetadataControl:
+    row = MetadataControl(
+        read_at=AT,
+        cluster_id="fVyKgJybSY",
+        controller_id=3000,
+        is_controller_persistent=True,
+        kraft_controller_epoch=1,
+        controller_epoch=3,
+        has_migration=True,
+        migrating_controller_id=3000,
+        checkpoint=79,
+        checkpoint_epoch=1,
+        checkpoint_at=AT,
+        brokers=(1,),
+        max_state_epoch=1,
+        pending_deletions=(),
+        n_reassignments=0,
+        n_notifications=0,
+        problems=(),
+    )
+    return replace(row, **changed)
+
+
+def plain(**changed) -> MetadataControl:
+    """Before any migration."""
+    nothing = dict.fromkeys(("migrating_controller_id", "checkpoint", "checkpoint_epoch", "checkpoint_at"))
+    before = {
+        "controller_id": 1,
+        "is_controller_persistent": False,
+        "kraft_controller_epoch": None,
+        "has_migration": False,
+    }
+    return control(**nothing, **(before | changed))
+
+
+def node(role: str, **changed) -> NodeFact:
+    is_controller = role == "controller"
+    row = NodeFact(
+        address="host:9093" if is_controller else "host:9092",
+        role=role,
+        node_id=3000 if is_controller else 1,
+        mode="kraft" if is_controller else "migration",
+        has_flag=True,
+        metadata_version=21,
+        is_leader=is_controller,
+        leader_id=3000 if is_controller else None,
+        leader_epoch=1 if is_controller else None,
+        high_watermark=82 if is_controller else None,
+        voters=(3000,) if is_controller else (),
+        observers=(1,) if is_controller else (),
+        source="ApiVersions",
+        read_at=AT,
+        error=None,
+    )
+    return replace(row, **changed)
+
+
+def broker(**changed) -> MetadataNode:
+    row = MetadataNode(
+        node_id=1,
+        role="broker",
+        epoch=7,
+        incarnation_id="a",
+        listeners=(),
+        features=(),
+        rack=None,
+        is_fenced=False,
+        is_shutting_down=False,
+        is_migrating=True,
+        is_migration_ready=None,
+        log_dirs=(),
+        offset=9,
+    )
+    return replace(row, **changed)
+
+
+SOUND = Facts(
+    at=AT,
+    control=control(),
+    nodes=(node("broker"), node("controller")),
+    registrations=(broker(),),
+    zk_state="MIGRATION",
+    log_read_at=AT,
+)
+SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no answer")
+
+
+@pytest.mark.parametrize(
+    ("facts", "phase"),
+    [
+        (replace(SOUND, control=plain(), zk_state=None, registrations=(), nodes=()), "zookeeper"),
+        (replace(SOUND, control=plain(), zk_state=None, log_read_at=None, registrations=()), "zookeeper"),
+        (replace(SOUND, control=plain(has_migration=True), zk_state="PRE_MIGRATION"), "controllers"),
+        (replace(SOUND, control=plain(has_migration=True), zk_state=None, log_read_at=None), "controllers"),
+        (SOUND, "dual write"),
+        (replace(SOUND, control=control(brokers=()), registrations=(broker(),)), "dual write"),
+        (replace(SOUND, zk_state=None, log_read_at=None, registrations=()), "dual write"),
+        (replace(SOUND, control=control(brokers=()), registrations=(broker(is_migrating=False),)), "kraft"),
+        (replace(SOUND, control=None, registrations=(broker(is_migrating=False),)), "kraft"),
+        (replace(SOUND, control=None, zk_state="POST_MIGRATION"), "finalised"),
+        (replace(SOUND, control=control(brokers=()), zk_state=None, log_read_at=None), "unknown"),
+        (replace(SOUND, control=None, zk_state=None, log_read_at=None), "unknown"),
+        (replace(SOUND, zk_state="NONE"), "unknown"),
+        (replace(SOUND, control=plain(problems=("/controller: it is empty",)), zk_state=None), "unknown"),
+    ],
+)
+def test_the_phase(facts, phase):
+    assert state(facts).phase == phase
+
+
+def test_the_state_of_a_sound_migration():
+    found = state(SOUND)
+    assert (found.lag, found.n_zookeeper, found.n_migrating, found.n_kraft, found.n_fenced) == (2, 1, 1, 0, 0)
+    assert findings(SOUND) == []
+
+
+def test_what_was_not_read_is_unknown_and_not_zero():
+    found = state(replace(SOUND, control=None, nodes=(SILENT,), log_read_at=None, registrations=(), zk_state=None))
+    numbers = (found.lag, found.n_zookeeper, found.n_migrating, found.n_kraft, found.n_fenced, found.high_watermark)
+    assert set(numbers) == {None}
+
+
+@pytest.mark.parametrize(
+    ("facts", "check_id", "severity", "said"),
+    [
+        (replace(SOUND, zk_state="POST_MIGRATION", control=None), "P01", "alarm", "brokers 1 are registered"),
+        (replace(SOUND, zk_state="POST_MIGRATION", registrations=()), "P01", "alarm", "are in /brokers/ids"),
+        (replace(SOUND, nodes=(node("controller", has_flag=False),)), "P01", "alarm", "finalises the migration"),
+        (replace(SOUND, control=control(has_migration=False)), "P01", "alarm", "has no /migration"),
+        (replace(SOUND, control=control(checkpoint_at=AT - timedelta(seconds=60))), "P02", "alarm", "60 s ago"),
+        (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),
+        (replace(SOUND, control=plain(has_migration=True, problems=("/migration: it is empty",))), "Z02", "block", "KAFKA-19480"),
+        (replace(SOUND, nodes=(SILENT,)), "Z03", "block", "no controller answers"),
+        (
+            replace(SOUND, zk_state="PRE_MIGRATION", control=plain(), nodes=(
+                node("controller"), node("controller", address="other:9093", has_flag=False, is_leader=False))),
+            "L01", "block", "other:9093",
+        ),
+        (replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002)),)), "L01", "warn", "3000, 3001, 3002"),
+        (replace(SOUND, control=control(max_state_epoch=12)), "Z16", "warn", "epoch 12"),
+    ],
+)  # fmt: skip
+def test_each_contradiction_is_found_alone(facts, check_id, severity, said):
+    (found,) = findings(facts)
+    assert (found.check_id, found.severity) == (check_id, severity)
+    assert said in found.sentence
+    assert found.remedy
+
+
+def test_a_finished_migration_may_have_a_still_checkpoint():
+    old = control(checkpoint_at=AT - timedelta(days=9), brokers=(), max_state_epoch=12)
+    facts = replace(SOUND, zk_state="POST_MIGRATION", control=old, registrations=(broker(is_migrating=False),))
+    assert findings(facts) == []
+
+
+def test_facts_have_sources_and_errors():
+    rows = fact_rows(replace(SOUND, nodes=(SILENT,), log_error="no controller"))
+    assert all(each.source and each.read_at for each in rows)
+    assert {each.error for each in rows} == {None, "no answer", "no controller"}
+    held = {each.fact: each.value for each in rows}
+    assert held["/controller"] == "3000, a KRaft controller (persistent)"
+    assert held["/migration"] == "offset 79, epoch 1"
