@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from kit.tables import groups as model
 from kit.tables import metadata as metadata_model
+from kit.tables import preflight as preflight_model
 from kit.tables import rebalances as rebalance_model
 
 SCHEMA_VERSION = 2
@@ -160,6 +161,7 @@ OFFSET_COMMITS = Table("offset_commits", rebalance_model.OffsetCommit)
 GROUP_GENERATIONS = Table("group_generations", rebalance_model.GroupGeneration)
 GROUP_EPOCHS = Table("group_epochs", rebalance_model.GroupEpoch)
 OFFSETS_PARTITIONS = Table("offsets_partitions", rebalance_model.OffsetsPartition)
+PREFLIGHT_FINDINGS = Table("preflight_findings", preflight_model.PreflightFinding)
 METADATA_RECORDS = Table("metadata_records", metadata_model.MetadataRecord)
 METADATA_FILES = Table("metadata_files", metadata_model.MetadataFile)
 METADATA_PARTITIONS = Table("metadata_partitions", metadata_model.MetadataPartition)
