@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
+from kazoo.client import KazooClient
 
 from kit.errors import InputError
 from kit.lab import topics
@@ -36,6 +37,7 @@ class MigratingServers(Servers):
     """Brokers start in ZooKeeper mode, controllers not before ``start_controllers``. Each verb waits for its end.
 
     ``cable``: what the controllers' connections to ZooKeeper go through; ``cable.cut()`` stops the bytes.
+    After a roll use a new admin client: librdkafka's gets no answer from a broker that has changed its mode.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class MigratingServers(Servers):
         for broker in sorted(self.migrating, key=lambda each: each.broker_id == controlling):
             self.roll_broker(broker, mode)
         if mode == MIGRATION:
-            self._await_znode("/migration", _is_copied, "dual write")
+            self._await_dual_write()
         self.phase = {ZOOKEEPER: "zookeeper", MIGRATION: "dual-write", KRAFT: "kraft"}[mode]
 
     def roll_broker(self, broker: MigratingBroker, mode: str) -> None:
@@ -153,6 +155,13 @@ class MigratingServers(Servers):
         with connected(self.zookeeper_connect) as client:
             wait_until(lambda: is_so(json_at(client, path)), what, WAIT_SECONDS)
 
+    def _await_dual_write(self) -> None:
+        """The copy sets the offset in ``/migration``; only in dual write, when brokers know KRaft, does it move on."""
+        with connected(self.zookeeper_connect) as client:
+            wait_until(lambda: _checkpoint(client) > 0, "the copy to KRaft", WAIT_SECONDS)
+            copied = _checkpoint(client)
+            wait_until(lambda: _checkpoint(client) > copied, "dual write", WAIT_SECONDS)
 
-def _is_copied(migration: Mapping[str, Any]) -> bool:
-    return int(migration.get("kraft_metadata_offset", -1)) > 0
+
+def _checkpoint(client: KazooClient) -> int:
+    return int(json_at(client, "/migration").get("kraft_metadata_offset", -1))

@@ -98,6 +98,7 @@ SOUND = Facts(
     zk_state="MIGRATION",
     log_read_at=AT,
 )
+UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
 SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no answer")
 
 
@@ -145,7 +146,7 @@ def test_what_was_not_read_is_unknown_and_not_zero():
         (replace(SOUND, control=control(has_migration=False)), "P01", "alarm", "has no /migration"),
         (replace(SOUND, control=control(checkpoint_at=AT - timedelta(seconds=60))), "P02", "alarm", "60 s ago"),
         (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),
-        (replace(SOUND, control=plain(has_migration=True, problems=("/migration: it is empty",))), "Z02", "block", "KAFKA-19480"),
+        (replace(SOUND, control=UNREADABLE), "Z02", "block", "KAFKA-19480"),
         (replace(SOUND, nodes=(SILENT,)), "Z03", "block", "no controller answers"),
         (
             replace(SOUND, zk_state="PRE_MIGRATION", control=plain(), nodes=(
