@@ -30,11 +30,12 @@ from kit.analyze.metadata.node_settings import (
     of_described,
     of_file,
 )
+from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
-from kit.kraft import kraft_status
+from kit.kraft import kraft_diff, kraft_status
 from kit.metadata_log import Controllers, read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
@@ -146,6 +147,7 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
         items=pl.DataFrame(znodes.items),
         znodes=fetch_preflight_znodes(cluster.zookeeper),
         kraft_items=_log_items(cluster) if facts.has_log else None,
+        differences=_differences(cluster, facts.zk_state, unread),
         settings=settings,
         metas=folder.metas,
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
@@ -197,6 +199,17 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 def _log_items(cluster: Cluster) -> pl.DataFrame:
     log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
     return log.items
+
+
+def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
+    """Those of a diff while dual write goes on; else None, or why there is none in ``unread``."""
+    if zk_state != MIGRATION_STATE:
+        return None
+    try:
+        return kraft_diff(cluster).differences
+    except OfframpError as error:
+        unread["differences"] = str(error)
+        return None
 
 
 def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSettings], dict[str, str]]:
