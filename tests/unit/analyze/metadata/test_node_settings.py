@@ -179,7 +179,7 @@ BROKEN = (
     (
         "N07",
         MIGRATION,
-        {"authorizer.class.name": f"{'org.apache.kafka.metadata.authorizer'}.StandardAuthorizer"},
+        {"authorizer.class.name": STANDARD_AUTHORIZER},
         "KRaft",
     ),
     ("N08", KRAFT, ZK, "zookeeper.connect must go"),
