@@ -36,6 +36,10 @@ _OF_A_CONTROLLER = (
     "message.max.bytes", "alter.config.policy.", "create.topic.policy.", "early.start.listeners", "connections.max.",
 )  # fmt: skip
 
+_UNTOLD = (
+    "super.users, and the settings of plug-ins: DescribeConfigs does not tell them; copy them from the node's own file"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
@@ -71,6 +75,7 @@ def render(change: SettingsChange, present: NodeSettings) -> str:
         *(f"removed: {name}" for name in change.removed if name in present.given or name in present.secrets),
         *(f"{name}: set; copy its value from the node's own file" for name in secrets),
         *change.by_hand,
+        *([_UNTOLD] if present.defaults else []),
     ]
     return "".join(f"# {visible(each)}\n" for each in comments) + render_properties(merged)
 

@@ -96,8 +96,6 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
             "the ZooKeeper controller refuses elections of partitions with the higher epoch (KAFKA-20488).",
             raise_it,
         )
-    elif reached is None and facts.facts.controllers:
-        yield unread("controllers", "KRaft's epoch could not be read: no controller that was asked leads.")
     elif reached is None and control.controller_epoch < _YOUNG:
         yield Problem(
             "/controller_epoch",
@@ -106,6 +104,8 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
             "raise it (KAFKA-20488).",
             "Start all controllers at once, which keeps KRaft's first epoch low. " + raise_it,
         )
+    elif reached is None and facts.facts.controllers:
+        yield unread("controllers", "KRaft's epoch could not be read: no controller that was asked leads.")
 
 
 def generated(facts: PreflightFacts) -> Iterator[Problem]:
