@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import diff_summary, metadata_diff
-from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT, MIGRATION, Facts, fact_rows, state
+from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
@@ -237,6 +237,3 @@ def _await_checkpoint(zookeeper: KazooClient, offset: int, deadline: float) -> N
         if checkpoint is not None and checkpoint >= offset:
             return
         time.sleep(_POLL_S)
-
-
-__all__ = ["DUAL_WRITE", "KRAFT", "KraftStatus", "MetadataDiff", "kraft_diff", "kraft_status"]
