@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from kit.analyze.metadata.phase import FINALISED, MIGRATION, phase
+from kit.analyze.metadata.phase import FINALISED, MIGRATION, POST_MIGRATION, phase
 from kit.analyze.metadata.preflight_checks import (
     BLOCK,
     CONTROLLERS,
@@ -34,7 +34,7 @@ def left_over(facts: PreflightFacts) -> Iterator[Problem]:
     for each in broken:
         hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", delete)
         yield unread("/migration", f"{each}.") if control.has_migration is None else hangs
-    if not broken and control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, "POST_MIGRATION"):
+    if not broken and control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
         has_log = facts.facts.has_log
         why = "the log of these controllers holds no migration" if has_log else "no controller's log could be read"
         yield Problem(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION
 from kit.analyze.metadata.preflight_checks import (
     BLOCK,
     CONTROLLERS,
@@ -26,6 +27,8 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
     """Z01: a broker id that a replica list names and nobody has: the controllers wait for it for ever."""
     assert facts.partitions is not None
     assert facts.control is not None
+    if facts.facts.zk_state in (MIGRATION, POST_MIGRATION):
+        return  # Everything is copied, and brokers in KRaft mode leave /brokers/ids.
     refused = [each for each in facts.control.problems if each.startswith("/brokers/ids")]
     if refused:
         yield unread("/brokers/ids", f"{refused[0]}.")

@@ -366,6 +366,12 @@ def test_a_look_that_read_nothing_meets_nothing():
     assert {each.check_id for each in rows} == {each.check_id for each in CHECKS}
 
 
+def test_a_broker_that_went_to_kraft_mode_is_no_missing_one():
+    facts = replace(SOUND, facts=replace(control(brokers=()).facts, zk_state="MIGRATION"))
+    assert [each.is_met for each in of("Z01", facts)] == [True]
+    assert [each.is_met for each in of("Z01", control(brokers=()))] == [False, False]
+
+
 def test_few_iterations_warn_and_do_not_block():
     facts = with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=100"))
     assert blocking(preflight(facts)) == []
