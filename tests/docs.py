@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kit import errors
+from kit.analyze.metadata import preflight
 from kit.migrate import lock, runs_folder
 from kit.migrate.engine import event, journal, record
 from kit.migrate.engine.approval import Approval
@@ -249,11 +250,19 @@ def settings_of_a_cluster() -> str:
     return table(["key", "kind", "default", "what it is"], settings.rows())
 
 
+def preflight_checks() -> str:
+    rows = [
+        (code(each.check_id), each.severity, each.phase, each.holds.rstrip("."), each.source)
+        for each in preflight.CHECKS
+    ]
+    return table(["check", "if not", "before", "what must be so", "known by"], rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
-        keys, tables, settings_of_a_cluster,
+        keys, tables, settings_of_a_cluster, preflight_checks,
     )
 }  # fmt: skip
 

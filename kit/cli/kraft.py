@@ -1,17 +1,19 @@
-"""``offramp kraft status | diff``: a cluster on its way from ZooKeeper to KRaft (KIP-866). Nothing is written."""
+"""``offramp kraft status | preflight | diff``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, tell
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say, tell
 from kit.cluster import connect
 from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.preflight import Preflight, kraft_preflight, read_settings_folder
 from kit.profile import load_profile
 from kit.tables import schema as tables
 
@@ -53,6 +55,52 @@ def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
     print_frame(found.facts)
+
+
+SettingsFolder = Annotated[
+    Path | None,
+    typer.Option("--settings-dir", help="Folder with the nodes' own server.properties and meta.properties."),
+]
+WriteTo = Annotated[
+    Path | None,
+    typer.Option("--write-settings", help="Folder to write ready-made settings to, a file per node and mode."),
+]
+
+
+@app.command()
+def preflight(
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    settings_dir: SettingsFolder = None,
+    write_settings: WriteTo = None,
+    as_json: AsJson = False,
+) -> None:
+    """Whether the cluster is ready to move to KRaft: every check, with what to do. Exit code 15: it is not.
+
+    Exit code 12: nothing forbids it, but a check that could was not read.
+    """
+    with refusals():
+        folder = read_settings_folder(settings_dir) if settings_dir else None
+        with connect(load_profile(profile, profile_file)) as cluster:
+            found = kraft_preflight(cluster, folder)
+        if as_json:
+            print_json(found.findings.to_dicts())
+        else:
+            _tell_preflight(found)
+        if write_settings is not None:
+            say(*(f"written: {file}" for file in found.write_files(write_settings)))
+        found.verify()
+
+
+def _tell_preflight(found: Preflight) -> None:
+    for row in found.open_rows:
+        answer = "not known" if row.is_met is None else row.severity
+        tell(f"{row.check_id} {answer}: {row.sentence}", *([f"  {row.remedy}"] if row.remedy else []))
+    for row in found.rows:
+        if row.is_met and row.severity == "info":
+            tell(f"{row.check_id} {row.severity}: {row.sentence}")
+    n_met = sum(each.is_met is True for each in found.rows)
+    tell(f"Cluster {found.cluster_name}: {n_met} of {len(found.rows)} answers are as they should be.")
 
 
 @app.command()

@@ -231,4 +231,5 @@ ZNODE_CHANGES = Table("znode_changes", "znodes:ZnodeChange")
 ZNODE_ACLS = Table("znode_acls", "znodes:ZnodeAcl")
 ZOOKEEPER_FILES = Table("zookeeper_files", "znodes:ZooKeeperFile")
 ZOOKEEPER_SESSIONS = Table("zookeeper_sessions", "znodes:ZooKeeperSession")
+PREFLIGHT_FINDINGS = Table("preflight_findings", "preflight:PreflightFinding")
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

@@ -1,0 +1,167 @@
+"""Ready-made settings of a node for each step of a migration to KRaft, from its own present ones (KIP-866, 3.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kit.analyze.metadata.node_settings import (
+    ACL_AUTHORIZER,
+    BOOTSTRAP,
+    CONTROLLER,
+    FLAG,
+    KRAFT,
+    LISTENERS,
+    MIGRATION,
+    PROTOCOLS,
+    STANDARD_AUTHORIZER,
+    VERSION,
+    VOTERS,
+    ZOOKEEPER,
+    NodeSettings,
+    entries,
+    inter_broker_listener,
+)
+from kit.text.properties import render_properties
+from kit.text.visible import visible
+
+_DEFAULT_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+_CONTROLLER_LISTENER = "CONTROLLER"
+_ONLY_ZOOKEEPER = ("broker.id", "broker.id.generation.enable", "reserved.broker.max.id", VERSION)
+_GONE = ("control.plane.listener.name", "log.message.format.version", "inter.broker.protocol.version")
+_OF_A_CONTROLLER = (
+    "zookeeper.", "password.encoder.", "sasl.", "ssl.", "security.", "listener.name.", "super.users", "authorizer.",
+    "allow.everyone.", "principal.builder.", "delegation.token.", "delete.topic.enable", "auto.create.topics.enable",
+    "default.replication.factor", "num.partitions", "min.insync.replicas", "unclean.leader.election.enable",
+    "message.max.bytes", "alter.config.policy.", "create.topic.policy.", "early.start.listeners", "connections.max.",
+)  # fmt: skip
+
+_UNTOLD = (
+    "super.users, and the settings of plug-ins: DescribeConfigs does not tell them; copy them from the node's own file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChange:
+    """What to change in a node's file for a mode. ``by_hand``: sentences about what can't be known from outside."""
+
+    mode: str
+    values: Mapping[str, str]
+    removed: tuple[str, ...]
+    by_hand: tuple[str, ...]
+
+
+def settings_change(mode: str, present: NodeSettings, voters: str | None) -> SettingsChange:
+    """From a broker's present settings to those of ``mode``; ``voters`` is ``controller.quorum.voters``, if known.
+
+    Modes ``controller`` and ``final controller`` make a new controller's settings out of a broker's, or change its own.
+    """
+    if mode == ZOOKEEPER:
+        return _plain(present)
+    if mode in (MIGRATION, KRAFT):
+        return _broker(mode, present, voters)
+    return _controller(mode, present, voters)
+
+
+def render(change: SettingsChange, present: NodeSettings) -> str:
+    """The whole file: what stays and what is set; as comments what is removed, secret, or to do by hand."""
+    kept = {name: value for name, value in present.given.items() if name not in change.removed}
+    if change.mode.endswith(CONTROLLER) and present.role != CONTROLLER:
+        kept = {name: value for name, value in kept.items() if name.startswith(_OF_A_CONTROLLER)}
+    merged = dict(sorted((kept | dict(change.values)).items()))
+    secrets = [name for name in sorted(present.secrets) if name not in change.removed]
+    comments = [
+        f"{present.name}: settings for {change.mode} mode, made from {present.source}",
+        *(f"removed: {name}" for name in change.removed if name in present.given or name in present.secrets),
+        *(f"{name}: set; copy its value from the node's own file" for name in secrets),
+        *change.by_hand,
+        *([_UNTOLD] if present.defaults else []),
+    ]
+    return "".join(f"# {visible(each)}\n" for each in comments) + render_properties(merged)
+
+
+def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsChange:
+    values = {LISTENERS: _controller_listener(present), PROTOCOLS: _protocols(present)}
+    by_hand = list(_quorum(values, present, voters))
+    number = present.node_id
+    if number is None:
+        by_hand.append("the id of this broker is not known: take it from its meta.properties")
+    if mode == KRAFT:
+        values |= {"process.roles": "broker"} | ({} if number is None else {"node.id": str(number)})
+        if present.get("authorizer.class.name") == ACL_AUTHORIZER:
+            values["authorizer.class.name"] = STANDARD_AUTHORIZER
+        own = [name for name in (*present.given, *present.secrets) if name.startswith("zookeeper.")]
+        return SettingsChange(
+            mode, values, tuple(dict.fromkeys([*own, *_ONLY_ZOOKEEPER, *_GONE, FLAG, BOOTSTRAP])), tuple(by_hand)
+        )
+    values |= {FLAG: "true"} | ({} if number is None else {"broker.id": str(number)})
+    version = present.get(VERSION)
+    values |= {} if version is None else {VERSION: version}
+    if present.get("authorizer.class.name") == STANDARD_AUTHORIZER:
+        values["authorizer.class.name"] = ACL_AUTHORIZER
+    if number is not None and number > int(present.get("reserved.broker.max.id") or 1000):
+        values["broker.id.generation.enable"] = "false"
+    if not present.get("zookeeper.connect"):
+        by_hand.append("zookeeper.connect and the other zookeeper settings: from the file saved before KRaft mode")
+    return SettingsChange(
+        mode, values, ("process.roles", "node.id", "log.message.format.version", BOOTSTRAP), tuple(by_hand)
+    )
+
+
+def _plain(present: NodeSettings) -> SettingsChange:
+    values = {} if present.node_id is None else {"broker.id": str(present.node_id)}
+    own = [each for each in _map_entries(present) if each.partition(":")[0] not in entries(present.get(LISTENERS))]
+    if PROTOCOLS in present.given:
+        values[PROTOCOLS] = ",".join(own)
+    return SettingsChange(ZOOKEEPER, values, (FLAG, LISTENERS, VOTERS, BOOTSTRAP, "process.roles", "node.id"), ())
+
+
+def _controller(mode: str, present: NodeSettings, voters: str | None) -> SettingsChange:
+    is_own = present.role == CONTROLLER
+    values = {
+        "process.roles": "controller",
+        LISTENERS: _controller_listener(present),
+        PROTOCOLS: _protocols(present),
+        "inter.broker.listener.name": inter_broker_listener(present),
+    }
+    by_hand = list(_quorum(values, present, voters))
+    if not is_own:
+        by_hand += [
+            "node.id: one that no broker and no other controller has",
+            f"listeners: {_CONTROLLER_LISTENER}://<host>:<port>, of this controller alone",
+            "log.dirs: an empty folder; format it with the cluster id of ZooKeeper before the first start",
+        ]
+    if present.get("authorizer.class.name") == ACL_AUTHORIZER:
+        values["authorizer.class.name"] = STANDARD_AUTHORIZER
+    if mode == CONTROLLER:
+        removed = tuple(name for name in (VERSION, "broker.id", BOOTSTRAP))
+        return SettingsChange(mode, values | {FLAG: "true"}, removed, tuple(by_hand))
+    own = [name for name in (*present.given, *present.secrets) if name.startswith("zookeeper.")]
+    return SettingsChange(
+        mode, values, tuple(dict.fromkeys([*own, FLAG, VERSION, "broker.id", BOOTSTRAP])), tuple(by_hand)
+    )
+
+
+def _quorum(values: dict[str, str], present: NodeSettings, voters: str | None) -> list[str]:
+    known = present.get(VOTERS) or voters
+    if known:
+        values[VOTERS] = known
+        return []
+    return [f"{VOTERS}: <id>@<host>:<port> of every controller, the same on all nodes"]
+
+
+def _controller_listener(present: NodeSettings) -> str:
+    return present.get(LISTENERS) or _CONTROLLER_LISTENER
+
+
+def _map_entries(present: NodeSettings) -> list[str]:
+    return entries(present.get(PROTOCOLS) or _DEFAULT_PROTOCOLS)
+
+
+def _protocols(present: NodeSettings) -> str:
+    """The node's own map, and the controllers' listener with the protocol of the inter-broker listener."""
+    own = _map_entries(present)
+    protocols = {name: protocol for name, _, protocol in (each.partition(":") for each in own)}
+    protocol = protocols.get(inter_broker_listener(present), "PLAINTEXT")
+    new = [name for name in entries(_controller_listener(present)) if name not in protocols]
+    return ",".join([*own, *(f"{name}:{protocol}" for name in new)])

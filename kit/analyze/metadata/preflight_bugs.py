@@ -1,0 +1,86 @@
+"""Known bugs of Kafka 3.9.1 that this cluster can provoke, by what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.analyze.metadata.node_settings import BOOTSTRAP, entries
+from kit.analyze.metadata.preflight_checks import ANY, WARN, Check, PreflightFacts, Problem
+
+
+def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
+    """A dual write of the removal of the last quota fails with a NullPointerException, and is not tried again."""
+    assert facts.items is not None
+    quotas = facts.items.filter(pl.col("kind") == "quota", pl.col("error").is_null())
+    at_risk = quotas.filter(pl.col("entity").str.contains(r"^(clients|ips)/|/clients/"))
+    if at_risk.height:
+        entities = at_risk["entity"].unique().sort()
+        yield Problem(
+            f"{len(entities):,} client, IP and user-client quotas",
+            f"During dual write, removing the last quota of a client, an IP or a user's client ({entities[0]} is one) "
+            "fails in silence: ZooKeeper keeps it, and other changes of that moment may be lost, too.",
+            "Remove no such quota until the migration is finalised; else fail over the controllers afterwards.",
+        )
+
+
+def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
+    """A client-metrics setting stops dual write at the next election."""
+    assert facts.kraft_items is not None
+    configs = facts.kraft_items.filter(pl.col("kind") == "config", pl.col("entity").str.contains("^client-metrics/"))
+    for entity in configs["entity"].unique().sort():
+        told = f"{entity} is set: after the next election of a controller dual write stands still."
+        yield Problem(entity, told, "Delete it with kafka-configs until the migration is finalised.")
+
+
+def failed_dirs(facts: PreflightFacts) -> Iterator[Problem]:
+    """KAFKA-16431: a failed log dir stops a broker in migration mode."""
+    for broker in facts.brokers:
+        n_dirs = len(entries(broker.get("log.dirs")))
+        if n_dirs > 1 and not broker.get("process.roles"):
+            told = f"{broker.name} has {n_dirs} log.dirs: in migration mode it stops when one fails."
+            yield Problem(broker.name, told, "Look at the disks' health first, and keep this phase short.")
+
+
+def policies(facts: PreflightFacts) -> Iterator[Problem]:
+    """KAFKA-19026: an AlterConfigPolicy gets other arguments from a KRaft controller."""
+    for broker in facts.brokers:
+        policy = broker.get("alter.config.policy.class.name")
+        if policy:
+            told = f"{broker.name} has the policy {policy}, which gets other arguments from a KRaft controller."
+            yield Problem(broker.name, told, "Use 3.9.2 with alter.config.policy.kraft.compatibility.enable=true.")
+
+
+def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
+    """With bootstrap servers only, the test whether all controllers are ready looks at an empty "
+    "list (read, not run)."""
+    for node in facts.settings:
+        if node.get(BOOTSTRAP) and not node.get("controller.quorum.voters"):
+            told = f"{node.name} has a dynamic quorum: nothing notices a controller without the flag."
+            yield Problem(node.name, told, "Use controller.quorum.voters for a migration.")
+
+
+CHECKS = (
+    Check("last_quota", WARN, ANY, "No quota is there whose removal fails.", "ZooKeeper", last_quota, ("items",)),
+    Check(
+        "client_metrics",
+        WARN,
+        ANY,
+        "No client-metrics setting is there.",
+        "the metadata log",
+        client_metrics,
+        ("kraft_items",),
+    ),
+    Check("KAFKA-16431", WARN, ANY, "Every broker has one log dir.", "DescribeConfigs", failed_dirs, ("brokers",)),
+    Check("KAFKA-19026", WARN, ANY, "No broker has an AlterConfigPolicy.", "DescribeConfigs", policies, ("brokers",)),
+    Check(
+        "dynamic_quorum",
+        WARN,
+        ANY,
+        "No node has a dynamic quorum.",
+        "DescribeConfigs, files",
+        dynamic_quorum,
+        ("brokers",),
+    ),
+)

@@ -1,0 +1,179 @@
+"""Checks of ZooKeeper's control znodes: who controls, what is left over, what has never been tidied up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.analyze.metadata.phase import FINALISED, MIGRATION, POST_MIGRATION, phase
+from kit.analyze.metadata.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    INFO,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    numbers,
+    unread,
+)
+
+_YOUNG = 12
+"""Three controllers of which one was started first had reached KRaft epoch 12 (3.9.1)."""
+_RESERVED = 1000
+"""``reserved.broker.max.id``: ids that ZooKeeper gives out are above."""
+
+
+def left_over(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z02: a ``/migration`` of another attempt: the controllers would delete from ZooKeeper what they don't know."""
+    control = facts.control
+    assert control is not None
+    delete = "Stop the controllers, delete /migration, wipe the controllers' metadata folders, and start again."
+    broken = [each for each in control.problems if each.startswith("/migration:")]
+    for each in broken:
+        hangs = Problem("/migration", f"{each}: no controller can read it (KAFKA-19480), the migration hangs.", delete)
+        yield unread("/migration", f"{each}.") if control.has_migration is None else hangs
+    if not broken and control.checkpoint is not None and facts.facts.zk_state not in (MIGRATION, POST_MIGRATION):
+        has_log = facts.facts.has_log
+        why = "the log of these controllers holds no migration" if has_log else "no controller's log could be read"
+        yield Problem(
+            "/migration",
+            f"/migration is at offset {control.checkpoint} (epoch {control.checkpoint_epoch}), and {why}: controllers "
+            "that are new to it delete from ZooKeeper every topic and ACL that they don't know.",
+            delete if has_log else "Name the controllers in the profile and look again; if there are none, delete it.",
+        )
+
+
+def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z03: before the copy a broker holds ``/controller``, and the epoch is a number."""
+    control = facts.control
+    assert control is not None
+    for path in ("/controller:", "/controller_epoch:"):
+        for each in control.problems:
+            if each.startswith(path):
+                is_unread = "can't be read" in each
+                yield Problem(path[:-1], f"{each}.", "Write it as brokers do.", is_met=None if is_unread else False)
+    if control.controller_epoch is None and not any(each.startswith("/controller_epoch:") for each in control.problems):
+        yield Problem(
+            "/controller_epoch", "There is no /controller_epoch: no controller can claim.", "Restart a broker."
+        )
+    in_progress = facts.facts.zk_state == MIGRATION or phase(facts.facts) == FINALISED
+    if control.controller_id is None and not any(each.startswith("/controller:") for each in control.problems):
+        yield Problem("/controller", "No broker holds /controller.", "Wait for an election; else restart a broker.")
+    elif control.is_controller_persistent and not in_progress:
+        yield Problem(
+            "/controller",
+            f"/controller is held by KRaft controller {control.controller_id} of another attempt: no broker controls.",
+            "Finish the rollback of that attempt: raise /controller_epoch and delete /controller in one transaction.",
+        )
+
+
+def restricted(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z14: znodes that the controllers' login may not read or write."""
+    assert facts.znodes is not None
+    advice = "Give the controllers the brokers' ZooKeeper login (JAAS section Client, or zookeeper.ssl.*)."
+    for each in facts.znodes.problems:
+        yield unread(each.partition(":")[0], f"{each}.", "Use a login in the profile that may read it.")
+    for each in facts.znodes.restricted:
+        path = each.partition(":")[0]
+        yield unread(path, f"Not everybody may read and write {each}: nobody but they can tell what they may.", advice)
+
+
+def young(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z16: KRaft's epoch would pass ``/controller_epoch``: after a rollback elections would be refused."""
+    control, leader = facts.control, facts.facts.leader
+    assert control is not None
+    if control.controller_epoch is None:
+        yield unread("/controller_epoch", "/controller_epoch could not be read.")
+        return
+    reached = leader.leader_epoch if leader else None
+    raise_it = "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller."
+    if reached is not None and reached > control.controller_epoch:
+        yield Problem(
+            "/controller_epoch",
+            f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {reached}: after a rollback "
+            "the ZooKeeper controller refuses elections of partitions with the higher epoch (KAFKA-20488).",
+            raise_it,
+        )
+    elif reached is None and control.controller_epoch < _YOUNG:
+        yield Problem(
+            "/controller_epoch",
+            f"/controller_epoch is only {control.controller_epoch}: KRaft's epoch may pass it, and then a "
+            "rollback must "
+            "raise it (KAFKA-20488).",
+            "Start all controllers at once, which keeps KRaft's first epoch low. " + raise_it,
+        )
+    elif reached is None and facts.facts.controllers:
+        yield unread("controllers", "KRaft's epoch could not be read: no controller that was asked leads.")
+
+
+def generated(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z17: ids that ZooKeeper gave out, which a broker in migration mode must have in its file (KAFKA-17543)."""
+    assert facts.znodes is not None
+    assert facts.control is not None
+    version = facts.znodes.seqid_version
+    if version is None:
+        yield unread("/brokers/seqid", "The version of /brokers/seqid could not be read.")
+    elif version > 0:
+        yield Problem(
+            "/brokers/seqid",
+            f"ZooKeeper gave out {version} broker ids: brokers in migration mode need theirs in their file.",
+            "Write broker.id into each broker's file, from its meta.properties.",
+        )
+    high = [each for each in facts.control.brokers if each > _RESERVED]
+    if high:
+        yield Problem(
+            f"brokers {numbers(high)}",
+            f"The ids of brokers {numbers(high)} are above {_RESERVED}, the default of reserved.broker.max.id.",
+            "Set broker.id.generation.enable=false, or raise reserved.broker.max.id, in migration mode.",
+        )
+
+
+def notifications(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z18: notifications that no controller took."""
+    assert facts.control is not None
+    for each in facts.control.problems:
+        if each.startswith(("/isr_change_notification", "/log_dir_event_notification")):
+            yield unread(each.partition(" ")[0], f"{each}.")
+    if facts.control.n_notifications:
+        yield Problem(
+            "/isr_change_notification",
+            f"{facts.control.n_notifications} notifications of ISR or log-dir changes were not taken by the "
+            "controller.",
+            "Look again. If they stay, delete /controller once: another broker takes over.",
+        )
+
+
+def baseline(facts: PreflightFacts) -> Iterator[Problem]:
+    """Z20: what will be copied, to compare with the controller's line "Completed migration of metadata"."""
+    assert facts.items is not None
+    assert facts.partitions is not None
+    counted = dict(facts.items.filter(pl.col("error").is_null()).group_by("kind").len().iter_rows())
+    n_topics, n_partitions = counted.get("topic", 0), len(facts.partitions)
+    words = {"config": "settings", "quota": "quotas", "scram": "SCRAM credentials", "acl": "ACLs", "token": "tokens"}
+    rest = ", ".join(f"{counted.get(kind, 0):,} {word}" for kind, word in words.items())
+    sentence = f"ZooKeeper holds {n_topics:,} topics with {n_partitions:,} partitions, {rest}."
+    n_unread = facts.items["error"].count() + facts.partitions["error"].count()
+    if n_unread:
+        yield unread("cluster", f"{sentence} {n_unread:,} more could not be read.")
+    else:
+        yield Problem("cluster", sentence, is_met=True)
+
+
+_CONTROL, _ZNODES = ("control",), ("control", "znodes")
+CHECKS = (
+    Check(
+        "Z02", BLOCK, CONTROLLERS, "No /migration of another attempt is left over.", "ZooKeeper", left_over, _CONTROL
+    ),
+    Check("Z03", BLOCK, CONTROLLERS, "The right controller holds /controller.", "ZooKeeper", not_controlled, _CONTROL),
+    Check(
+        "Z14", BLOCK, CONTROLLERS, "Everybody may read and write Kafka's znodes.", "ZooKeeper", restricted, ("znodes",)
+    ),
+    Check(
+        "Z16", WARN, CONTROLLERS, "/controller_epoch is above KRaft's epoch.", "ZooKeeper, ApiVersions", young, _CONTROL
+    ),
+    Check("Z17", INFO, CONTROLLERS, "No broker id was generated.", "ZooKeeper", generated, _ZNODES),
+    Check("Z18", WARN, CONTROLLERS, "The controller takes every notification.", "ZooKeeper", notifications, _CONTROL),
+    Check("Z20", INFO, CONTROLLERS, "ZooKeeper's content was counted.", "ZooKeeper", baseline, ("items", "partitions")),
+)

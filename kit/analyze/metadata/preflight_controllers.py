@@ -1,0 +1,104 @@
+"""Checks of the controllers before brokers join them, of a way back, and of any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.analyze.metadata.node_settings import VOTERS
+from kit.analyze.metadata.phase import MIGRATION, PRE_MIGRATION
+from kit.analyze.metadata.preflight_checks import (
+    BLOCK,
+    DUAL_WRITE,
+    Check,
+    PreflightFacts,
+    Problem,
+    numbers,
+    unread,
+)
+
+_FIRST_EPOCHS = 2
+"""Controllers that were started together had agreed at epoch 1 or 2 (3.9.1)."""
+
+
+def alike(facts: PreflightFacts) -> Iterator[Problem]:
+    """L01: every controller answers, has the flag and the same voters; the log holds nothing but the wait."""
+    nodes = facts.facts.controllers
+    if not nodes:
+        yield unread("controllers", "No controller was asked: the profile names none.", _NAME_THEM)
+    for node in nodes:
+        if node.has_flag is None:
+            yield unread(f"controller {node.address}", f"{node.error or node.address + ' did not answer'}.")
+        elif not node.has_flag:
+            told = f"The controller at {node.address} runs without zookeeper.metadata.migration.enable."
+            remedy = "Set it on every controller. One that is elected without it ends the migration for good."
+            yield Problem(f"controller {node.address}", told, remedy)
+    leader = facts.facts.leader
+    if leader is not None and len(leader.voters) > len(nodes):
+        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {len(nodes)} controllers."
+        yield unread("voters", told, _NAME_THEM)
+    voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
+    if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
+        yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
+    yield from _log(facts)
+
+
+def _log(facts: PreflightFacts) -> Iterator[Problem]:
+    if facts.kraft_items is None:
+        if facts.facts.controllers:
+            yield unread(
+                "the metadata log", f"The metadata log could not be read: {facts.facts.log_error or 'not asked for'}."
+            )
+        return
+    n_topics = facts.kraft_items.filter(pl.col("kind") == "topic").height
+    state = facts.facts.zk_state
+    if state not in (PRE_MIGRATION, MIGRATION):
+        told = (
+            f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION: it was begun without the flag."
+        )
+        yield Problem("the metadata log", told, _WIPE)
+    elif state == PRE_MIGRATION and n_topics:
+        told = f"The metadata log holds {n_topics:,} topics before the copy: it is of another attempt."
+        yield Problem("the metadata log", told, _WIPE)
+
+
+def disks(facts: PreflightFacts) -> Iterator[Problem]:
+    """L02: what is on the controllers' disks is of this attempt."""
+    if facts.facts.zk_state in (PRE_MIGRATION, MIGRATION):
+        return
+    ids = {each.node_id for each in facts.controllers} - {None}
+    known = {each.node_id for each in facts.metas}
+    if facts.facts.zk_state is not None:
+        yield Problem("controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _WIPE)
+    elif not ids or not ids <= known:
+        told = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
+        yield unread("controllers", told, "Look into metadata.log.dir of each controller before its first start.")
+    else:
+        told = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
+        yield unread("controllers", told, "Look for __cluster_metadata-0 in each controller's metadata.log.dir.")
+
+
+def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
+    """L03: a high first epoch is above ``/controller_epoch`` soon, which a rollback must then raise."""
+    leader, control = facts.facts.leader, facts.control
+    if leader is None or leader.leader_epoch is None:
+        yield unread("controllers", "KRaft's epoch could not be read: no controller leads.", _NAME_THEM)
+        return
+    least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
+    if leader.leader_epoch > max(least, _FIRST_EPOCHS):
+        told = (
+            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: one controller was "
+            "alone for a while."
+        )
+        yield Problem("controllers", told, "Stop all controllers, wipe and format them, and start them together.")
+
+
+_NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
+_WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
+_LOG = "ApiVersions, DescribeQuorum, the metadata log"
+CHECKS = (
+    Check("L01", BLOCK, DUAL_WRITE, "All controllers are alike, and wait with an empty log.", _LOG, alike),
+    Check("L02", BLOCK, DUAL_WRITE, "The controllers' disks are of this attempt.", "the metadata log, files", disks),
+    Check("L03", BLOCK, DUAL_WRITE, "KRaft's epoch is low.", "DescribeQuorum, ZooKeeper", first_epoch),
+)

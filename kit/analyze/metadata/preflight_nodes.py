@@ -1,0 +1,152 @@
+"""Checks of nodes' settings: what brokers and controllers must have alike before the controllers start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kit.analyze.metadata.node_settings import (
+    STANDARD_AUTHORIZER,
+    VERSION,
+    VOTERS,
+    NodeSettings,
+    entries,
+    level,
+    voter_ids,
+)
+from kit.analyze.metadata.preflight_checks import (
+    BLOCK,
+    CONTROLLERS,
+    WARN,
+    Check,
+    PreflightFacts,
+    Problem,
+    numbers,
+    unread,
+)
+
+_OLDEST, _SEVERAL_DIRS = level("3.6-IV1") or 0, level("3.7-IV2") or 0
+_POLICIES = ("alter.config.policy.class.name", "create.topic.policy.class.name")
+_AUTHORIZERS = ("", "kafka.security.authorizer.AclAuthorizer", STANDARD_AUTHORIZER)
+
+
+def versions(facts: PreflightFacts) -> Iterator[Problem]:
+    """A01: one inter.broker.protocol.version, not too old, and the controllers' metadata.version."""
+    by_version = dict[str | None, list[str]]()
+    for broker in _in_zookeeper(facts):
+        by_version.setdefault(broker.get(VERSION), []).append(broker.name)
+    for version, names in by_version.items():
+        known = level(version)
+        if known is None:
+            yield unread(
+                ", ".join(names), f"{VERSION} of {', '.join(names)} is {version or 'not told'}: its level is unknown."
+            )
+        elif known < _OLDEST:
+            told = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
+            yield Problem(", ".join(names), told, f"Upgrade the brokers to 3.9, set {VERSION}=3.9, and roll.")
+    if len(by_version) > 1:
+        told = "; ".join(f"{version} of {', '.join(names)}" for version, names in sorted(by_version.items(), key=str))
+        yield Problem("brokers", f"{VERSION} differs: {told}.", "Set the same on every broker, and roll.")
+    yield from _finalized(facts, by_version)
+
+
+def _finalized(facts: PreflightFacts, by_version: dict[str | None, list[str]]) -> Iterator[Problem]:
+    answered = [each for each in facts.facts.controllers if each.metadata_version is not None]
+    if not answered:
+        yield unread("controllers", "metadata.version of the controllers could not be read: none answered.")
+    for node in answered:
+        for version, names in by_version.items():
+            if level(version) is not None and level(version) != node.metadata_version:
+                yield Problem(
+                    ", ".join(names),
+                    f"{VERSION} of {', '.join(names)} is {version}, and the controller at {node.address} has "
+                    f"metadata.version {node.metadata_version}: these brokers look healthy and are never registered.",
+                    f"Format the controllers with `--release-version {version}`, or set {VERSION} on the brokers.",
+                )
+
+
+def identities(facts: PreflightFacts) -> Iterator[Problem]:
+    """A02: every broker's id is in its file, and no controller has it."""
+    for broker in _in_zookeeper(facts):
+        if broker.given.get("broker.id", "-1").startswith("-"):
+            yield Problem(
+                broker.name,
+                f"{broker.name} has no broker.id in its file: a broker with a generated id is refused (KAFKA-17543).",
+                "Write broker.id into its file, from its meta.properties.",
+            )
+    brokers = {each.node_id for each in facts.brokers} | set(facts.control.brokers if facts.control else ())
+    controllers = {each.node_id for each in facts.controllers}
+    controllers |= {each for node in facts.settings for each in voter_ids(node.get(VOTERS))}
+    controllers |= {each for node in facts.facts.nodes for each in node.voters}
+    both = sorted(each for each in brokers & controllers if each is not None)
+    if both:
+        yield Problem(
+            "controllers", f"Ids {numbers(both)} are of brokers and of controllers.", "Give controllers others."
+        )
+    if not controllers:
+        yield unread("controllers", "The controllers' ids could not be read: no node names its voters.")
+
+
+def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
+    """A03: several log dirs need 3.7-IV2; one that fails stops a broker in migration mode."""
+    for broker in facts.brokers:
+        dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
+        if len(dirs) > 1 and broker.get("process.roles") is None and (known is None or known < _SEVERAL_DIRS):
+            told = (
+                f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2; it is {broker.get(VERSION)}."
+            )
+            yield Problem(broker.name, told, f"Set {VERSION}=3.9 on every broker, and roll.")
+        if not dirs:
+            yield unread(broker.name, f"log.dirs of {broker.name} could not be read.")
+
+
+def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
+    """A04: settings that behave differently in KRaft, or are gone."""
+    for broker in _in_zookeeper(facts):
+        authorizer = broker.get("authorizer.class.name") or ""
+        if broker.get("control.plane.listener.name"):
+            told = (
+                f"{broker.name} sets control.plane.listener.name: a broker in KRaft mode does not start with it "
+                "(KAFKA-17790)."
+            )
+            yield Problem(broker.name, told, "Remove it when the broker goes to KRaft mode.")
+        if (
+            "log.message.format.version" in broker.given
+            and (level(broker.given["log.message.format.version"]) or 0) < 1
+        ):
+            told = (
+                f"{broker.name} sets log.message.format.version={broker.given['log.message.format.version']}, "
+                "below 3.0."
+            )
+            yield Problem(broker.name, told, "Remove it.")
+        if authorizer == _AUTHORIZERS[1]:
+            told = f"{broker.name} uses AclAuthorizer, with which a broker in KRaft mode dies at its start."
+            yield Problem(
+                broker.name, told, f"Set authorizer.class.name={STANDARD_AUTHORIZER} with KRaft mode, not before."
+            )
+        elif authorizer not in _AUTHORIZERS:
+            told = (
+                f"{broker.name} uses the authorizer {authorizer}, which must run on controllers without ZooKeeper, too."
+            )
+            yield Problem(broker.name, told, "Ask its maker whether it supports KRaft, and try it in a lab.")
+        for key in filter(broker.get, _POLICIES):
+            told = (
+                f"{broker.name} sets {key}={broker.get(key)}: in KRaft it runs on controllers, with other "
+                "arguments (KIP-1252)."
+            )
+            yield Problem(broker.name, told, "Put its class on the controllers' class path, and try it in a lab.")
+
+
+def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:
+    return [each for each in facts.brokers if not each.get("process.roles")]
+
+
+_BROKERS = ("brokers",)
+_ASKED, _FILES = "DescribeConfigs", "DescribeConfigs, files"
+CHECKS = (
+    Check(
+        "A01", BLOCK, CONTROLLERS, "Versions are alike and new enough.", f"{_ASKED}, ApiVersions", versions, _BROKERS
+    ),
+    Check("A02", BLOCK, CONTROLLERS, "Every broker has an id of its own in its file.", _FILES, identities, _BROKERS),
+    Check("A03", BLOCK, CONTROLLERS, "The version allows as many log.dirs as there are.", _ASKED, log_dirs, _BROKERS),
+    Check("A04", WARN, CONTROLLERS, "No broker has a setting that changes its meaning.", _ASKED, obstacles, _BROKERS),
+)

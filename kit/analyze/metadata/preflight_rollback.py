@@ -1,0 +1,103 @@
+"""Checks of a way back to ZooKeeper, and of any time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.phase import KRAFT, UNKNOWN, phase
+from kit.analyze.metadata.preflight_checks import (
+    ALARM,
+    ANY,
+    BLOCK,
+    ROLLBACK,
+    Check,
+    PreflightFacts,
+    Problem,
+    unread,
+)
+
+
+def epochs(facts: PreflightFacts) -> Iterator[Problem]:
+    """R01: after a rollback the ZooKeeper controller must have the highest epoch of all."""
+    control = facts.control
+    assert control is not None
+    if control.controller_epoch is None or control.max_state_epoch is None:
+        yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
+        return
+    yield from facts.unparsed()
+    kraft = control.kraft_controller_epoch if control.is_controller_persistent else None
+    highest = max(control.max_state_epoch, kraft or 0, control.checkpoint_epoch or 0)
+    if highest > control.controller_epoch:
+        told = (
+            f"/controller_epoch is {control.controller_epoch}, and {highest} was used (partitions "
+            f"{control.max_state_epoch}"
+        )
+        told += (
+            f", /controller {kraft}, /migration {control.checkpoint_epoch}): partitions would stay offline "
+            "after a rollback."
+        )
+        yield Problem(
+            "/controller_epoch", told, f"Set it to {highest + 1} in the transaction that deletes /controller."
+        )
+
+
+def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
+    """R02: what ZooKeeper lacks is lost with the controllers."""
+    assert facts.differences is not None
+    for verdict, name in (
+        ("diverged", "differ"),
+        ("in_flight", "are on their way"),
+        ("unknown", "could not be compared"),
+    ):
+        n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
+        if n_rows:
+            told = f"{n_rows:,} values {name} between ZooKeeper and KRaft."
+            met = None if verdict == "unknown" else False
+            yield Problem(verdict, told, "Run `offramp kraft diff` until it is clean.", is_met=met)
+
+
+def formatted(facts: PreflightFacts) -> Iterator[Problem]:
+    """R03: a broker that was formatted for KRaft can't go back."""
+    brokers = {each.node_id for each in facts.brokers} | {each.node_id for each in facts.facts.brokers}
+    brokers |= set(facts.control.brokers if facts.control else ())
+    for meta in facts.metas:
+        if meta.version is None:
+            yield unread(meta.file, f"{meta.file} has no version that can be read.")
+        elif meta.version != 0 and meta.node_id in brokers:
+            told = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
+            yield Problem(meta.file, told, "Move its replicas to other brokers before a rollback.")
+
+
+def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
+    """R04: a broker in KRaft mode hangs when the controllers stop."""
+    if not facts.facts.brokers:
+        yield unread("brokers", "The brokers' modes could not be read: none was asked.")
+    for node in facts.facts.brokers:
+        if node.mode is None:
+            yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not tell its mode'}.")
+        elif node.mode == KRAFT:
+            told = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
+            yield Problem(f"broker {node.address}", told, "Restart it in migration mode, and wait until it is in sync.")
+
+
+def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
+    """P01: facts that can't be true at once, in any phase."""
+    for each in findings(facts.facts):
+        if each.check_id.startswith("P"):
+            yield Problem(each.subject, each.sentence, each.remedy, severity=each.severity)
+    if phase(facts.facts) == UNKNOWN:
+        why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"
+        yield unread("cluster", f"The phase of the migration is not known: {why}.", "Look: offramp kraft status")
+
+
+_LOG = "ApiVersions, DescribeQuorum, the metadata log"
+CHECKS = (
+    Check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
+    Check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
+    Check("R03", BLOCK, ROLLBACK, "No broker was formatted for KRaft.", "files", formatted, ("metas",)),
+    Check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
+    Check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),
+)

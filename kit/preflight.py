@@ -1,0 +1,239 @@
+"""Is a cluster ready to move from ZooKeeper to KRaft (KIP-866)? Everything is read, nothing is written to the cluster.
+
+with connect("production") as cluster:
+    found = kraft_preflight(cluster, read_settings_folder("nodes/"))
+    found.findings                                  # polars, one row per check at least
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+from kafka.errors import KafkaError
+
+from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_lint import lint
+from kit.analyze.metadata.node_settings import (
+    CONTROLLER,
+    FINAL_CONTROLLER,
+    KRAFT,
+    MIGRATION,
+    VOTERS,
+    ZOOKEEPER,
+    NodeSettings,
+    entries,
+    of_described,
+    of_file,
+)
+from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
+from kit.analyze.metadata.preflight import blocking, preflight, unknown
+from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
+from kit.cluster import Cluster, kafka_settings
+from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
+from kit.kraft import kraft_diff, kraft_status
+from kit.metadata_log import Controllers, read_log
+from kit.metadata_log.secrets import is_secret_config
+from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.nodes import fetch_node_settings
+from kit.read.preflight_znodes import fetch_preflight_znodes
+from kit.tables import schema as tables
+from kit.tables.metadata import NodeFact
+from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.text.numbers import partition_in
+from kit.text.properties import parse_properties
+
+_BROKER = 4
+_BIGGEST_FILE = 1_000_000
+_OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
+
+
+@dataclass(frozen=True)
+class SettingsFolder:
+    """The nodes' own files: ``server.properties`` of each as ``settings``, ``meta.properties`` as ``metas``."""
+
+    settings: Sequence[NodeSettings] = ()
+    metas: Sequence[NodeMeta] = ()
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known."""
+
+    cluster_name: str
+    rows: Sequence[PreflightFinding]
+    settings: Sequence[NodeSettings] = field(repr=False)
+    voters: str | None = None
+
+    @cached_property
+    def findings(self) -> pl.DataFrame:
+        """``tables.PREFLIGHT_FINDINGS``."""
+        return pl.DataFrame(tables.PREFLIGHT_FINDINGS.from_rows(self.rows))
+
+    @property
+    def open_rows(self) -> list[PreflightFinding]:
+        """What is not met, the worst first, then what is not known."""
+        rows = [each for each in self.rows if not each.is_met]
+        return sorted(rows, key=lambda each: (each.is_met is None, SEVERITIES.index(each.severity), each.check_id))
+
+    def verify(self) -> None:
+        """Raises UnsafePlan when a check forbids to begin, PartialRead when one that could is not known."""
+        rows = list(self.rows)
+        bad, dark = (sorted({each.check_id for each in some}) for some in (blocking(rows), unknown(rows)))
+        if bad:
+            more = f"; not known: {', '.join(dark)}" if dark else ""
+            raise UnsafePlan(
+                f"cluster {self.cluster_name!r} is not ready to move to KRaft: {', '.join(bad)}{more}. Do what each "
+                "remedy says, and run the preflight again."
+            )
+        if dark:
+            raise PartialRead(f"cluster {self.cluster_name!r}: some checks are not known: {', '.join(dark)}")
+
+    def files(self) -> dict[str, str]:
+        """Ready-made settings by file name: of each broker for every mode, of controllers while and after it."""
+        made = {}
+        brokers = [each for each in self.settings if each.role == "broker" and each.node_id is not None]
+        for node in brokers:
+            for mode in (MIGRATION, KRAFT, ZOOKEEPER):
+                name = f"broker-{node.node_id}.{mode}.properties"
+                made[name] = render(settings_change(mode, node, self.voters), node)
+        controllers = [each for each in self.settings if each.role == CONTROLLER]
+        for node in controllers or brokers[:1]:
+            for mode, word in ((CONTROLLER, "migration"), (FINAL_CONTROLLER, "finalised")):
+                number = f"-{node.node_id}" if controllers else ""
+                made[f"controller{number}.{word}.properties"] = render(settings_change(mode, node, self.voters), node)
+        return made
+
+    def write_files(self, folder: Path) -> list[Path]:
+        """``files`` into a folder, which is made; raises InputError where one is there already, or can't be written."""
+        written = []
+        for name, text in self.files().items():
+            file = folder / name
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with file.open("x", encoding="utf-8") as out:
+                    out.write(text)
+            except OSError as error:
+                raise InputError(f"{file} was not written: {error.strerror}; name a new folder") from error
+            written.append(file)
+        return written
+
+
+def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> Preflight:
+    """Run every check. What can't be read makes its checks' ``is_met`` null.
+
+    Raises:
+        InputError: the profile names no ZooKeeper.
+        ConnectError: ZooKeeper stopped answering.
+    """
+    if cluster.zookeeper is None:
+        raise InputError(
+            f"cluster {cluster.name!r}: the profile names no ZooKeeper, so there is nothing to move to KRaft: "
+            "add zookeeper_connect"
+        )
+    folder = folder or SettingsFolder()
+    facts = kraft_status(cluster).read
+    znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
+    described, unread = _described(cluster, facts.nodes)
+    of_files = {(each.role, each.node_id) for each in folder.settings}
+    settings = [*folder.settings, *(each for each in described if (each.role, each.node_id) not in of_files)]
+    found = PreflightFacts(
+        facts=replace(facts, control=znodes.control),
+        partitions=pl.DataFrame(znodes.partitions),
+        items=pl.DataFrame(znodes.items),
+        znodes=fetch_preflight_znodes(cluster.zookeeper),
+        kraft_items=_log_items(cluster) if facts.has_log else None,
+        differences=_differences(cluster, facts.zk_state, unread),
+        settings=settings,
+        metas=folder.metas,
+        unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
+    )
+    voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
+    return Preflight(cluster.name, [*preflight(found), *lint(folder.settings)], settings, voters)
+
+
+def read_settings_folder(path: Path) -> SettingsFolder:
+    """Every ``*.properties`` of a folder and those below; what names ``cluster.id`` is a ``meta.properties``.
+
+    Other files, as log4j's, are left alone.
+
+    Secrets stay in the files: of each only a fingerprint is kept, by a key that is made here and forgotten.
+
+    Raises:
+        InputError: it is no folder, has no such file, or one can't be read.
+    """
+    files = sorted(path.rglob("*.properties")) if path.is_dir() else []
+    if not files:
+        raise InputError(f"{path} is no folder with *.properties of nodes")
+    key = secrets.token_bytes(32)
+    settings, metas = list[NodeSettings](), list[NodeMeta]()
+    for file in files:
+        name, held = str(file.relative_to(path)), parse_properties(_text(file))
+        if "cluster.id" in held or file.name == "meta.properties":
+            metas.append(_meta(name, held))
+        elif not _OF_A_NODE.isdisjoint(held):
+            settings.append(of_file(held, name, key))
+    if not settings and not metas:
+        raise InputError(f"{path} has no settings of a node: no file has one of {', '.join(sorted(_OF_A_NODE))}")
+    return SettingsFolder(settings, metas)
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.stat().st_size > _BIGGEST_FILE:
+            raise InputError(f"{file} is no node's settings: it has more than {_BIGGEST_FILE:,} bytes")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} can't be read: {error}") from error
+
+
+def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
+    number = held.get("node.id", held.get("broker.id", ""))
+    return NodeMeta(name, partition_in(number), partition_in(held.get("version", "")), held.get("cluster.id"))
+
+
+def _log_items(cluster: Cluster) -> pl.DataFrame:
+    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
+    return log.items
+
+
+def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
+    """Those of a diff while dual write goes on; else None, or why there is none in ``unread``."""
+    if zk_state != MIGRATION_STATE:
+        return None
+    try:
+        return kraft_diff(cluster).differences
+    except OfframpError as error:
+        unread["differences"] = str(error)
+        return None
+
+
+def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSettings], dict[str, str]]:
+    """Settings that nodes told, and why the others did not, by ``node <id>``.
+
+    A controller that does not lead does not say its id: the voters of those that were asked first have it.
+    """
+    told, unread = list[NodeSettings](), dict[str, str]()
+    for node in sorted(nodes, key=lambda each: each.node_id is None):
+        node_id = _id_of(node.address, told) if node.node_id is None else node.node_id
+        if node_id is None or node.mode is None:
+            continue
+        try:
+            rows = fetch_node_settings(kafka_settings(cluster.profile), node.address, node_id)
+            told.append(of_described(node_id, rows))
+        except (OfframpError, KafkaError, OSError) as error:
+            unread[f"node {node_id}"] = str(error)
+    return told, unread
+
+
+def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
+    """The id that voters have for an address."""
+    for voter in (each for node in told for each in entries(node.get(VOTERS))):
+        number, _, place = voter.partition("@")
+        if place == address:
+            return partition_in(number)
+    return None

@@ -1,0 +1,96 @@
+"""What of ZooKeeper matters before a migration to KRaft, and isn't copied: queues, generated ids, access lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+
+from kit.errors import ConnectError
+from kit.read.multiread import READ_TIMEOUT_S, fetch_children, fetch_data
+from kit.tables.preflight import PreflightZnodes
+
+SEQID, CHANGES = "/brokers/seqid", "/config/changes"
+_ACLS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
+TOP_LEVEL = (
+    "/admin", "/brokers", "/brokers/topics", "/cluster", "/config", "/config/users", "/controller", "/controller_epoch",
+    "/delegation_token", "/feature", "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes",
+    "/kafka-acl-extended", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
+)  # fmt: skip
+"""Of what the controllers read and write, each place that has an access list of its own."""
+_EVERYTHING = 31
+
+
+def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
+    """One row. A znode that isn't there holds nothing and forbids nothing.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering.
+    """
+    problems: list[str] = []
+    seqid = fetch_data(client, [SEQID])
+    refusal = seqid.refusals.get(0)
+    if refusal is not None:
+        problems.append(f"{SEQID}: it can't be read: {type(refusal).__name__}")
+    changes = _names(client, [CHANGES], problems)[CHANGES]
+    return PreflightZnodes(
+        read_at=datetime.now(UTC),
+        seqid_version=None if refusal is not None else int(seqid.stats[0]["version"]),
+        n_config_changes=len(changes) if changes is not None else None,
+        nested_acls=tuple(sorted(_nested(client, problems))),
+        restricted=tuple(_restricted(client, problems)),
+        problems=tuple(problems),
+    )
+
+
+def _names(client: KazooClient, paths: list[str], problems: list[str]) -> dict[str, list[str] | None]:
+    """Children by path; None where they can't be listed."""
+    found: dict[str, list[str] | None] = {}
+    for path, names in zip(paths, fetch_children(client, paths)):
+        if isinstance(names, KazooException):
+            problems.append(f"{path}: it can't be listed: {type(names).__name__}")
+        found[path] = None if isinstance(names, KazooException) else names or []
+    return found
+
+
+def _below(client: KazooClient, paths: Iterable[str], problems: list[str]) -> list[str]:
+    listed = _names(client, list(paths), problems)
+    return [f"{path}/{name}" for path, names in listed.items() for name in names or ()]
+
+
+def _nested(client: KazooClient, problems: list[str]) -> list[str]:
+    """Znodes below the znodes of resources: ``/kafka-acl/<type>/<name>/<here>``."""
+    types = _below(client, _ACLS, problems)
+    return _below(client, _below(client, types, problems), problems)
+
+
+def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
+    asked = [(path, client.get_acls_async(path)) for path in TOP_LEVEL]
+    found = []
+    for path, answer in asked:
+        try:
+            acls, _ = answer.get(timeout=READ_TIMEOUT_S)
+        except NoNodeError:
+            continue
+        except client.handler.timeout_exception as error:
+            raise ConnectError(f"ZooKeeper stopped answering: the access list of {path} did not come") from error
+        except KazooException as error:
+            problems.append(f"{path}: its access list can't be read: {type(error).__name__}")
+            continue
+        if not any(_is_open(each) for each in acls):
+            found.append(f"{path}: {', '.join(map(_shown, acls))}")
+    return found
+
+
+def _is_open(acl: Any) -> bool:
+    return bool(acl.perms == _EVERYTHING and acl.id.scheme == "world")
+
+
+def _shown(acl: Any) -> str:
+    """Without a digest: that is made of a password."""
+    who = acl.id.id.partition(":")[0] if acl.id.scheme == "digest" else acl.id.id
+    letters = "".join(letter for bit, letter in ((1, "r"), (2, "w"), (4, "c"), (8, "d"), (16, "a")) if acl.perms & bit)
+    return f"{acl.id.scheme}:{who}:{letters}"

@@ -1,0 +1,55 @@
+"""Frozen rows of the preflight of a migration to KRaft (KIP-866). As ``kit.tables.groups``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from kit.tables.groups import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightFinding:
+    """One answer of one check.
+
+    ``check_id``: Z01, A01, … of the cluster, N01, … of a node's file, a bug's name; ``severity``: alarm, block, warn,
+    info. ``phase``: what it must hold before: controllers, dual write, rollback, any, settings. ``is_met``: None where
+    something could not be read, which ``sentence`` then names. ``remedy`` is empty where it is met.
+    """
+
+    check_id: str
+    severity: str
+    phase: str
+    subject: str
+    is_met: bool | None
+    sentence: str
+    remedy: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightZnodes:
+    """What of ZooKeeper matters only before a migration; one row.
+
+    ``seqid_version``: how many broker ids ZooKeeper gave out. ``n_config_changes``: notifications under
+    ``/config/changes``. ``nested_acls``: znodes below the znode of an ACL's resource, which the copy does not list.
+    ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not everybody may read and write.
+    ``problems``: what could not be read, with its path.
+    """
+
+    read_at: datetime
+    seqid_version: int | None
+    n_config_changes: int | None
+    nested_acls: tuple[str, ...]
+    restricted: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMeta:
+    """One ``meta.properties`` of a node's data folder. ``version`` 0 has ``broker.id``, 1 ``node.id``."""
+
+    file: str
+    node_id: Int32 | None
+    version: Int32 | None
+    cluster_id: str | None

@@ -1,0 +1,211 @@
+"""Settings of nodes: ready-made files for each mode, the operator's own files, and no secret in any of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_lint import RULES, lint
+from kit.analyze.metadata.node_settings import (
+    CONTROLLER,
+    FINAL_CONTROLLER,
+    KRAFT,
+    MIGRATION,
+    STANDARD_AUTHORIZER,
+    ZOOKEEPER,
+    NodeSettings,
+    of_described,
+    of_file,
+)
+from kit.tables.metadata import NodeSetting
+from kit.text.properties import parse_properties
+
+KEY = b"key of one look"
+SECRET = "hush-hush"
+VOTERS = "3000@c1:9093,3001@c2:9093"
+PLAIN = {
+    "broker.id": "1",
+    "listeners": "PLAINTEXT://b1:9092",
+    "log.dirs": "/data",
+    "zookeeper.connect": "zk:2181/kafka",
+    "zookeeper.ssl.keystore.password": SECRET,
+    "inter.broker.protocol.version": "3.9",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    "log.message.format.version": "2.8",
+    "num.partitions": "3",
+    "password.encoder.secret": SECRET,
+    "com.example.hook": f"https://me:{SECRET}@example.com/",
+}
+
+
+def of(settings: dict[str, str]) -> NodeSettings:
+    return of_file(settings, "b1.properties", KEY)
+
+
+def made(mode: str, present: dict[str, str], voters: str | None = VOTERS) -> dict[str, str]:
+    node = of(present)
+    return parse_properties(render(settings_change(mode, node, voters), node))
+
+
+def test_a_broker_goes_to_migration_mode_to_kraft_mode_and_back_again():
+    plain = {name: value for name, value in PLAIN.items() if SECRET not in value}
+    migration = made(MIGRATION, plain)
+    assert migration == {
+        **{name: value for name, value in plain.items() if name != "log.message.format.version"},
+        "zookeeper.metadata.migration.enable": "true",
+        "controller.quorum.voters": VOTERS,
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,"
+        "CONTROLLER:PLAINTEXT",
+    }
+    kraft = made(KRAFT, migration)
+    assert kraft == {
+        "process.roles": "broker",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://b1:9092",
+        "log.dirs": "/data",
+        "num.partitions": "3",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        **{name: migration[name] for name in migration if name.startswith(("controller.", "listener.security."))},
+    }
+    back = made(ZOOKEEPER, migration)
+    own_map = back.pop("listener.security.protocol.map")
+    assert "CONTROLLER" not in own_map
+    assert back == {name: value for name, value in plain.items() if name != "log.message.format.version"}
+
+
+def test_what_a_kraft_broker_no_longer_knows_is_left_to_the_operator():
+    node = of({"process.roles": "broker", "node.id": "1"})
+    change = settings_change(MIGRATION, node, None)
+    assert any("zookeeper.connect" in each for each in change.by_hand)
+    assert any("controller.quorum.voters" in each for each in change.by_hand)
+    assert change.values["broker.id"] == "1"
+
+
+def test_a_high_id_turns_generation_off():
+    assert made(MIGRATION, PLAIN | {"broker.id": "1001"})["broker.id.generation.enable"] == "false"
+
+
+def test_a_controller_is_made_of_a_broker_and_loses_zookeeper_at_the_end():
+    present = PLAIN | {"inter.broker.listener.name": "INNER", "listener.security.protocol.map": "INNER:SSL"}
+    first = made(CONTROLLER, present)
+    assert first["zookeeper.connect"] == "zk:2181/kafka"
+    assert first["zookeeper.metadata.migration.enable"] == "true"
+    assert first["inter.broker.listener.name"] == "INNER"
+    assert first["listener.security.protocol.map"] == "INNER:SSL,CONTROLLER:SSL"
+    assert first["num.partitions"] == "3"
+    assert first["authorizer.class.name"].endswith("StandardAuthorizer")
+    assert not {"log.dirs", "listeners", "broker.id", "inter.broker.protocol.version"} & set(first)
+    last = made(FINAL_CONTROLLER, first | {"node.id": "3000"})
+    assert not [name for name in last if name.startswith("zookeeper.")]
+    assert last["node.id"] == "3000"
+
+
+@pytest.mark.parametrize("mode", [MIGRATION, KRAFT, ZOOKEEPER, CONTROLLER, FINAL_CONTROLLER])
+def test_no_secret_is_in_a_file_that_is_made(mode):
+    node = of(PLAIN)
+    text = render(settings_change(mode, node, VOTERS), node)
+    assert SECRET not in text + repr(node)
+    assert "# password.encoder.secret: set;" in text
+
+
+def test_a_name_of_a_stranger_stays_in_its_comment():
+    node = of(PLAIN | {"evil\nprocess.roles.password": "x"})
+    assert "process.roles" not in parse_properties(render(settings_change(MIGRATION, node, VOTERS), node))
+
+
+def test_equal_secrets_have_equal_fingerprints_within_one_look():
+    one, other = of(PLAIN).secrets, of(PLAIN | {"password.encoder.secret": "another"}).secrets
+    assert one["password.encoder.secret"] == of(PLAIN).secrets["password.encoder.secret"]
+    assert one["password.encoder.secret"] != other["password.encoder.secret"]
+    assert one["password.encoder.secret"] != of_file(PLAIN, "x", b"other look").secrets["password.encoder.secret"]
+
+
+def test_what_a_node_tells_keeps_defaults_and_hidden_values_apart():
+    rows = [
+        NodeSetting(3000, "process.roles", "controller", "file", False),
+        NodeSetting(3000, "num.partitions", "1", "default", False),
+        NodeSetting(3000, "password.encoder.secret", None, "file", True),
+        NodeSetting(3000, "ssl.key.password", None, "default", True),
+    ]
+    node = of_described(3000, rows)
+    assert (node.role, node.get("num.partitions"), "num.partitions" in node.given) == ("controller", "1", False)
+    assert node.secrets == {"password.encoder.secret": ""}
+
+
+QUORUM = {
+    "controller.quorum.voters": VOTERS,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+FLAG = {"zookeeper.metadata.migration.enable": "true"}
+ZK = {"zookeeper.connect": "zk:2181"}
+SOUND = {
+    ZOOKEEPER: {"broker.id": "1", **ZK},
+    MIGRATION: {"broker.id": "1", "inter.broker.protocol.version": "3.9", **ZK, **FLAG, **QUORUM},
+    KRAFT: {"process.roles": "broker", "node.id": "1", **QUORUM},
+    CONTROLLER: {"process.roles": "controller", "node.id": "3000", "listeners": "CONTROLLER://c1:9093", **ZK, **FLAG}
+    | QUORUM,
+    FINAL_CONTROLLER: {"process.roles": "controller", "node.id": "3000", "listeners": "CONTROLLER://c1:9093"} | QUORUM,
+}
+
+
+@pytest.mark.parametrize("mode", SOUND)
+def test_a_sound_file_of_each_mode_has_no_finding(mode):
+    node = of(SOUND[mode])
+    assert node.mode == mode
+    (row,) = lint([node])
+    assert row.is_met is True
+
+
+BROKEN = (
+    ("N01", MIGRATION, {"broker.id": None}, "broker.id is missing"),
+    ("N01", MIGRATION, {"broker.id": "-1"}, "broker.id is missing"),
+    ("N01", KRAFT, {"node.id": None, "broker.id": "1"}, "node.id is missing"),
+    ("N02", MIGRATION, {"controller.quorum.voters": None}, "controller.quorum.voters is missing"),
+    ("N02", ZOOKEEPER, {"controller.listener.names": "CONTROLLER"}, "is set without zookeeper.metadata"),
+    ("N02", KRAFT, {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "c:1"}, "dynamic quorum"),
+    ("N03", MIGRATION, {"controller.listener.names": ""}, "missing or empty"),
+    ("N03", CONTROLLER, {"listeners": "CONTROLLER://:1,PLAINTEXT://:2"}, "and PLAINTEXT are others"),
+    ("N03", KRAFT, {"listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, "does not listen on CONTROLLER"),
+    ("N04", CONTROLLER, {"zookeeper.connect": None}, "without zookeeper.connect"),
+    ("N04", KRAFT, FLAG, "in KRaft mode has"),
+    ("N05", MIGRATION, {"inter.broker.protocol.version": "3.3"}, "needs 3.4"),
+    ("N05", MIGRATION, {"inter.broker.protocol.version": "3.6", "log.dirs": "/a,/b"}, "3.7-IV2"),
+    ("N06", CONTROLLER, {"node.id": "3005"}, "id 3005 is not in"),
+    ("N06", MIGRATION, {"broker.id": "3001"}, "it is no controller"),
+    ("N06", KRAFT, {"controller.quorum.voters": "c1:9093"}, "no list of id@host:port"),
+    ("N07", KRAFT, {"authorizer.class.name": PLAIN["authorizer.class.name"]}, "AclAuthorizer needs ZooKeeper"),
+    (
+        "N07",
+        MIGRATION,
+        {"authorizer.class.name": STANDARD_AUTHORIZER},
+        "KRaft",
+    ),
+    ("N08", KRAFT, ZK, "zookeeper.connect must go"),
+    ("N08", KRAFT, {"control.plane.listener.name": "C"}, "control.plane.listener.name must go"),
+    ("N08", FINAL_CONTROLLER, ZK, "is left without"),
+    ("N09", MIGRATION, {"listeners": "INNER://:1"}, "lacks INNER"),
+    ("N10", CONTROLLER, {"process.roles": "broker,controller"}, "in one process"),
+)
+
+
+@pytest.mark.parametrize(("check_id", "mode", "changed", "told"), BROKEN)
+def test_one_wrong_line_is_found(check_id, mode, changed, told):
+    held = {name: value for name, value in (SOUND[mode] | changed).items() if value is not None}
+    rows = [each for each in lint([of(held)]) if each.check_id == check_id]
+    assert any(told in each.sentence for each in rows), rows
+    assert all(each.remedy and each.is_met is False for each in rows)
+
+
+def test_every_rule_was_broken():
+    assert set(RULES) == {check_id for check_id, *_ in BROKEN}
+
+
+def test_files_are_held_against_each_other():
+    other = of_file(SOUND[MIGRATION] | {"controller.quorum.voters": "3000@c1:9093"}, "b2.properties", KEY)
+    rows = [each for each in lint([of(SOUND[MIGRATION]), other]) if each.check_id == "N11"]
+    assert [each.sentence for each in rows] == [
+        "Id 1 is in b1.properties and in b2.properties.",
+        "controller.quorum.voters differs between files.",
+    ]

@@ -1,0 +1,100 @@
+"""The nodes' files in a folder, and the ready-made ones: what is read, what is refused, and that no secret is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.errors import InputError, PartialRead, UnsafePlan
+from kit.preflight import Preflight, read_settings_folder
+from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.text.properties import parse_properties
+from tests.generators import hostile
+
+SERVER = (
+    "broker.id=1\nzookeeper.connect=zk:2181\ninter.broker.protocol.version=3.9\npassword.encoder.secret=hush-hush\n"
+)
+
+
+def put(folder, name: str, text: str | bytes):
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def row(check_id: str, severity: str, is_met: bool | None, phase: str = "controllers") -> PreflightFinding:
+    return PreflightFinding(check_id, severity, phase, "cluster", is_met, "A sentence.", "", "ZooKeeper")
+
+
+def test_each_file_says_itself_whose_it_is(tmp_path):
+    put(tmp_path, "a/server.properties", SERVER)
+    put(tmp_path, "a/meta.properties", "version=0\nbroker.id=1\ncluster.id=abc\n")
+    put(tmp_path, "b/controller.properties", "process.roles=controller\nnode.id=3000\n")
+    put(tmp_path, "a/log4j.properties", "log4j.rootLogger=INFO\n")
+    found = read_settings_folder(tmp_path)
+    assert [(each.role, each.node_id) for each in found.settings] == [("broker", 1), ("controller", 3000)]
+    assert found.metas == [NodeMeta("a/meta.properties", 1, 0, "abc")]
+    assert "hush-hush" not in repr(found)
+
+
+@pytest.mark.parametrize("version", ["", "one", "-1", "99999999999999999999"])
+def test_a_version_that_is_no_number_is_unknown(tmp_path, version):
+    put(tmp_path, "meta.properties", f"version={version}\nnode.id=x\ncluster.id=abc\n")
+    assert read_settings_folder(tmp_path).metas == [NodeMeta("meta.properties", None, None, "abc")]
+
+
+def test_what_is_no_folder_of_settings_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere", put(tmp_path, "a.txt", "x")):
+        with pytest.raises(InputError, match="is no folder with"):
+            read_settings_folder(path)
+    put(tmp_path, "log4j.properties", "log4j.rootLogger=INFO\n")
+    with pytest.raises(InputError, match="has no settings of a node"):
+        read_settings_folder(tmp_path)
+
+
+@pytest.mark.parametrize(("held", "told"), [(b"\xff\xfe", "can't be read"), (b"x" * 1_000_001, "no node's settings")])
+def test_what_is_no_text_is_refused(tmp_path, held, told):
+    put(tmp_path, "server.properties", held)
+    with pytest.raises(InputError, match=told):
+        read_settings_folder(tmp_path)
+
+
+def test_files_are_made_for_each_mode_and_never_over_others(tmp_path):
+    put(tmp_path, "nodes/server.properties", SERVER)
+    found = Preflight("lab", [], read_settings_folder(tmp_path / "nodes").settings, "3000@c:9093")
+    written = found.write_files(tmp_path / "made")
+    assert [file.name for file in written] == [
+        "broker-1.migration.properties",
+        "broker-1.kraft.properties",
+        "broker-1.zookeeper.properties",
+        "controller.migration.properties",
+        "controller.finalised.properties",
+    ]
+    texts = [file.read_text() for file in written]
+    assert "hush-hush" not in "".join(texts)
+    assert parse_properties(texts[1])["node.id"] == "1"
+    with pytest.raises(InputError, match="name a new folder"):
+        found.write_files(tmp_path / "made")
+
+
+@pytest.mark.parametrize("name", hostile.CONTROLS)
+def test_a_hostile_name_makes_no_second_setting(tmp_path, name):
+    put(tmp_path, "server.properties", SERVER + f"com.example={name}\n".replace("\r", "").replace("\\", ""))
+    settings = read_settings_folder(tmp_path).settings
+    made = Preflight("lab", [], settings).files()["broker-1.migration.properties"]
+    assert parse_properties(made)["broker.id"] == "1"
+
+
+def test_the_end_of_a_preflight():
+    sound = [row("Z01", "block", True), row("Z16", "warn", False), row("R01", "block", False, "rollback")]
+    Preflight("lab", sound, []).verify()
+    dark = [*sound, row("Z02", "block", None)]
+    with pytest.raises(PartialRead, match="not known: Z02"):
+        Preflight("lab", dark, []).verify()
+    with pytest.raises(UnsafePlan, match="not ready to move to KRaft: Z04; not known: Z02"):
+        Preflight("lab", [*dark, row("Z04", "block", False)], []).verify()
+
+
+def test_the_worst_comes_first():
+    rows = [row("A", "warn", False), row("B", "block", None), row("C", "alarm", False), row("D", "info", True)]
+    assert [each.check_id for each in Preflight("lab", rows, []).open_rows] == ["C", "A", "B"]
