@@ -38,7 +38,7 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
     changes = _names(client, [CHANGES], problems)[CHANGES]
     return PreflightZnodes(
         read_at=datetime.now(UTC),
-        seqid_version=None if refusal is not None else int(seqid.stats[0]["version"]),
+        seqid_version=None if refusal is not None else seqid.stat("version")[0],
         n_config_changes=len(changes) if changes is not None else None,
         nested_acls=tuple(sorted(_nested(client, problems))),
         restricted=tuple(_restricted(client, problems)),
