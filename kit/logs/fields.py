@@ -268,8 +268,9 @@ def member_of(message: pl.Expr) -> pl.Expr:
 
 
 def generation_of(message: pl.Expr) -> pl.Expr:
-    """The generation, or the epoch of KIP-848; −1 means none."""
-    return _number(first_of(message, _GENERATIONS))
+    """The generation, or the epoch of KIP-848; −1 means none. A leader's list of subscriptions names older ones."""
+    is_about_others = message.str.contains("Performing assignment using strategy", literal=True)
+    return _number(pl.when(~is_about_others).then(first_of(message, _GENERATIONS)))
 
 
 def leader_of(message: pl.Expr) -> pl.Expr:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from kit.analyze.rebalances.broker_members import BrokerMembers
-from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, datetime_of, time_of
+from kit.analyze.rebalances.consumer_instances import ConsumerInstance, Event, RebalanceAttempt, datetime_of, time_of
 from kit.tables.rebalances import MemberRebalance
 
 Owners = Mapping[str, str]
@@ -101,15 +101,16 @@ def _take_assignments(group: GroupLogs, instance: ConsumerInstance) -> None:
     for attempt in instance.attempts:
         for event in attempt.all_of(*_BY_LEADER):
             number = attempt.generation if event["generation"] is None else event["generation"]
-            if number is not None and (members := _members_in(event)):
+            if number is not None and (members := _members_in(event, attempt)):
                 known = group.assignments.setdefault(number, {})
                 known |= {member: ps for member, ps in members.items() if ps is not None or member not in known}
 
 
-def _members_in(event: Event) -> dict[str, list[str] | None]:
+def _members_in(event: Event, attempt: RebalanceAttempt) -> dict[str, list[str] | None]:
     of_one = _OF_LIBRDKAFKA.search(event["text"])
-    if of_one:
-        return {of_one[1]: event["partitions"]}
+    if of_one:  # Cooperative: what is printed is the target. What others own still is held back after that.
+        is_target = any("cooperative" in (each["assignor"] or "") for each in attempt.events)
+        return {of_one[1]: None if is_target else event["partitions"]}
     listed = {next(filter(None, names)) for names in _LISTED.findall(event["text"])}
     partitions = {member: [p for p in ps.split(", ") if p] for member, ps in _ASSIGNMENT.findall(event["text"])}
     return {**dict.fromkeys(listed), **partitions}
