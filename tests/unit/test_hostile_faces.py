@@ -145,4 +145,5 @@ def test_html_is_escaped_in_one_place():
         if path.name != "visible.py":
             assert "html" not in modules | {module for module, _ in froms}, path
         if path.name != "terminal.py":
-            assert not {each for each in froms if each[0] and each[0].startswith("rich")}, path
+            printing = {each for each in froms if each[0] and each[0].startswith("rich")} - {("rich.cells", "cell_len")}
+            assert not printing, path

@@ -100,8 +100,9 @@ def test_sentences_for_a_ticket(events):
     first, second = story(events["java09.log"])[:2]
     assert first == (
         f"2017-03-04 11:30:00 UTC Group billing: consumer-7 ({A}) found the coordinator kafka-5.example:9092 "
-        "(broker 5) in 1 s, joined generation 1 in 3 s, as leader, synced (assigned by range) in 1 s, has orders-eu-0, "
-        "orders-eu-1, asked for the committed offsets of orders-eu-0, orders-eu-1, starts at orders-eu-1@41."
+        "(broker 5) in 1 s, asked to join with a session time-out of 30 s and the assignors range, joined generation "
+        "1 in 3 s, as leader, synced (assigned by range) in 1 s, has orders-eu-0, orders-eu-1, asked for the committed "
+        "offsets of orders-eu-0, orders-eu-1, starts at orders-eu-1@41."
     )
     assert f"as follower of {A}" in second
     assert "(as printed)" in story(events["java011.log"])[0], "nobody said the zone"
