@@ -25,7 +25,8 @@ END_WHEN_ALL_IN_VIEW = """() => {
     return all && cells.every(cell => cell.height > 0) && cells.at(-1).bottom;
 }"""
 ALIGNMENTS = """(panel, column) => [...panel.querySelectorAll('table')].flatMap(table => {
-    const at = [...table.querySelectorAll('thead th')].findIndex(head => head.textContent.trim() === column);
+    const name = head => head.querySelector('[title]')?.title ?? head.textContent.trim();
+    const at = [...table.querySelectorAll('thead th')].findIndex(head => name(head) === column);
     return [...table.querySelectorAll('tbody tr')].filter(() => at >= 0)
         .map(row => getComputedStyle(row.children[at]).textAlign);
 })"""
