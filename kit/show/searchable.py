@@ -25,6 +25,7 @@ _OPTIONS: dict[str, Any] = {
     "showIndex": False,
     "show_dtypes": False,
     "allow_html": False,
+    "autoWidth": False,  # Folded away, its columns have no width to measure.
     "maxBytes": 0,
     "maxRows": 0,
     "maxColumns": 0,
@@ -54,7 +55,7 @@ class Searchable:
 
     def _repr_html_(self) -> str:
         summary = f"<summary>{html_text(self._summary)}</summary>"
-        return f'<details class="whole-table">{summary}{_DARK}{_library()}{_table(self._frame)}</details>'
+        return f'<details class="whole-table" style="overflow-x:auto">{summary}{_DARK}{_library()}{_table(self._frame)}</details>'
 
 
 def _library() -> str:
