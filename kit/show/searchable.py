@@ -54,8 +54,8 @@ class Searchable:
         return self._summary
 
     def _repr_html_(self) -> str:
-        summary = f"<summary>{html_text(self._summary)}</summary>"
-        return f'<details class="whole-table" style="overflow-x:auto">{summary}{_DARK}{_library()}{_table(self._frame)}</details>'
+        inside = f"<summary>{html_text(self._summary)}</summary>{_DARK}{_library()}{_table(self._frame)}"
+        return f'<details class="whole-table" style="overflow-x:auto">{inside}</details>'
 
 
 def _library() -> str:
