@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 import polars as pl
 from kazoo.client import KazooClient
@@ -33,6 +33,7 @@ from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, NodeFact
+from kit.text.fingerprints import Fingerprints, Hide
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -168,12 +169,21 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
         )
+    controllers = Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)
+    return diff_stores(cluster.name, cluster.zookeeper, controllers, settle_s)
+
+
+def diff_stores(
+    name: str, zookeeper: KazooClient, controllers: Controllers, settle_s: float = SETTLE_S
+) -> MetadataDiff:
+    """As ``kraft_diff``, of the stores themselves; brokers are not asked. Secrets are compared by fingerprints."""
+    compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
     deadline = time.monotonic() + settle_s
-    found, before, n_reads = _compare(cluster), None, 1
+    found, before, n_reads = compare(), None, 1
     while _is_open(found, before) and time.monotonic() < deadline:
-        _await_checkpoint(cluster.zookeeper, found.until, deadline)
+        _await_checkpoint(zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
-        found = _compare(cluster, n_reads)
+        found = compare(n_reads)
     return _confirmed(found, before)
 
 
@@ -203,15 +213,14 @@ def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff
     return MetadataDiff(rows, found.checkpoint, found.until, found.n_reads)
 
 
-def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
+def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: Hide, n_reads: int = 1) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
-    assert cluster.zookeeper is not None
-    znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
-    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
+    znodes = fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
+    log = read_log(controllers, hide)
     checkpoint = znodes.control.checkpoint
     if _zk_state(log) != MIGRATION or checkpoint is None:
         raise InputError(
-            f"cluster {cluster.name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "
+            f"cluster {name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "
             "there are no two stores to compare; see: offramp kraft status"
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
