@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
 from kit.kraft import kraft_diff, kraft_status
+from kit.metadata_file import SavedMetadata
 from kit.metadata_log import Controllers, read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
@@ -62,12 +64,16 @@ class SettingsFolder:
 
 @dataclass(frozen=True)
 class Preflight:
-    """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known."""
+    """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known.
+
+    ``notes``: what a file can't tell.
+    """
 
     cluster_name: str
     rows: Sequence[PreflightFinding]
     settings: Sequence[NodeSettings] = field(repr=False)
     voters: str | None = None
+    notes: Sequence[str] = ()
 
     @cached_property
     def findings(self) -> pl.DataFrame:
@@ -130,30 +136,54 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
         InputError: the profile names no ZooKeeper.
         ConnectError: ZooKeeper stopped answering.
     """
+    return judge(cluster.name, read_preflight_facts(cluster), folder)
+
+
+def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | None = None) -> Preflight:
+    """Run every check on what was read, now or when a file was saved; a node's own file goes before its answer."""
+    folder = folder or SettingsFolder()
+    of_files = {(each.role, each.node_id) for each in folder.settings}
+    settings = [*folder.settings, *(each for each in facts.settings if (each.role, each.node_id) not in of_files)]
+    found = replace(facts, settings=settings, metas=folder.metas)
+    voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
+    return Preflight(cluster_name, [*preflight(found), *lint(folder.settings)], settings, voters)
+
+
+def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> Preflight:
+    """As ``kraft_preflight`` said, or would have said, when the file was saved."""
+    age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
+    note = (
+        f"As of {saved.taken_at:%F %T} UTC, {age_h:.1f} h ago. A file can't tell what has changed since, nor whether "
+        "the nodes answer now: run the preflight on the live cluster before you begin."
+    )
+    return replace(judge(saved.cluster_name, saved.facts, folder), notes=[note])
+
+
+def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
+    """Everything that the checks look at, but the nodes' files.
+
+    Raises:
+        InputError: the profile names no ZooKeeper.
+        ConnectError: ZooKeeper stopped answering.
+    """
     if cluster.zookeeper is None:
         raise InputError(
             f"cluster {cluster.name!r}: the profile names no ZooKeeper, so there is nothing to move to KRaft: "
             "add zookeeper_connect"
         )
-    folder = folder or SettingsFolder()
     facts = kraft_status(cluster).read
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
     described, unread = _described(cluster, facts.nodes)
-    of_files = {(each.role, each.node_id) for each in folder.settings}
-    settings = [*folder.settings, *(each for each in described if (each.role, each.node_id) not in of_files)]
-    found = PreflightFacts(
+    return PreflightFacts(
         facts=replace(facts, control=znodes.control),
         partitions=pl.DataFrame(znodes.partitions),
         items=pl.DataFrame(znodes.items),
         znodes=fetch_preflight_znodes(cluster.zookeeper),
         kraft_items=_log_items(cluster) if facts.has_log else None,
         differences=_differences(cluster, facts.zk_state, unread),
-        settings=settings,
-        metas=folder.metas,
+        settings=described,
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
-    voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
-    return Preflight(cluster.name, [*preflight(found), *lint(folder.settings)], settings, voters)
 
 
 def read_settings_folder(path: Path) -> SettingsFolder:

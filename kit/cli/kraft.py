@@ -1,4 +1,4 @@
-"""``offramp kraft status | preflight | diff``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
+"""``offramp kraft …``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refus
 from kit.cluster import connect
 from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
-from kit.preflight import Preflight, kraft_preflight, read_settings_folder
+from kit.metadata_file import SavedMetadata, load_metadata
+from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder
 from kit.profile import load_profile
+from kit.rehearsal import HIDES, Rehearsal, rehearse, save_metadata
 from kit.tables import schema as tables
 
 app = typer.Typer(
@@ -73,6 +75,9 @@ def preflight(
     profile_file: ProfileFile = None,
     settings_dir: SettingsFolder = None,
     write_settings: WriteTo = None,
+    saved: Annotated[
+        Path | None, typer.Option("--from", help="A file of `offramp kraft save`, instead of the live cluster.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Whether the cluster is ready to move to KRaft: every check, with what to do. Exit code 15: it is not.
@@ -81,8 +86,11 @@ def preflight(
     """
     with refusals():
         folder = read_settings_folder(settings_dir) if settings_dir else None
-        with connect(load_profile(profile, profile_file)) as cluster:
-            found = kraft_preflight(cluster, folder)
+        if saved is not None:
+            found = preflight_of(load_metadata(saved), folder)
+        else:
+            with connect(load_profile(profile, profile_file)) as cluster:
+                found = kraft_preflight(cluster, folder)
         if as_json:
             print_json(found.findings.to_dicts())
         else:
@@ -99,6 +107,8 @@ def _tell_preflight(found: Preflight) -> None:
     for row in found.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")
+    for note in found.notes:
+        say(note)
     n_met = sum(each.is_met is True for each in found.rows)
     tell(f"Cluster {found.cluster_name}: {n_met} of {len(found.rows)} answers are as they should be.")
 
@@ -137,3 +147,59 @@ def _verify(found: MetadataDiff, open_rows: pl.DataFrame) -> None:
         raise PartialRead(
             "\n".join([f"ZooKeeper at checkpoint {found.checkpoint} and KRaft do not hold the same: {counts}", *errors])
         )
+
+
+@app.command()
+def save(
+    file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")],
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
+
+    SCRAM credentials, passwords and keys are replaced by random text of the same form; no secret is in the file. Names
+    of topics, users, hosts and settings are in it.
+    """
+    with refusals():
+        with connect(load_profile(profile, profile_file)) as cluster:
+            saved = save_metadata(cluster, file)
+        tell(f"{file}: {_about(saved)}")
+
+
+def _about(saved: SavedMetadata) -> str:
+    counts = ", ".join(f"{n:,} {name}" for name, n in saved.counts.items())
+    return (
+        f"cluster {saved.cluster_name} ({saved.cluster_id}), {saved.taken_at:%F %T} UTC, by {saved.taken_by}: {counts}."
+    )
+
+
+@app.command(name="rehearse")
+def rehearse_(
+    file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
+    controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse the move to KRaft with a saved cluster, on a throw-away lab on this machine. Exit code 15: it fails.
+
+    A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
+    compared, and a controller fails over. Exit code 12: some values could not be judged.
+    """
+    with refusals():
+        saved = load_metadata(file)
+        say(_about(saved))
+        found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        if as_json:
+            print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
+        else:
+            _tell_rehearsal(found)
+        found.verify()
+
+
+def _tell_rehearsal(found: Rehearsal) -> None:
+    for row in found.rows:
+        tell(f"{row.kind} {row.check_id or '(no check)'}: {row.sentence}")
+    print_frame(found.times)
+    for moment, diff_found in found.diffs.items():
+        tell("", f"Both stores {moment}:")
+        print_frame(diff_found.summary)
+    tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
