@@ -203,7 +203,7 @@ class _Stage:
     def _load(self) -> None:
         servers, saved = self.servers, self.saved
         servers.start_zookeeper()
-        servers.write(_persistent(saved))
+        servers.write(persistent(saved))
         control = saved.facts.control
         known = control.controller_id if control and control.controller_id in saved.brokers else saved.brokers[0]
         is_claimed = control is not None and control.is_controller_persistent
@@ -364,7 +364,7 @@ def _paths(saved: SavedMetadata) -> list[str]:
     return paths
 
 
-def _persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
+def persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
     """Path and data of what a lab can be given, each after the znode above it; ghosts make the others themselves."""
     rows = saved.znodes.select(["path", "data", "ephemeral_owner"]).to_pydict()
     yield from (
@@ -372,7 +372,7 @@ def _persistent(saved: SavedMetadata) -> Iterator[tuple[str, bytes]]:
         for path, data, owner in sorted(
             zip(rows["path"], rows["data"], rows["ephemeral_owner"]), key=lambda row: row[0]
         )
-        if owner is None
+        if owner is None and not path.startswith("/brokers/ids/")
     )
 
 

@@ -20,7 +20,7 @@ from kit.cli.kraft import app
 from kit.errors import InputError, LabError, ReadError, UnsafePlan
 from kit.metadata_file import SavedMetadata, load_metadata
 from kit.preflight import judge, preflight_of
-from kit.rehearsal import rehearse
+from kit.rehearsal import persistent, rehearse
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataControl, MetadataItem, NodeFact
 from kit.tables.preflight import PreflightZnodes
@@ -196,3 +196,11 @@ def test_a_full_disk_is_said_before_a_server_is_started(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 10**7))
     with pytest.raises(LabError, match=r"needs about 300 MB in .*; 9 MB are free"):
         rehearse(saved())
+
+
+def test_ghosts_make_the_brokers_znodes_themselves_whoever_made_them():
+    rows = [Znode(path, b"x", 0, 1, 1, owner, AT, None) for path, owner in (
+        ("/brokers/ids", None), ("/brokers/ids/1", None), ("/brokers/ids/2", 7), ("/controller", 7), ("/brokers", None)
+    )]  # fmt: skip
+    whole = replace(saved(), znodes=tables.ZNODES.from_rows(rows))
+    assert [path for path, _ in persistent(whole)] == ["/brokers", "/brokers/ids"]
