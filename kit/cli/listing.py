@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """Rows that a terminal shows by itself: the worst of them fit in two looks. A pipe gets all."""
+LONGEST_CONDITION = 4_000
+"""Characters of ``--where``: a chain of thousands of ORs takes polars minutes, and a longer one all of its stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,11 @@ def listing(verb: Callable[..., None]) -> Callable[..., None]:
 def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
     import polars as pl
 
+    if len(condition) > LONGEST_CONDITION:
+        raise InputError(
+            f"--where has {len(condition):,} characters, and {LONGEST_CONDITION:,} are the most: --groups takes a "
+            "pattern of names, and --csv hands every row on"
+        )
     try:
         return rows.filter(pl.sql_expr(condition))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:

@@ -149,3 +149,27 @@ def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
     rows = pl.DataFrame({"group_id": ["g"] * 20, "lag": range(20)})
     listing.Listing().print(rows)
     assert pages[0].count("\n") == 21
+
+
+def test_a_condition_that_would_take_minutes_is_refused():
+    """polars needs quadratic time for a chain of ORs, and ends the process by a longer one."""
+    chain = " OR ".join(["lag > 1"] * 20_000)
+    ended = CliRunner().invoke(app, ["lag", "--where", chain])
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("offramp: --where has 219,996 characters, and 4,000 are the most")
+    assert len(ended.stderr) < 300
+
+
+def test_plans_are_a_listing_too(tmp_path):
+    (tmp_path / "plans").mkdir()
+    for name in ("0000", "1111"):
+        (tmp_path / "plans" / f"{name}.json").write_text("{", encoding="utf-8")
+    where = ("plan", "list", "--runs", str(tmp_path))
+    rows = json.loads(told(*where, "--json"))
+    assert {row["plan"] for row in rows} == {"0000", "1111"}
+    assert [row["plan"] for row in csv.DictReader(io.StringIO(told(*where, "--csv", "--sort", "plan")))] == [
+        "0000",
+        "1111",
+    ]
+    assert json.loads(told(*where, "--json", "--where", "plan = '1111'")) == [r for r in rows if r["plan"] == "1111"]
+    assert told("runs", "--runs", str(tmp_path / "none"), "--csv").splitlines()[0].startswith("run_id,state,kind")
