@@ -173,3 +173,28 @@ def test_plans_are_a_listing_too(tmp_path):
     ]
     assert json.loads(told(*where, "--json", "--where", "plan = '1111'")) == [r for r in rows if r["plan"] == "1111"]
     assert told("runs", "--runs", str(tmp_path / "none"), "--csv").splitlines()[0].startswith("run_id,state,kind")
+
+
+def test_a_parquet_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    """Half of a file is written when the disk is full: polars raises an error of its own then."""
+    file = tmp_path / "lag.parquet"
+    told("lag", "--parquet", str(file))
+    before = file.read_bytes()
+
+    def fail(rows, path):
+        path.write_bytes(b"PAR1")
+        raise pl.exceptions.ComputeError("No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    ended = CliRunner().invoke(app, ["lag", "--parquet", str(file)])
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        f"offramp: --parquet {file}: it can't be written: No space left on device\n",
+    )
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (before, [file])
+
+
+def test_rows_are_handed_on_in_one_way():
+    ended = CliRunner().invoke(app, ["lag", "--json", "--csv"])
+    assert ended.exit_code == 2
+    assert "choose one" in ended.stderr
