@@ -113,6 +113,8 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         "has_flag": has_flag,
         "metadata_version": levels.get(_METADATA_VERSION),
     }
+    if role == CONTROLLER and not has_quorum:
+        return {"error": "it is a broker's listener: DescribeQuorum is not known there; name the controllers' own"}
     return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
 
 
