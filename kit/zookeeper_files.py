@@ -103,8 +103,8 @@ def read_zookeeper_files(
             base = snapshots[-1]
             break
     if base is None and history.until is None:
-        for error in refused.values():
-            raise error
+        for refusal in refused.values():
+            raise refusal
         raise NotFound(_unknown(at, snapshots))
     start = base.znodes if base else tables.ZNODES.from_rows(())
     now = replayed(start, with_closed(history.since(base), owners_in(start)), hide)

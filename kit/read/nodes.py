@@ -76,7 +76,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
     address, role, node_id = asked
     try:
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
-        error = said.pop("error", None)
+        error = f"{address}: {said.pop('error')}" if "error" in said else None
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
         said, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(
