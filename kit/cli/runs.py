@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kit.cli.listing import Listing, listing
-from kit.cli.terminal import ProfileFile, ProfileName, RunId, RunsFolder, refusals, say, tell
+from kit.cli.terminal import ProfileFile, ProfileName, RunId, RunsFolder, print_json, refusals, say, tell
 from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
 from kit.identity.login import system_user
 from kit.migrate.engine.approval import is_badly_signed, told_signature
@@ -86,10 +86,13 @@ def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
 
 
 def _print(rows: Iterable[object], columns: Sequence[str], listing: Listing) -> None:
+    values = [{name: getattr(row, name) for name in columns} for row in rows]
+    if listing.as_json and listing.sort is None and listing.where is None:
+        print_json(values)  # As schedulers ask: polars is not loaded for it.
+        return
     import polars as pl
 
-    values = [[getattr(row, name) for name in columns] for row in rows]
-    listing.print(pl.DataFrame(values, dict.fromkeys(columns, pl.String), orient="row"))
+    listing.print(pl.DataFrame(values, dict.fromkeys(columns, pl.String)))
 
 
 def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:
