@@ -145,8 +145,7 @@ def _tell_stale(left: pl.DataFrame) -> None:
 def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
     """What hurts most first, of equals the largest lag, then by name."""
     rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
-    most = pl.max_horizontal("zookeeper_lag", "kafka_lag").fill_null(-1)
-    return rows.sort(rank, -most, "group_id")
+    return rows.sort(rank, -pl.col("lag").fill_null(-1), "group_id")
 
 
 def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -116,7 +116,9 @@ def _time(column: str, drawn: pl.DataFrame) -> alt.X:
     zones = {True: "UTC", False: "as printed"}
     title = f"time ({', or '.join(zones[is_utc] for is_utc in sorted(set(drawn['is_utc']), reverse=True))})"
     form = "%H:%M:%S" if days == 1 else "%Y-%m-%d %H:%M"
-    return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap=True))
+    return alt.X(
+        f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap="greedy", labelSeparation=8)
+    )
 
 
 def _generation_marks(drawn: pl.DataFrame) -> pl.DataFrame:
