@@ -25,7 +25,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
-_SPARE = ("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw")
+_SPARE = (
+    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
+    *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "stale_store", "kafka_state"),
+)
 """Columns that a narrow terminal can do without, first of all others."""
 
 
