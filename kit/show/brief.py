@@ -11,9 +11,9 @@ import polars as pl
 from kit.text.visible import cell, html_text
 
 NAMED = 3
-"""Groups that a sentence names."""
+"""The most groups that one sentence names."""
 SHOWN = 25
-"""Exceptions of one kind that a report shows; above them stands how many there are."""
+"""The most exceptions of one kind that a report shows; a line above them has their number."""
 KINDS = {
     "nobody reads": "Records are left and the group has no member: start a consumer, or delete the group.",
     "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
@@ -24,7 +24,7 @@ KINDS = {
     "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
     "falling behind": "The lag grew since the last report: compare what is produced with what is read.",
 }
-"""What needs somebody → what to do; in the order of what hurts."""
+"""Kind of trouble → what to do; the worst kind first."""
 _LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
 _SCHEMA = {"kind": pl.String, "group_id": pl.String, "n_partitions": pl.Int64, "lag": pl.Int64}
 
@@ -58,7 +58,7 @@ _STYLE = """<style>
 
 
 def _of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """What is left in the other store counts nowhere. Groups that are gone keep theirs, one row each."""
+    """Rows of the store in use alone. A group that is gone keeps one row."""
     used = summary.select("group_id", store="store_in_use")
     gone = rows.join(summary, on="group_id", how="anti").unique("group_id", keep="first", maintain_order=True)
     return pl.concat([rows.join(used, on=["group_id", "store"], how="semi"), gone])
@@ -67,7 +67,7 @@ def _of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFr
 def attention(
     summary: pl.DataFrame, findings: pl.DataFrame, stalled: pl.DataFrame, changes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Who needs somebody: one row per group and kind, in the order of ``KINDS``, the most lag first.
+    """The groups in trouble: one row per group and kind, in the order of ``KINDS``, the most lag first.
 
     Args:
         summary, findings, changes: ``analyze.group_summary``, ``ownership_findings``, ``lag_change``.
