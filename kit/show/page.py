@@ -32,6 +32,7 @@ svg { max-width: 100%; height: auto; border-radius: .4rem; }
 @media print { :root { --text: #000; --page: #fff; --head: #eee; --line: #999; --link: #000; } body { margin: 0;
   max-width: none; } .contents, .whole-table { display: none; } h2, h3 { break-after: avoid; } svg, tr, .figure {
   break-inside: avoid; } thead { display: table-header-group; } table { font-size: 9px; }
+  svg { max-height: 16cm; width: auto; }
   th, td { white-space: normal !important; min-width: 0 !important; padding: .15em .4em !important; } }
 """
 _PAGE = """<!doctype html>
