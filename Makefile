@@ -10,7 +10,7 @@ JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab down test check soak bench format lock clean
+.PHONY: help setup demo lab down test check soak bench pictures format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along 
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench
+
+pictures: setup $(BROWSER) ## Make the pictures of README and docs anew (docs/pictures): lab, report, wizard, timeline in a browser
+	@$(BIN)/python -m tests.pictures
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff format kit widgets tests

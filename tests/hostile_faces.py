@@ -220,7 +220,7 @@ class Wizards:
         for runs in self.home.iterdir():
             for row in list_runs(runs):
                 record = load_run(runs / row.run_id)
-                self.html[f"page of the plan, {runs.name}"] = pages.plan_html(record.plan)
+                self.html[f"page of the plan, {runs.name}"] = pages.plan_section(record.plan)
                 self.html[f"page of the run, {runs.name}"] = pages.record_html(record)
                 self.html[f"timeline, {runs.name}"] = charts.svg(evidence.timeline(record))
                 for name in ("plan", "steps", "outcomes", "failed_groups", "verifications", "events", "verdict"):

@@ -25,7 +25,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
-_SPARE = ("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw")
+_SPARE = (
+    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
+    *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "stale_store", "kafka_state"),
+)
 """Columns that a narrow terminal can do without, first of all others."""
 
 
@@ -145,8 +148,7 @@ def _tell_stale(left: pl.DataFrame) -> None:
 def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
     """What hurts most first, of equals the largest lag, then by name."""
     rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
-    most = pl.max_horizontal("zookeeper_lag", "kafka_lag").fill_null(-1)
-    return rows.sort(rank, -most, "group_id")
+    return rows.sort(rank, -pl.col("lag").fill_null(-1), "group_id")
 
 
 def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

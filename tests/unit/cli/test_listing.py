@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from kit.cli import groups as verbs
 from kit.cli import listing, terminal
+from kit.cli.groups import _SPARE
 from kit.cli.main import app
 from kit.cli.table import table_lines
 from kit.snapshot import Snapshot
@@ -198,3 +199,14 @@ def test_rows_are_handed_on_in_one_way():
     ended = CliRunner().invoke(app, ["lag", "--json", "--csv"])
     assert ended.exit_code == 2
     assert "choose one" in ended.stderr
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_a_row_is_about_and_its_lag_stay_where_the_terminal_is_narrow(width):
+    words = ("group_id", "attention", "stage", "effective_mode", "kafka_state")
+    numbers = ("n_members", "n_idle", "n_partitions", "lag", "zookeeper_lag", "kafka_lag", "n_findings", "n_blockers")
+    row = ["order-fulfilment", "–", "Kafka coordination", "kafka", "Stable", "2", "0", "18", "0", "0", "0", "0", "1"]
+    columns = {**dict.fromkeys(words, False), **dict.fromkeys(numbers, True)}
+    (head, *_), dropped = table_lines(columns, [row], width, _SPARE)
+    assert set(head.split()) >= {"group_id", "attention", "stage", "lag"}
+    assert set(head.split()) | set(dropped) == set(columns)
