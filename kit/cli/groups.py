@@ -124,8 +124,10 @@ def snapshot(
         kept = History(spark, history)
         with connect(chosen) as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
-            taken = take_snapshot(spark, cluster, pattern)
-        kept.append(taken)
+            with waiting("reading"):
+                taken = take_snapshot(spark, cluster, pattern)
+        with waiting(f"writing to {history}"):
+            kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
