@@ -46,7 +46,7 @@ def findings(snapshot: Snapshot[Frame]) -> Frame:
     return _findings(snapshot, stale_stores(snapshot))
 
 
-def _findings(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
+def _findings(snapshot: Snapshot[Frame], stale: Frame, owned: Frame | None = None) -> Frame:
     result: Frame = analyze.ownership_findings(
         groups=snapshot.groups,
         members=snapshot.members,
@@ -55,6 +55,7 @@ def _findings(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
         topic_partitions=snapshot.topic_partitions,
         committed_offsets=snapshot.committed_offsets,
         stale_stores=stale,
+        owners=owned,
     )
     return result
 
@@ -96,14 +97,14 @@ def blockers(snapshot: Snapshot[Frame]) -> Frame:
 
 def summary(snapshot: Snapshot[Frame]) -> Frame:
     """One line per group (``group_summary``)."""
-    stale = stale_stores(snapshot)
+    stale, owned = stale_stores(snapshot), owners(snapshot)
     result: Frame = analyze.group_summary(
         groups=snapshot.groups,
-        readiness=readiness(snapshot),
+        readiness=analyze.readiness(**_readiness_tables(snapshot), owners=owned),
         group_lag=group_lag(_lag(snapshot, stale)),
         group_balance=analyze.group_balance(shares(snapshot)),
-        ownership_findings=_findings(snapshot, stale),
-        partition_owners=owners(snapshot),
+        ownership_findings=_findings(snapshot, stale, owned),
+        partition_owners=owned,
         stale_stores=stale,
     )
     return result

@@ -11,7 +11,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit import views
+from kit import analyze, views
 from kit.analyze import ATTENTION
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
@@ -93,8 +93,9 @@ def readiness(
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        stages = views.readiness(snapshot).sort("group_id")
         blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
+        known = snapshot.groups, snapshot.members, snapshot.migration_states
+        stages = analyze.group_readiness(*known, blocking).sort("group_id")
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -126,8 +127,10 @@ def snapshot(
         kept = History(spark, history)
         with connect(chosen) as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
-            taken = take_snapshot(spark, cluster, pattern)
-        kept.append(taken)
+            with waiting("reading"):
+                taken = take_snapshot(spark, cluster, pattern)
+        with waiting(f"writing to {history}"):
+            kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
