@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.stickiness import stickiness
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
     from kit.analyze.health.windows import commit_windows, end_rings
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
     from kit.analyze.proof.duplicates import duplicates
@@ -88,6 +89,11 @@ _HOMES = {
         "commit_windows",
         "end_rings",
     ),
+    "health.time_lag": (
+        "time_lag_by_anchors",
+        "time_lag_by_polls",
+        "time_lag_by_records",
+    ),
     "proof.consumption_intervals": (
         "consumption_intervals",
         "with_intervals",
@@ -150,6 +156,9 @@ __all__ = [
     "stickiness",
     "store_parity",
     "thread_shares",
+    "time_lag_by_anchors",
+    "time_lag_by_polls",
+    "time_lag_by_records",
     "topic_lag",
     "topic_rebalances",
     "topic_skew",

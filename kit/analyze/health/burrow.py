@@ -74,7 +74,9 @@ def partition_health(
     STOP no commit for 541 s, longer than its last 10 commits took (540 s); 210 records wait
     """
     windows = commit_windows(commits, ends, times, intervals)
-    return window_health(windows, end_rings(ends, times, intervals), intervals, allowed_lag, minimum_complete)
+    rings = end_rings(ends, times, intervals)
+    rows: FrameT = nw.from_native(window_health(windows, rings, intervals, allowed_lag, minimum_complete))
+    return rows
 
 
 @nw.narwhalify
@@ -173,7 +175,7 @@ def _measured(rows: FrameT, allowed_lag: int) -> FrameT:
         "falls": lag < nw.col("lag_before"),
         "was_allowed": lag <= allowed_lag,
     }
-    parts = {
+    parts: dict[str, nw.Expr] = {
         "committed_offset": nw.when(order == nw.col("last")).then(offset),
         "committed_ms": nw.when(order == nw.col("last")).then(nw.col("committed_ms")),
         "first_committed_ms": nw.when(order == nw.col("first")).then(nw.col("committed_ms")),
