@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.stickiness import stickiness
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.seen import commits_seen, topic_commits
     from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
     from kit.analyze.health.windows import commit_windows, end_rings
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
@@ -94,6 +95,10 @@ _HOMES = {
         "time_lag_by_polls",
         "time_lag_by_records",
     ),
+    "health.seen": (
+        "commits_seen",
+        "topic_commits",
+    ),
     "proof.consumption_intervals": (
         "consumption_intervals",
         "with_intervals",
@@ -126,6 +131,7 @@ __all__ = [
     "broker_load",
     "canary_share",
     "commit_windows",
+    "commits_seen",
     "consumption_intervals",
     "duplicates",
     "end_rings",
@@ -159,6 +165,7 @@ __all__ = [
     "time_lag_by_anchors",
     "time_lag_by_polls",
     "time_lag_by_records",
+    "topic_commits",
     "topic_lag",
     "topic_rebalances",
     "topic_skew",
