@@ -44,12 +44,8 @@ def read_record_times(
     A partition that gives none until the deadline, or none at all (an open transaction, nothing left but markers), is a
     row with an error.
     """
-    consumer = Consumer({**settings, **_SETTINGS})
     deadline = time.monotonic() + deadline_s
-    try:
-        return [row for layer in _layers(positions) for row in _read(consumer, layer, deadline)]
-    finally:
-        consumer.close()
+    return [row for layer in _layers(positions) for row in _read(settings, layer, deadline)]
 
 
 def _layers(positions: Collection[Position]) -> Iterator[dict[Key, int]]:
@@ -61,15 +57,20 @@ def _layers(positions: Collection[Position]) -> Iterator[dict[Key, int]]:
         yield {key: each[layer] for key, each in offsets.items() if layer < len(each)}
 
 
-def _read(consumer: Consumer, offsets: dict[Key, int], deadline: float) -> Iterator[RecordTime]:
+def _read(settings: Mapping[str, Any], offsets: dict[Key, int], deadline: float) -> Iterator[RecordTime]:
+    """By a consumer of its own: what another has paused stays paused when it is assigned again."""
     waiting = dict(offsets)
-    consumer.assign([TopicPartition(*key, offset) for key, offset in waiting.items()])
-    while waiting and time.monotonic() < deadline:
-        for message in consumer.consume(len(waiting), _WAIT_S):
-            key = (message.topic(), message.partition())
-            if key in waiting:
-                yield _row(key, waiting.pop(key), message)
-                consumer.pause([TopicPartition(*key)])
+    consumer = Consumer({**settings, **_SETTINGS})
+    try:
+        consumer.assign([TopicPartition(*key, offset) for key, offset in waiting.items()])
+        while waiting and time.monotonic() < deadline:
+            for message in consumer.consume(len(waiting), _WAIT_S):
+                key = (message.topic(), message.partition())
+                if key in waiting:
+                    yield _row(key, waiting.pop(key), message)
+                    consumer.pause([TopicPartition(*key)])
+    finally:
+        consumer.close()
     for key, offset in waiting.items():
         yield RecordTime(*key, offset, None, None, None, "its next record was not read in time")
 

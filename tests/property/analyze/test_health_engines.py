@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -89,7 +90,13 @@ def _sorted(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def spark_frames(spark: SparkSession) -> Frames:
-    return {name: in_spark(spark, frame.to_arrow()).cache() for name, frame in history().items()}
+    return {name: in_spark(spark, _plain(frame.to_arrow())).cache() for name, frame in history().items()}
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Spark knows no Arrow strings of 64-bit length, which polars gives."""
+    kinds = [field.with_type(pa.string()) if pa.types.is_large_string(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(kinds))
 
 
 @pytest.mark.parametrize("name", ANALYSES)
