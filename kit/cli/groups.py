@@ -16,6 +16,7 @@ from kit.analyze import ATTENTION
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
+from kit.cli.time_lag import Method, print_time_lag
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
@@ -50,8 +51,13 @@ def lag(
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
+    time: Annotated[bool, typer.Option("--time", help="How old the next unread records are, per partition.")] = False,
+    method: Method = "bisection",
 ) -> None:
-    """Lag in records: per partition of one group, or in total for every group."""
+    """Lag in records: per partition of one group, or in total for every group; with --time in milliseconds."""
+    if time:
+        print_time_lag(listing, profile, profile_file, group, pattern, method)
+        return
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)
         if group is None:

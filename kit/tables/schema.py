@@ -199,6 +199,8 @@ ALL = (
     SNAPSHOTS,
 )
 
+RECORD_TIMES = Table("record_times", "groups:RecordTime")
+LOG_ANCHORS = Table("log_anchors", "groups:LogAnchor")
 CONSUMPTION = Table("consumption", "groups:ConsumedRecord")
 PRODUCTION = Table("production", "groups:Produced")
 UNREAD_LINES = Table("unread_lines", "groups:UnreadLine")
