@@ -96,6 +96,7 @@ def _read_facts(cluster: Cluster) -> Facts:
         log_read_at=datetime.now(UTC) if log else None,
         log_source=source,
         log_error=log_error,
+        behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
         control_error=control_error,
     )
 
@@ -162,6 +163,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
     """Compare both stores while dual write goes on; read again while something is in flight.
 
     A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
+    That rests on Kafka's order: ``/migration`` moves to an offset only after the writes of all changes up to it
+    (read in ZooKeeper's own log, see docs/kraft.md); a write that failed is not repeated.
 
     Raises:
         InputError: the cluster is not in dual write, or the profile names no controllers.
