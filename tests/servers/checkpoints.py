@@ -13,7 +13,7 @@ from pathlib import Path
 from kit.metadata_log import MetadataLog
 from kit.metadata_log.image import Image
 from kit.metadata_log.log import stream
-from kit.metadata_log.rows import item_rows
+from kit.metadata_log.rows import item_rows, number_text
 from kit.metadata_log.transactions import with_transactions
 from kit.read.zookeeper_files.files import find_files
 from kit.read.zookeeper_files.transactions import Log
@@ -99,7 +99,7 @@ def _of_kraft(image: Image) -> dict[tuple[str, ...], object]:
             )
             found["partition", topic.name, str(number)] = state
     for row in item_rows(image):
-        if row.kind == "acl" or (row.kind == "config" and row.entity.startswith("topics/")):
+        if row.kind in ("acl", "quota", "scram") or (row.kind == "config" and row.entity.startswith("topics/")):
             found[row.kind, row.entity, row.item] = row.value
     return found
 
@@ -121,6 +121,12 @@ def _of_zookeeper(znodes: Mapping[str, bytes]) -> dict[tuple[str, ...], object]:
         elif parts[:2] == ["config", "topics"] and len(parts) == 3:
             for key, value in json.loads(data)["config"].items():
                 found["config", f"topics/{parts[2]}", key] = value
+        elif parts[0] == "config" and parts[1:2] and parts[1] in ("users", "clients", "ips") and data:
+            for key, value in json.loads(data)["config"].items():
+                if key.startswith("SCRAM-"):
+                    found["scram", parts[2], key] = value[value.index("iterations=") :]
+                else:
+                    found["quota", "/".join(parts[1:]), key] = number_text(float(value))
         elif parts[0] in ("kafka-acl", "kafka-acl-extended") and data.startswith(b"{"):
             pattern = "LITERAL" if parts[0] == "kafka-acl" else "PREFIXED"
             for each in json.loads(data)["acls"]:

@@ -325,10 +325,13 @@ def test_nothing_is_called_diverged_while_everything_changes(walk):
 
 
 def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
-    """And no later ones: at every move ZooKeeper held exactly what KRaft had at that offset."""
-    moved = [each for each in walk.checkpoints if each.n_changed]
+    """And no later ones: at every move ZooKeeper held exactly what KRaft had at that offset.
+
+    But for the first, which the copy itself sets: what changed meanwhile follows.
+    """
+    moved = walk.checkpoints[1:]
     assert sum(each.n_changed for each in moved) > 50
-    assert [each for each in walk.checkpoints if each.early] == []
+    assert [each for each in moved if each.early] == []
     assert [each for each in walk.damaged if each.early], "an edit by hand is seen, so a late write would be"
 
 

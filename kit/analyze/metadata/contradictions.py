@@ -25,7 +25,7 @@ def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> K
 def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
     if facts.zk_state != POST_MIGRATION:
         return
-    migrating = [each.node_id for each in facts.registered_brokers if each.is_migrating]
+    migrating = sorted(each.node_id for each in facts.registered_brokers if each.is_migrating)
     if migrating:
         yield _alarm(
             f"brokers {_ids(migrating)}",
