@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kit.tables.metadata import KraftFact, KraftState, MetadataControl, MetadataNode, NodeFact
 
@@ -37,7 +37,8 @@ NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRA
 class Facts:
     """Everything that was read. ``control`` is None without ZooKeeper; ``log_error`` says why there is no log.
 
-    ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes.
+    ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
+    ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed.
     """
 
     at: datetime
@@ -48,6 +49,7 @@ class Facts:
     log_read_at: datetime | None = None
     log_source: str = "the metadata log"
     log_error: str | None = None
+    behind: timedelta | None = None
     control_error: str | None = None
 
     @property
