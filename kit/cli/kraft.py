@@ -1,4 +1,4 @@
-"""``offramp kraft status | preflight | diff | watch``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
+"""``offramp kraft status | preflight | diff | watch``: a cluster on its way to KRaft (KIP-866), only read."""
 
 from __future__ import annotations
 
@@ -87,10 +87,9 @@ def preflight(
 
 
 def _tell_preflight(found: Preflight) -> None:
-    for row in found.open_findings.iter_rows(named=True):
-        tell(
-            f"{row['check_id']} {row['answer']}: {row['sentence']}", *([f"  {row['remedy']}"] if row["remedy"] else [])
-        )
+    for told in found.open_findings.iter_rows(named=True):
+        remedy = [f"  {told['remedy']}"] if told["remedy"] else []
+        tell(f"{told['check_id']} {told['answer']}: {told['sentence']}", *remedy)
     for row in found.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
@@ -54,11 +55,11 @@ def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Where
     A controller is a square; a ring says that a broker is in ``/brokers/ids``. At
     most ``MAX_DOTS`` nodes are drawn, first those that don't answer or don't stand where the cluster does.
     """
-    every = frame_of(places)
+    every = _polars(places)
     if every.is_empty():
         return nothing(title, [f"phase {phase}; no node was read"])
     is_home = (pl.col("stands_at") == phase) & pl.col("error").is_null()
-    chosen = every.sort(is_home, "role", "node_id", "address", nulls_last=True).head(MAX_DOTS)
+    chosen = frame_of(every.sort(is_home, "role", "node_id", "address", nulls_last=True).head(MAX_DOTS))
     named = [*PHASES, *([UNKNOWN] if phase not in PHASES or UNKNOWN in set(chosen["stands_at"]) else [])]
     dots = _dots(chosen, named)
     height = _HEAD + _STEP * (1 + max(dots["line"].to_list()))
@@ -78,10 +79,11 @@ def node_grid(places: IntoDataFrame, title: str = "Nodes") -> Chart:
 
     At most ``MAX_LINES`` nodes are drawn, first those that don't answer.
     """
-    every = frame_of(places)
+    every = _polars(places)
     if every.is_empty():
         return nothing(title)
     chosen = every.sort(pl.col("error").is_null(), "role", "node_id", "address", nulls_last=True).head(MAX_LINES)
+    chosen = frame_of(chosen)
     cells = chosen.select(
         pl.Series("line", _names(chosen), pl.String).alias("line"),
         pl.int_range(pl.len()).alias("at"),
@@ -118,7 +120,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
 
     No bars: one diverged value must be seen beside a million equal ones. At most ``MAX_KINDS`` kinds are drawn.
     """
-    rows = frame_of(differences).select("kind", pl.col("verdict").str.replace_all("_", " "))
+    rows = frame_of(_polars(differences).select("kind", pl.col("verdict").str.replace_all("_", " ")))
     if rows.is_empty():
         return nothing(title)
     counted = rows.group_by("kind", "verdict").agg(n=pl.len())
@@ -154,10 +156,10 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     Where a number was not known there is a gap. Of more than ``MAX_POINTS`` looks some share a point, which shows the
     worst of each number.
     """
-    every = frame_of(states)
+    every = _polars(states).sort("at")
     if every.is_empty():
         return nothing(title)
-    drawn, per_point = _sharing_points(every.sort("at"))
+    drawn, per_point = _sharing_points(every)
     behind, equal = _line(drawn, "lag", "records behind"), _line(drawn, "n_equal", "equal values", is_last=True)
     panels = alt.vconcat(_phases(drawn), behind, _stacked(drawn), equal, spacing=10)
     looks = f"Looks: {len(every):,}" if per_point == 1 else f"{len(drawn)} points of {len(every):,} looks"
@@ -167,6 +169,10 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     titles = titled(title, [f"{looks}{share}", unread])
     chart: Chart = panels.resolve_scale(color="independent").properties(title=titles)
     return chart
+
+
+def _polars(rows: IntoDataFrame) -> pl.DataFrame:
+    return nw.from_native(rows, eager_only=True).to_polars()
 
 
 # -- nodes -----------------------------------------------------------------------------------------------------------
@@ -274,6 +280,7 @@ def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     drawn = rows.group_by("point", maintain_order=True).agg(
         pl.col("at").first(), pl.col("phase").last(), pl.col("n_equal").min(), *(pl.col(each).max() for each in numbers)
     )
+    drawn = frame_of(drawn)
     # A look lasts until the next one; nobody knows how long the last one lasted.
     return drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.duration(seconds=10))), per_point
 
