@@ -92,10 +92,11 @@ class KraftLook:
         return f"{state.at:%H:%M:%S}Z phase {state.phase}, {lag} records behind, {compared}{unread}"
 
     def verify(self) -> str:
-        """One sentence; raises PartialRead where a fact, or the diff, could not be read."""
-        self.status.verify()
-        if self.error:
-            raise PartialRead(f"not read: {self.error}")
+        """One sentence; raises PartialRead where a fact, the diff, or a value in ZooKeeper could not be read."""
+        values = self.differences.filter(pl.col("verdict") == "unknown")["error"].drop_nulls().unique().sort()
+        unread = [*self.status.unread, *([self.error] if self.error else []), *values]
+        if unread:
+            raise PartialRead("\n".join(f"not read: {each}" for each in unread))
         return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read."
 
 
@@ -190,5 +191,6 @@ class KraftHistory:
             return pl.scan_parquet(files, hive_partitioning=False).select(table.stamped_schema.names).collect()
         except (pl.exceptions.PolarsError, OSError) as error:
             raise HistoryError(
-                f"{self._folder / table.name} can't be read: {error}; a file is damaged, or of another offramp"
+                f"{self._folder / table.name} can't be read: {str(error).splitlines()[0]}; "
+                "a file is damaged, or of another offramp"
             ) from error
