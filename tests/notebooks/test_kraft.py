@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -50,7 +49,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory) -> Iterator[Seen]:
+def seen(tmp_path_factory) -> Seen:
     found = Seen(tmp_path_factory.mktemp("kraft"))
     with Lab(brokers=1, controllers=1) as lab:
         found.profile.write_text(lab.profile_toml())
@@ -72,7 +71,7 @@ def seen(tmp_path_factory) -> Iterator[Seen]:
             broker.process.stop()
         lab.migration.stop_controllers()
         found.run("silent", EXPLORE)
-    yield found
+    return found
 
 
 def collect(lab: Lab, folder: Path) -> Path:
