@@ -43,7 +43,7 @@ _CELL_COLOURS = {
     "no answer": "#f0c4bd",
     UNKNOWN: "#f0c4bd",
 }
-_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 150, 27, 5, 34, 24
+_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 144, 27, 5, 34, 24
 _MODES = {"zookeeper": "ZooKeeper mode", "migration": "migration mode", "kraft": "KRaft mode"}
 _OPEN = ("n_diverged", "n_in_flight", "n_unknown")
 _WIDTH = 700
@@ -106,11 +106,11 @@ def node_grid(places: IntoDataFrame, title: str = "Nodes") -> Chart:
         alt.value(_PALE),
     )
     rects = base.mark_rect(stroke="white", strokeWidth=3).encode(color=colours)
-    texts = base.mark_text(fontSize=11, color=_INK, limit=160).encode(text="value:N")
+    texts = base.mark_text(fontSize=11, color=_INK, limit=134).encode(text="value:N")
     heads = alt.Chart(cells).mark_text(align="right", dx=-8, fontSize=11, color=_INK)
     heads = heads.encode(x=alt.value(0), y=line, text="line:N")
     notes = [_node_counts(every), shortened(len(chosen), len(every), "nodes, first those that don't answer")]
-    size = {"width": alt.Step(170), "height": alt.Step(26), "title": titled(title, notes)}
+    size = {"width": alt.Step(142), "height": alt.Step(26), "title": titled(title, notes)}
     chart: Chart = alt.layer(rects, texts, heads).properties(**size)
     return chart
 
@@ -258,7 +258,13 @@ def _dot_marks(dots: pl.DataFrame, size: dict[str, Any]) -> list[alt.Chart]:
     base = alt.Chart(dots).encode(x=_place("x", size["width"]), y=vertical)
     rings = base.transform_filter("datum.has_ring").mark_point(shape="circle", size=640, strokeWidth=2, color="#b8891c")
     points = base.mark_point(filled=True, size=420, opacity=1).encode(
-        color=alt.Color("kind:N", title=None, scale=scale, sort=kinds, legend=alt.Legend(symbolOpacity=1)),
+        color=alt.Color(
+            "kind:N",
+            title=None,
+            scale=scale,
+            sort=kinds,
+            legend=alt.Legend(orient="bottom", direction="horizontal", offset=8, columns=5),
+        ),
         shape=alt.Shape("shape:N", scale=None, legend=None),
     )
     ink = alt.condition("datum.is_pale", alt.value(_INK), alt.value("white"))

@@ -49,7 +49,7 @@ class PreflightZnodes:
 class NodeSettingChange:
     """One line that changes in a node's settings when it goes on to a mode. ``file``: the ready-made one.
 
-    ``action``: set, remove, or by hand (then ``name`` is a sentence: what can't be known from outside).
+    ``action``: set, remove, or by hand: then ``value`` says in words what can't be known from outside.
     """
 
     file: str

@@ -85,7 +85,10 @@ def changed_lines(change: SettingsChange, present: NodeSettings) -> list[tuple[s
     return [
         *(("set", name, value) for name, value in values),
         *(("remove", name, None) for name in removed),
-        *(("by hand", sentence, None) for sentence in _by_hand(change, present)),
+        *(
+            ("by hand", name, told or None)
+            for name, _, told in (each.partition(": ") for each in _by_hand(change, present))
+        ),
     ]
 
 
