@@ -120,6 +120,7 @@ def _status(
 ) -> KraftStatus:
     nodes = fetch_node_facts(kafka_settings(profile), brokers, _addresses(profile.kraft.controllers))
     log, log_error = _log(profile)
+    log_read_at = datetime.now(UTC) if log else None
     source = f"the metadata log of {profile.kraft.controllers or 'the controllers'}"
     facts = Facts(
         cluster=profile.name,
@@ -128,7 +129,7 @@ def _status(
         nodes=nodes,
         registrations=list(node_rows(log.image)) if log else (),
         zk_state=_zk_state(log),
-        log_read_at=datetime.now(UTC) if log else None,
+        log_read_at=log_read_at,
         log_source=source,
         log_error=log_error,
         control_error=control_error,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import altair as alt
@@ -239,8 +240,8 @@ def _boxes(named: Sequence[str], phase: str, size: dict[str, Any]) -> list[alt.C
         for at, each in enumerate(named)
     ]
     base = alt.Chart(pl.DataFrame(rows)).encode(x=_place("left", size["width"]), y=alt.value(0))
-    box = base.mark_rect(cornerRadius=4, stroke="#b9c3cc").encode(
-        x2="right:Q", y2=alt.value(size["height"]), color=alt.Color("fill:N", scale=None), opacity=alt.value(0.35)
+    box = base.mark_rect(cornerRadius=4, fillOpacity=0.35, stroke="#b9c3cc").encode(
+        x2="right:Q", y2=alt.value(size["height"]), color=alt.Color("fill:N", scale=None)
     )
     head = base.mark_rect(cornerRadius=4).encode(
         x2="right:Q", y2=alt.value(_MARGIN), color=alt.Color("fill:N", scale=None)
@@ -263,7 +264,7 @@ def _dot_marks(dots: pl.DataFrame, size: dict[str, Any]) -> list[alt.Chart]:
             title=None,
             scale=scale,
             sort=kinds,
-            legend=alt.Legend(orient="bottom", direction="horizontal", offset=8, columns=5),
+            legend=alt.Legend(orient="bottom", direction="horizontal", offset=8, symbolStrokeWidth=0),
         ),
         shape=alt.Shape("shape:N", scale=None, legend=None),
     )
@@ -287,8 +288,9 @@ def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         pl.col("at").first(), pl.col("phase").last(), pl.col("n_equal").min(), *(pl.col(each).max() for each in numbers)
     )
     drawn = frame_of(drawn)
-    # A look lasts until the next one; nobody knows how long the last one lasted.
-    return drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.duration(seconds=10))), per_point
+    # A look lasts until the next one; the last one as long as most.
+    lasted: Any = drawn["at"].diff().median() or timedelta(seconds=10)
+    return drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.lit(lasted))), per_point
 
 
 def _time(drawn: pl.DataFrame, is_last: bool = False) -> alt.X:
