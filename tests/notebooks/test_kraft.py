@@ -62,7 +62,7 @@ def seen(tmp_path_factory) -> Seen:
         lab.migration.reach("dual-write")
         with connected(lab.zookeeper_connect) as client:
             held = {"version": 1, "config": {"retention.ms": "7"}}
-            client.create("/config/topics/orders", json.dumps(held).encode())
+            client.set("/config/topics/orders", json.dumps(held).encode())
         history = str(found.folder / "history")
         watch = ["watch", "--history", history, "--every", "0", "--count", "2", "--profile-file", str(found.profile)]
         assert CliRunner().invoke(app, watch).exit_code == 0
