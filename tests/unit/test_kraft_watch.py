@@ -18,6 +18,7 @@ from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataDifference
+from tests.property.conftest import spark  # noqa: F401
 from tests.unit.analyze.metadata.test_phase import SILENT, SOUND
 
 
@@ -163,3 +164,14 @@ def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
     assert ended.exit_code == PartialRead.exit_code
     assert "08:02:00Z phase dual write, 2 records behind, nothing compared; not read: gone" in ended.output
     assert len(KraftHistory(folder).states("one")) == 3
+
+
+def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
+    kept = KraftHistory(tmp_path)
+    kept.append(seen(DIFFERING))
+    kept.append(seen(minutes=1))
+    states = spark.read.parquet(str(tmp_path / "kraft_states"))
+    assert set(states.columns) == {*tables.KRAFT_STATES.stamped_schema.names, "date"}
+    assert [row.n_diverged for row in states.orderBy("at").collect()] == [1, None]
+    rows = spark.read.parquet(str(tmp_path / "metadata_differences")).join(states, "snapshot_id", "left_semi")
+    assert rows.count() == 3
