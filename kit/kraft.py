@@ -21,20 +21,22 @@ from kazoo.client import KazooClient
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
+from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
 from kit.cluster import Cluster, kafka_settings
-from kit.errors import InputError, OfframpError, PartialRead
+from kit.errors import ConnectError, InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
 from kit.metadata_log.rows import node_rows
 from kit.metadata_log.secrets import is_secret_config
+from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftFinding, KraftState, NodeFact
+from kit.tables.metadata import KraftFinding, KraftState, MetadataControl
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -57,15 +59,37 @@ class KraftStatus:
         return pl.DataFrame(tables.KRAFT_FACTS.from_rows(fact_rows(self.read)))
 
     @cached_property
+    def places(self) -> pl.DataFrame:
+        """``tables.KRAFT_NODES``: each node, and the phase in which it stands."""
+        return pl.DataFrame(tables.KRAFT_NODES.from_rows(node_places(self.read)))
+
+    @cached_property
     def nodes(self) -> pl.DataFrame:
         """``tables.NODE_FACTS``."""
         return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
 
+    def told(self) -> list[str]:
+        """The phase and what was counted, in sentences."""
+        state = self.state
+        counts = {
+            "brokers in /brokers/ids": state.n_zookeeper,
+            "registered in ZooKeeper mode": state.n_migrating,
+            "in KRaft mode": state.n_kraft,
+            "records behind in ZooKeeper": state.lag,
+        }
+        told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{', '.join(told)}."]
+
+    @property
+    def unread(self) -> list[str]:
+        """Why facts could not be read, each reason once."""
+        errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
+        return errors
+
     def verify(self) -> None:
         """Raises PartialRead where a fact could not be read: which, and why."""
-        errors = self.facts.filter(pl.col("error").is_not_null())["error"].unique(maintain_order=True).to_list()
-        if errors:
-            raise PartialRead("\n".join(f"not read: {each}" for each in errors))
+        if self.unread:
+            raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
 
 
 def kraft_status(cluster: Cluster) -> KraftStatus:
@@ -73,50 +97,59 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    facts = _read_facts(cluster)
-    return KraftStatus(cluster.name, state(facts), findings(facts), facts)
-
-
-def _read_facts(cluster: Cluster) -> Facts:
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
             control = fetch_control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
-    nodes = _nodes(cluster)
-    log, log_error = _log(cluster)
-    source = f"the metadata log of {cluster.profile.kraft.controllers or 'the controllers'}"
-    return Facts(
+    brokers = fetch_metadata(cluster.broker_client).brokers
+    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
+    return _status(cluster.profile, addresses, control, control_error)
+
+
+def status_without(profile: Profile, refusal: ConnectError) -> KraftStatus:
+    """Of a cluster to which no connection was made: what the nodes that the profile names say, each by itself."""
+    brokers = [(each, None) for each in _addresses(profile.bootstrap_servers)]
+    return _status(profile, brokers, None, str(refusal))
+
+
+def _status(
+    profile: Profile,
+    brokers: Sequence[tuple[str, int | None]],
+    control: MetadataControl | None,
+    control_error: str | None,
+) -> KraftStatus:
+    nodes = fetch_node_facts(kafka_settings(profile), brokers, _addresses(profile.kraft.controllers))
+    log, log_error = _log(profile)
+    log_read_at = datetime.now(UTC) if log else None
+    source = f"the metadata log of {profile.kraft.controllers or 'the controllers'}"
+    facts = Facts(
+        cluster=profile.name,
         at=datetime.now(UTC),
         control=control,
         nodes=nodes,
         registrations=list(node_rows(log.image)) if log else (),
         zk_state=_zk_state(log),
-        log_read_at=datetime.now(UTC) if log else None,
+        log_read_at=log_read_at,
         log_source=source,
         log_error=log_error,
         behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
         control_error=control_error,
     )
+    return KraftStatus(profile.name, state(facts), findings(facts), facts)
 
 
-def _nodes(cluster: Cluster) -> list[NodeFact]:
-    brokers = fetch_metadata(cluster.broker_client).brokers
-    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
-    return fetch_node_facts(kafka_settings(cluster.profile), addresses, _controllers(cluster))
+def _addresses(servers: str) -> list[str]:
+    return [each.strip() for each in servers.split(",") if each.strip()]
 
 
-def _controllers(cluster: Cluster) -> list[str]:
-    return [each.strip() for each in cluster.profile.kraft.controllers.split(",") if each.strip()]
-
-
-def _log(cluster: Cluster) -> tuple[MetadataLog | None, str | None]:
+def _log(profile: Profile) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
-    if not _controllers(cluster):
+    if not _addresses(profile.kraft.controllers):
         return None, None
     try:
-        return read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)), None
+        return read_log(Controllers(profile.kraft.controllers, profile.security.kafka)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -170,7 +203,7 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
-    if cluster.zookeeper is None or not _controllers(cluster):
+    if cluster.zookeeper is None or not cluster.profile.kraft.controllers:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'

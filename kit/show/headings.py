@@ -50,7 +50,7 @@ _HEADINGS = {
 }
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = ("ms", "s", "percent")
-_PROPER = {"kafka": "Kafka", "zookeeper": "ZooKeeper", "utc": "UTC"}
+_PROPER = {"kafka": "Kafka", "kraft": "KRaft", "zookeeper": "ZooKeeper", "utc": "UTC"}
 
 
 def heading(name: str) -> str:

@@ -51,6 +51,7 @@ class Facts:
     log_error: str | None = None
     behind: timedelta | None = None
     control_error: str | None = None
+    cluster: str = ""
 
     @property
     def has_log(self) -> bool:
@@ -81,6 +82,7 @@ def state(facts: Facts) -> KraftState:
     checkpoint = control.checkpoint if control else None
     is_known = high_watermark is not None and checkpoint is not None and phase(facts) in (DUAL_WRITE, KRAFT)
     return KraftState(
+        cluster=facts.cluster,
         at=facts.at,
         phase=phase(facts),
         zk_state=facts.zk_state,
@@ -142,7 +144,7 @@ def fact_rows(facts: Facts) -> list[KraftFact]:
     read_at = facts.log_read_at or facts.at
     rows.append(KraftFact("migration state", facts.zk_state, facts.log_source, read_at, facts.log_error))
     rows += [
-        KraftFact(f"registration of {each.role} {each.node_id}", _registered(each), facts.log_source, read_at, None)
+        KraftFact(f"registration of {each.role} {each.node_id}", registered(each), facts.log_source, read_at, None)
         for each in facts.registrations
     ]
     return rows
@@ -194,7 +196,8 @@ def _said(node: NodeFact) -> Iterable[tuple[str, str | None]]:
         )
 
 
-def _registered(node: MetadataNode) -> str:
+def registered(node: MetadataNode) -> str:
+    """What a registration in the metadata log says of a node's way."""
     if node.role == "controller":
         return "ready to migrate" if node.is_migration_ready else "not ready to migrate"
     return f"{'ZooKeeper' if node.is_migrating else 'KRaft'} mode{', fenced' if node.is_fenced else ''}"
