@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
@@ -19,20 +19,24 @@ import polars as pl
 from kazoo.client import KazooClient
 
 from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.diff import diff_summary, metadata_diff
+from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
+from kit.analyze.metadata.diff_causes import with_causes
+from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
 from kit.cluster import Cluster, kafka_settings
-from kit.errors import InputError, OfframpError, PartialRead
+from kit.errors import ConnectError, InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
+from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
 from kit.metadata_log.rows import node_rows
 from kit.metadata_log.secrets import is_secret_config
+from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftFinding, KraftState, NodeFact
+from kit.tables.metadata import KraftFinding, KraftState, MetadataControl
 from kit.text.fingerprints import Fingerprints, Hide
 
 SETTLE_S = 30.0
@@ -56,15 +60,37 @@ class KraftStatus:
         return pl.DataFrame(tables.KRAFT_FACTS.from_rows(fact_rows(self.read)))
 
     @cached_property
+    def places(self) -> pl.DataFrame:
+        """``tables.KRAFT_NODES``: each node, and the phase in which it stands."""
+        return pl.DataFrame(tables.KRAFT_NODES.from_rows(node_places(self.read)))
+
+    @cached_property
     def nodes(self) -> pl.DataFrame:
         """``tables.NODE_FACTS``."""
         return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
 
+    def told(self) -> list[str]:
+        """The phase and what was counted, in sentences."""
+        state = self.state
+        counts = {
+            "brokers in /brokers/ids": state.n_zookeeper,
+            "registered in ZooKeeper mode": state.n_migrating,
+            "in KRaft mode": state.n_kraft,
+            "records behind in ZooKeeper": state.lag,
+        }
+        told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{', '.join(told)}."]
+
+    @property
+    def unread(self) -> list[str]:
+        """Why facts could not be read, each reason once."""
+        errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
+        return errors
+
     def verify(self) -> None:
         """Raises PartialRead where a fact could not be read: which, and why."""
-        errors = self.facts.filter(pl.col("error").is_not_null())["error"].unique(maintain_order=True).to_list()
-        if errors:
-            raise PartialRead("\n".join(f"not read: {each}" for each in errors))
+        if self.unread:
+            raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
 
 
 def kraft_status(cluster: Cluster) -> KraftStatus:
@@ -72,49 +98,59 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    facts = _read_facts(cluster)
-    return KraftStatus(cluster.name, state(facts), findings(facts), facts)
-
-
-def _read_facts(cluster: Cluster) -> Facts:
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
             control = fetch_control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
-    nodes = _nodes(cluster)
-    log, log_error = _log(cluster)
-    source = f"the metadata log of {cluster.profile.kraft.controllers or 'the controllers'}"
-    return Facts(
+    brokers = fetch_metadata(cluster.broker_client).brokers
+    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
+    return _status(cluster.profile, addresses, control, control_error)
+
+
+def status_without(profile: Profile, refusal: ConnectError) -> KraftStatus:
+    """Of a cluster to which no connection was made: what the nodes that the profile names say, each by itself."""
+    brokers = [(each, None) for each in _addresses(profile.bootstrap_servers)]
+    return _status(profile, brokers, None, str(refusal))
+
+
+def _status(
+    profile: Profile,
+    brokers: Sequence[tuple[str, int | None]],
+    control: MetadataControl | None,
+    control_error: str | None,
+) -> KraftStatus:
+    nodes = fetch_node_facts(kafka_settings(profile), brokers, _addresses(profile.kraft.controllers))
+    log, log_error = _log(profile)
+    log_read_at = datetime.now(UTC) if log else None
+    source = f"the metadata log of {profile.kraft.controllers or 'the controllers'}"
+    facts = Facts(
+        cluster=profile.name,
         at=datetime.now(UTC),
         control=control,
         nodes=nodes,
         registrations=list(node_rows(log.image)) if log else (),
         zk_state=_zk_state(log),
-        log_read_at=datetime.now(UTC) if log else None,
+        log_read_at=log_read_at,
         log_source=source,
         log_error=log_error,
+        behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
         control_error=control_error,
     )
+    return KraftStatus(profile.name, state(facts), findings(facts), facts)
 
 
-def _nodes(cluster: Cluster) -> list[NodeFact]:
-    brokers = fetch_metadata(cluster.broker_client).brokers
-    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
-    return fetch_node_facts(kafka_settings(cluster.profile), addresses, _controllers(cluster))
+def _addresses(servers: str) -> list[str]:
+    return [each.strip() for each in servers.split(",") if each.strip()]
 
 
-def _controllers(cluster: Cluster) -> list[str]:
-    return [each.strip() for each in cluster.profile.kraft.controllers.split(",") if each.strip()]
-
-
-def _log(cluster: Cluster) -> tuple[MetadataLog | None, str | None]:
+def _log(profile: Profile) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
-    if not _controllers(cluster):
+    if not _addresses(profile.kraft.controllers):
         return None, None
     try:
-        return read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)), None
+        return read_log(Controllers(profile.kraft.controllers, profile.security.kafka)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -131,13 +167,15 @@ class MetadataDiff:
     """``differences`` (``tables.METADATA_DIFFERENCES``): every value, equal ones too.
 
     ``checkpoint``: the offset in ``/migration`` that ZooKeeper's values are at least as new as; ``until``: the last
-    offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight.
+    offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight; ``log``:
+    the metadata log as it was read last.
     """
 
     differences: pl.DataFrame
     checkpoint: int
     until: int
     n_reads: int
+    log: MetadataLog
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -159,12 +197,14 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
     """Compare both stores while dual write goes on; read again while something is in flight.
 
     A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
+    That rests on Kafka's order: ``/migration`` moves to an offset only after the writes of all changes up to it
+    (read in ZooKeeper's own log, see docs/kraft.md); a write that failed is not repeated.
 
     Raises:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
-    if cluster.zookeeper is None or not _controllers(cluster):
+    if cluster.zookeeper is None or not cluster.profile.kraft.controllers:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
@@ -184,7 +224,7 @@ def diff_stores(
         _await_checkpoint(zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
         found = compare(n_reads)
-    return _confirmed(found, before)
+    return _explained(_confirmed(found, before))
 
 
 def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
@@ -195,22 +235,27 @@ def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
     """What differs and was not seen twice behind a moved checkpoint is in flight, as far as anybody knows."""
-    seen = before is not None and before.until <= found.checkpoint
-    if not seen or before is None:
-        verdict = pl.col("verdict").replace("diverged", "in_flight")
-        rows = found.differences.with_columns(
-            verdict=verdict, cause=pl.when(verdict != "in_flight").then(pl.col("cause"))
-        )
-    else:
-        key = ["kind", "entity", "item"]
-        twice = before.of("diverged", "in_flight").select(*key, was_open=pl.lit(True))
-        rows = found.differences.join(twice, on=key, how="left")
-        is_new = (pl.col("verdict") == "diverged") & pl.col("was_open").is_null()
-        rows = rows.with_columns(
-            verdict=pl.when(is_new).then(pl.lit("in_flight")).otherwise(pl.col("verdict")),
-            cause=pl.when(~is_new).then(pl.col("cause")),
-        ).drop("was_open")
-    return MetadataDiff(rows, found.checkpoint, found.until, found.n_reads)
+    is_new = pl.col("verdict") == "diverged"
+    rows = found.differences
+    if before is not None and before.until <= found.checkpoint:
+        twice = before.of("diverged", "in_flight").select(*ITEM_KEY, was_open=pl.lit(True))
+        rows = rows.join(twice, on=ITEM_KEY, how="left")
+        is_new &= pl.col("was_open").is_null()
+    rows = rows.with_columns(
+        verdict=pl.when(is_new).then(pl.lit("in_flight")).otherwise(pl.col("verdict")),
+        cause=pl.when(~is_new).then(pl.col("cause")),
+    )
+    return replace(found, differences=rows.drop("was_open", strict=False))
+
+
+def _explained(found: MetadataDiff) -> MetadataDiff:
+    """With the causes that the history of what diverged tells; that is one more pass over the log."""
+    diverged = found.of("diverged")
+    if diverged.is_empty():
+        return found
+    earlier = earlier_values(found.log, set(diverged.select("kind", "entity").iter_rows()))
+    rows = with_causes(found.differences, earlier.partitions, earlier.items, earlier.copied_until)
+    return replace(found, differences=rows)
 
 
 def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: Hide, n_reads: int = 1) -> MetadataDiff:
@@ -235,8 +280,14 @@ def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: 
         pl.DataFrame({"topic": znodes.control.pending_deletions}, schema={"topic": pl.String}),
         checkpoint,
         is_syncing=is_behind or znodes.control.checkpoint_epoch != log.image.epoch,
+        sync_cause=_sync_cause(log.items),
     )
-    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads)
+    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log)
+
+
+def _sync_cause(items: pl.DataFrame) -> str | None:
+    """Why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings tell."""
+    return None if items.filter(pl.col("entity").str.starts_with(METRICS_PREFIX)).is_empty() else CLIENT_METRICS
 
 
 def _await_checkpoint(zookeeper: KazooClient, offset: int, deadline: float) -> None:

@@ -41,6 +41,7 @@ The profile never holds a secret, only where it is. File names are relative to `
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -187,6 +188,14 @@ class KraftSettings(_Section):
     """``controllers``: ``host:port`` of each KRaft controller, comma between."""
 
     controllers: str = ""
+
+    @field_validator("controllers")
+    @classmethod
+    def _addresses(cls, controllers: str) -> str:
+        for each in filter(None, map(str.strip, controllers.split(","))):
+            if not re.fullmatch(r"\S+:\d{1,5}", each):
+                raise ValueError(f"{each!r} is no host:port")
+        return controllers
 
 
 class Profile(_Section):

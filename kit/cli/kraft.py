@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,7 @@ from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refus
 from kit.cluster import connect
 from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.kraft_watch import KraftHistory, look
 from kit.metadata_file import SavedMetadata, load_metadata
 from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder
 from kit.profile import load_profile
@@ -43,16 +46,7 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
 
 
 def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
-    state = found.state
-    tell(f"Cluster {found.cluster_name}: phase {state.phase}.")
-    counts = {
-        "brokers in /brokers/ids": state.n_zookeeper,
-        "registered in ZooKeeper mode": state.n_migrating,
-        "in KRaft mode": state.n_kraft,
-        "records behind in ZooKeeper": state.lag,
-    }
-    told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
-    tell(f"{', '.join(told)}.")
+    tell(*found.told())
     for row in findings.iter_rows(named=True):
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
@@ -101,16 +95,15 @@ def preflight(
 
 
 def _tell_preflight(found: Preflight) -> None:
-    for row in found.open_rows:
-        answer = "not known" if row.is_met is None else row.severity
-        tell(f"{row.check_id} {answer}: {row.sentence}", *([f"  {row.remedy}"] if row.remedy else []))
+    for told in found.open_findings.iter_rows(named=True):
+        remedy = [f"  {told['remedy']}"] if told["remedy"] else []
+        tell(f"{told['check_id']} {told['answer']}: {told['sentence']}", *remedy)
     for row in found.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")
     for note in found.notes:
         say(note)
-    n_met = sum(each.is_met is True for each in found.rows)
-    tell(f"Cluster {found.cluster_name}: {n_met} of {len(found.rows)} answers are as they should be.")
+    tell(found.summary)
 
 
 @app.command()
@@ -133,9 +126,9 @@ def diff(
         else:
             print_frame(found.summary)
             tell("")
-            print_frame(
-                open_rows.select("kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value")
-            )
+            named = found.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
+            columns = ["kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value"]
+            print_frame(pl.concat([open_rows, named]).select(columns))
         _verify(found, open_rows)
 
 
@@ -203,3 +196,28 @@ def _tell_rehearsal(found: Rehearsal) -> None:
         tell("", f"Both stores {moment}:")
         print_frame(diff_found.summary)
     tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
+
+
+@app.command()
+def watch(
+    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each look to.")],
+    every: Annotated[float, typer.Option("--every", min=0, metavar="SECONDS", help="From look to look.")] = 10.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Look again and again, in dual write with a diff, and append each look to a history. Ctrl-C ends it.
+
+    A look at which something was not read is kept with the reason. Exit code 12: the last look was such a one.
+    """
+    with refusals():
+        chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
+        for number in itertools.count(1):
+            begun = time.monotonic()
+            seen = look(chosen, max(every, 1.0))
+            kept.append(seen)
+            tell(seen.line())
+            if number == count:
+                seen.verify()
+                return
+            time.sleep(max(0.0, begun + every - time.monotonic()))
