@@ -177,7 +177,8 @@ def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | Non
     found = replace(facts, settings=settings, metas=folder.metas)
     voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
     rows = [*preflight(found), *lint(folder.settings)]
-    assert found.items is not None and found.partitions is not None
+    assert found.items is not None
+    assert found.partitions is not None
     return Preflight(cluster_name, rows, settings, voters, content_counts(found.items, found.partitions))
 
 
