@@ -16,10 +16,14 @@ from kit.cli import kraft as verbs
 from kit.errors import ConnectError, HistoryError, PartialRead
 from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
+from kit.metadata_log import MetadataLog
+from kit.metadata_log.image import Image
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataDifference
 from tests.property.conftest import spark  # noqa: F401
 from tests.unit.analyze.metadata.test_phase import SILENT, SOUND
+
+LOG = MetadataLog((), Image(), pl.DataFrame())
 
 
 def difference(kind: str, verdict: str, **changed) -> MetadataDifference:
@@ -28,7 +32,7 @@ def difference(kind: str, verdict: str, **changed) -> MetadataDifference:
 
 
 def diff(*rows: MetadataDifference) -> MetadataDiff:
-    return MetadataDiff(pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)), 79, 82, 2)
+    return MetadataDiff(pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)), 79, 82, 2, log=LOG)
 
 
 def seen(found: MetadataDiff | None = None, error: str | None = None, minutes: int = 0, **changed) -> KraftLook:
