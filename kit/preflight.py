@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 from kafka.errors import KafkaError
 
 from kit.analyze.metadata.node_files import SettingsChange, changed_lines, render, settings_change
@@ -37,6 +39,7 @@ from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
+from kit.identity.login import system_user
 from kit.kraft import kraft_diff, kraft_status
 from kit.metadata_file import SavedMetadata
 from kit.metadata_log import Controllers, read_log
@@ -44,12 +47,20 @@ from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
+from kit.read.znode_tree import fetch_znodes
 from kit.tables import schema as tables
 from kit.tables.metadata import NodeFact
 from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
 from kit.text.properties import parse_properties
+from kit.text.stand_ins import stand_in
 
+SAVED = (
+    "/admin", "/brokers", "/cluster", "/config", "/controller", "/controller_epoch", "/delegation_token", "/feature",
+    "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes", "/kafka-acl-extended",
+    "/kafka-acl-extended-changes", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
+)  # fmt: skip
+"""Kafka's znodes but ``/consumers``: what controllers read, and what a preflight looks at."""
 _BROKER = 4
 _BIGGEST_FILE = 1_000_000
 _OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
@@ -218,6 +229,30 @@ def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
         settings=described,
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
+
+
+def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
+    """Read everything that a preflight and a rehearsal need into one file; secrets become random text of their form.
+
+    Raises:
+        InputError: the profile names no ZooKeeper; the file is there already or can't be written.
+        ConnectError: ZooKeeper stopped answering.
+    """
+    facts = read_preflight_facts(cluster)
+    assert cluster.zookeeper is not None
+    znodes = [fetch_znodes(cluster.zookeeper, top, stand_in) for top in SAVED]
+    saved = SavedMetadata(
+        cluster_name=cluster.name,
+        cluster_id=cluster.cluster_id,
+        chroot=cluster.zookeeper.chroot,
+        taken_at=datetime.now(UTC),
+        taken_by=system_user(),
+        release=version("offramp"),
+        znodes=pa.concat_tables(znodes),
+        facts=facts,
+    )
+    saved.write(path)
+    return saved
 
 
 def read_settings_folder(path: Path) -> SettingsFolder:

@@ -1,11 +1,9 @@
-"""Save a cluster's metadata, and rehearse its move to KRaft on a throw-away lab (KIP-866).
+"""Rehearse a saved cluster's move to KRaft on a throw-away lab (KIP-866).
 
-    with connect("production") as cluster:
-        save_metadata(cluster, Path("production.save"))
     found = rehearse(load_metadata(Path("production.save")))
     found.findings                                      # polars: what aborts, waits, vanishes, diverges
 
-The cluster is only read. The rehearsal runs on this machine, and leaves nothing behind.
+No cluster is asked. The rehearsal runs on this machine, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -14,21 +12,15 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property, partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 from urllib.parse import quote
 
 import polars as pl
-import pyarrow as pa
 from kazoo.client import KazooClient
 
 from kit.analyze.metadata.diff import metadata_diff
-from kit.cluster import Cluster
 from kit.errors import InputError, LabError, PartialRead, ReadError, UnsafePlan
-from kit.identity.login import system_user
 from kit.kraft import MetadataDiff, diff_stores
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
@@ -36,21 +28,13 @@ from kit.lab.servers.rehearsal import CONTROLLERS, Abort, RehearsalServers
 from kit.metadata_file import SavedMetadata
 from kit.metadata_log import Controllers, read_log
 from kit.metadata_log.secrets import is_secret_config
-from kit.preflight import judge, read_preflight_facts
+from kit.preflight import judge
 from kit.read.metadata_values import RESOURCE_TYPES
 from kit.read.metadata_znodes import MetadataZnodes, fetch_metadata_znodes
-from kit.read.znode_tree import fetch_znodes
 from kit.tables import schema as tables
 from kit.tables.preflight import PreflightFinding, RehearsalFinding, RehearsalStep
 from kit.text.fingerprints import Fingerprints
-from kit.text.stand_ins import stand_in
 
-SAVED = (
-    "/admin", "/brokers", "/cluster", "/config", "/controller", "/controller_epoch", "/delegation_token", "/feature",
-    "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes", "/kafka-acl-extended",
-    "/kafka-acl-extended-changes", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
-)  # fmt: skip
-"""Kafka's znodes but ``/consumers``: what controllers read, and what a preflight looks at."""
 HIDES = (
     "start-up of brokers and their authorizers, policies and plug-ins",
     "access lists of znodes, TLS and SASL",
@@ -82,30 +66,6 @@ _STAGES = (
 
 Progress: TypeAlias = Callable[[str], None]
 Result = TypeVar("Result")
-
-
-def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
-    """Read everything that a preflight and a rehearsal need into one file; secrets become random text of their form.
-
-    Raises:
-        InputError: the profile names no ZooKeeper; the file is there already or can't be written.
-        ConnectError: ZooKeeper stopped answering.
-    """
-    facts = read_preflight_facts(cluster)
-    assert cluster.zookeeper is not None
-    znodes = [fetch_znodes(cluster.zookeeper, top, stand_in) for top in SAVED]
-    saved = SavedMetadata(
-        cluster_name=cluster.name,
-        cluster_id=cluster.cluster_id,
-        chroot=cluster.zookeeper.chroot,
-        taken_at=datetime.now(UTC),
-        taken_by=system_user(),
-        release=version("offramp"),
-        znodes=pa.concat_tables(znodes),
-        facts=facts,
-    )
-    saved.write(path)
-    return saved
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 import typer
@@ -17,10 +17,12 @@ from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
 from kit.kraft_watch import KraftHistory, look
 from kit.metadata_file import SavedMetadata, load_metadata
-from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder
+from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
 from kit.profile import load_profile
-from kit.rehearsal import HIDES, Rehearsal, rehearse, save_metadata
 from kit.tables import schema as tables
+
+if TYPE_CHECKING:
+    from kit.rehearsal import Rehearsal
 
 app = typer.Typer(
     help="A cluster on its way from ZooKeeper to KRaft: where it stands, what differs.",
@@ -177,6 +179,8 @@ def rehearse_(
     A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
     compared, and a controller fails over. Exit code 12: some values could not be judged.
     """
+    from kit.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
+
     with refusals():
         saved = load_metadata(file)
         say(_about(saved))
@@ -185,6 +189,7 @@ def rehearse_(
             print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
         else:
             _tell_rehearsal(found)
+            tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
         found.verify()
 
 
@@ -195,7 +200,6 @@ def _tell_rehearsal(found: Rehearsal) -> None:
     for moment, diff_found in found.diffs.items():
         tell("", f"Both stores {moment}:")
         print_frame(diff_found.summary)
-    tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
 
 
 @app.command()

@@ -35,10 +35,13 @@ class Earlier:
 
 
 def earlier_values(log: MetadataLog, owners: Collection[tuple[str, str]]) -> Earlier:
-    """All that the log says of these owners (kind, entity), read once more; records without effect are left out."""
+    """All that the log says of these owners (kind, entity), read once more; records without effect are left out.
+
+    Secrets are hidden as they were when the log was read, so that they compare with its.
+    """
     topics = {entity for kind, entity in owners if kind == "partition"}
     image, rows, items, copied_until = Image(), list[pa.Table](), list[MetadataItem](), None
-    segments = stream([each for each in log.sources if each.kind != CHECKPOINT], log.until)
+    segments = stream([each for each in log.sources if each.kind != CHECKPOINT], log.until, log.hide)
     for record, transaction in with_transactions(segments):
         if transaction not in (NONE, COMMITTED) or record.body is None or record.offset is None:
             continue
