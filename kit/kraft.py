@@ -254,7 +254,9 @@ def _explained(found: MetadataDiff) -> MetadataDiff:
     if diverged.is_empty():
         return found
     earlier = earlier_values(found.log, set(diverged.select("kind", "entity").iter_rows()))
-    rows = with_causes(found.differences, earlier.partitions, earlier.items, earlier.copied_until)
+    rows = with_causes(
+        found.differences, earlier.partitions, earlier.items, earlier.copied_until, earlier.removed_mechanisms
+    )
     return replace(found, differences=rows)
 
 

@@ -10,10 +10,11 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
-LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
     "last_quota",
     "client_metrics",
     "deleted_topic",
+    "deleted_user",
     "hand_edit",
     "failed_write",
     "not_copied",

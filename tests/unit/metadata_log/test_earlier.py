@@ -42,6 +42,12 @@ def test_a_checkpoint_has_forgotten_the_copy(tmp_path):
     assert found.copied_until is None
 
 
+def test_mechanisms_of_which_a_credential_was_removed(tmp_path):
+    removed = written.value("RemoveUserScramCredential", {"name": "alice", "mechanism": 1})
+    log = read_log(written.write_log(tmp_path, {0: written.segment(COPIED, removed)}))
+    assert earlier_values(log, ()).removed_mechanisms == {"SCRAM-SHA-256"}
+
+
 def test_a_secret_has_the_fingerprint_that_it_has_in_the_log(tmp_path):
     def password(value: str) -> bytes:
         body = {"resourceType": 4, "resourceName": "1", "name": "ssl.key.password", "value": value}
