@@ -23,8 +23,8 @@ from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, 
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
-from kit.cluster import Cluster, kafka_settings
-from kit.errors import ConnectError, InputError, OfframpError, PartialRead
+from kit.cluster import Cluster, connect_zookeeper, kafka_settings
+from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
@@ -33,7 +33,7 @@ from kit.metadata_log.secrets import is_secret_config
 from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import fetch_control
-from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.metadata_znodes import fetch_max_state_epoch, fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl
@@ -87,6 +87,11 @@ class KraftStatus:
         errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
         return errors
 
+    @property
+    def is_anything_read(self) -> bool:
+        """Whether ZooKeeper, a node, or the metadata log said anything."""
+        return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
+
     def verify(self) -> None:
         """Raises PartialRead where a fact could not be read: which, and why."""
         if self.unread:
@@ -101,7 +106,7 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
-            control = fetch_control(cluster.zookeeper)
+            control = _control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
     brokers = fetch_metadata(cluster.broker_client).brokers
@@ -109,10 +114,27 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
     return _status(cluster.profile, addresses, control, control_error)
 
 
-def status_without(profile: Profile, refusal: ConnectError) -> KraftStatus:
-    """Of a cluster to which no connection was made: what the nodes that the profile names say, each by itself."""
+def status_without(profile: Profile) -> KraftStatus:
+    """Of a cluster where no broker, or no ZooKeeper, answers: what the others that the profile names say, each alone.
+
+    Raises:
+        AuthenticationFailed, WrongCluster: ZooKeeper refused the login, or is another cluster's.
+    """
+    control, control_error = None, None
+    if profile.zookeeper_connect:
+        try:
+            with connect_zookeeper(profile) as zookeeper:
+                control = _control(zookeeper)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            control_error = str(error)
     brokers = [(each, None) for each in _addresses(profile.bootstrap_servers)]
-    return _status(profile, brokers, None, str(refusal))
+    return _status(profile, brokers, control, control_error)
+
+
+def _control(zookeeper: KazooClient) -> MetadataControl:
+    return replace(fetch_control(zookeeper), max_state_epoch=fetch_max_state_epoch(zookeeper))
 
 
 def _status(

@@ -13,12 +13,12 @@ import typer
 from kit.cli.listing import print_frame
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say, tell
 from kit.cluster import connect
-from kit.errors import PartialRead
-from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.errors import AuthenticationFailed, ConnectError, PartialRead
+from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
 from kit.kraft_watch import KraftHistory, look
 from kit.metadata_file import SavedMetadata, load_metadata
 from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
-from kit.profile import load_profile
+from kit.profile import Profile, load_profile
 from kit.tables import schema as tables
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ app = typer.Typer(
 def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
     """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
     with refusals():
-        with connect(load_profile(profile, profile_file)) as cluster:
-            found = kraft_status(cluster)
+        found = _status_of(load_profile(profile, profile_file))
         state = pl.DataFrame(tables.KRAFT_STATES.from_rows([found.state]))
         findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(found.findings))
         if as_json:
@@ -45,6 +44,20 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
         else:
             _tell_status(found, findings)
         found.verify()
+
+
+def _status_of(profile: Profile) -> KraftStatus:
+    """Where brokers or ZooKeeper don't answer, of what answers; raises ConnectError when nothing does."""
+    try:
+        with connect(profile) as cluster:
+            return kraft_status(cluster)
+    except AuthenticationFailed:
+        raise
+    except ConnectError:
+        found = status_without(profile)
+        if not found.is_anything_read:
+            raise
+        return found
 
 
 def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:

@@ -7,6 +7,7 @@ something else, or that these credentials may not read, is a row with its error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
@@ -31,6 +32,8 @@ ZOOKEEPER = "zookeeper"
 _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"
 _ENCIPHERED = ("encryptedPassword:", "passwordLength:", "keyFactoryAlgorithm:")
 _TOKENS, _TOPICS = "/delegation_token/tokens", "/brokers/topics"
+
+_STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
 
 Parsed = TypeVar("Parsed")
 Entity: TypeAlias = tuple[str, str]
@@ -73,6 +76,23 @@ def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool],
         partitions=tables.METADATA_PARTITIONS.from_rows(partitions),
         items=tables.METADATA_ITEMS.from_rows(items),
     )
+
+
+def fetch_max_state_epoch(client: KazooClient) -> int | None:
+    """The highest ``controller_epoch`` in the state of any partition; None: no state says one.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering.
+    """
+    topics = [f"{_TOPICS}/{name}/partitions" for name in _children(client, [_TOPICS])[0]]
+    numbers = zip(topics, _children(client, topics))
+    states = fetch_data(client, [f"{path}/{number}/state" for path, names in numbers for number in names])
+    epochs = [int(found[1]) for data in states.data if data and (found := _STATE_EPOCH.search(data))]
+    return max(epochs, default=None)
+
+
+def _children(client: KazooClient, paths: Sequence[str]) -> list[list[str]]:
+    return [names if isinstance(names, list) else [] for names in fetch_children(client, paths)]
 
 
 @dataclass
