@@ -19,6 +19,12 @@ from kit.read.control_znodes import fetch_control
 CONTROLLERS = 3
 _PER_TRANSACTION, _OCTETS, _IN_FLIGHT = 500, 400_000, 8
 _ABORT, _ABORTED_BY = "Aborting the ZK migration", "Aborting the metadata migration"
+NO_COPY, NO_DUAL_WRITE = "The copy does not begin", "Dual write does not begin"
+_STUCK = {
+    NO_COPY: "Unhandled error in WaitForZkBrokersEvent",
+    NO_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
+}
+"""What controllers say again and again when they fail before the copy, and after it."""
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", re.MULTILINE)
 _READING = re.compile(r"Error in [^\n]*? was [^\n]*")
 _WAITING = re.compile(
@@ -30,10 +36,15 @@ _OWN_SPACE_MB = 300
 
 @dataclass(frozen=True)
 class Abort:
-    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them."""
+    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them.
+
+    ``kind`` is ``waits`` where they live on, and try again for ever; ``what`` begins a sentence.
+    """
 
     words: str
     stack: str
+    kind: str = "aborts"
+    what: str = "The copy aborts"
 
 
 class RehearsalServers:
@@ -128,6 +139,14 @@ class RehearsalServers:
         if len(ended) == len(self.controllers):
             process = self.controllers[0].process
             return Abort(f"{', '.join(ended)} ended", process.last_lines() if process else "")
+        return None
+
+    def stuck(self) -> Abort | None:
+        """What a controller that lives fails at again and again; None: none does."""
+        texts = [self._log(controller) for controller in self.controllers]
+        for what, words in _STUCK.items():
+            for stack in (text[text.rindex(words) :] for text in texts if words in text):
+                return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, "waits", what)
         return None
 
     def waiting_for(self) -> str:
