@@ -134,7 +134,7 @@ class RehearsalServers:
         for controller in self.controllers:
             has_ended = controller.process is None or not controller.process.running
             if has_ended and _ABORT in (text := self._log(controller)):
-                return _cause(text)
+                return cause(text)
         ended = [each.name for each in self.controllers if each.process is None or not each.process.running]
         if len(ended) == len(self.controllers):
             process = self.controllers[0].process
@@ -143,11 +143,7 @@ class RehearsalServers:
 
     def stuck(self) -> Abort | None:
         """What a controller that lives fails at again and again; None: none does."""
-        texts = [self._log(controller) for controller in self.controllers]
-        for what, words in _STUCK.items():
-            for stack in (text[text.rindex(words) :] for text in texts if words in text):
-                return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, "waits", what)
-        return None
+        return next(filter(None, (stuck_in(self._log(controller)) for controller in self.controllers)), None)
 
     def waiting_for(self) -> str:
         """The last line in which a controller says what it waits for; empty: none says so."""
@@ -228,7 +224,16 @@ def _check(results: Sequence[object]) -> None:
         raise LabError(f"The lab's ZooKeeper refused saved znodes: {refused[0]!r}")
 
 
-def _cause(log: str) -> Abort:
+def stuck_in(log: str) -> Abort | None:
+    """What a controller that lives fails at, by its log; None: at nothing."""
+    for what, words in _STUCK.items():
+        if words in log:
+            stack = log[log.rindex(words) :]
+            return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, "waits", what)
+    return None
+
+
+def cause(log: str) -> Abort:
     """The innermost exception of the abort, behind what the controller says it was reading.
 
     The fatal fault itself has no cause; the line before it has (3.9.1).
