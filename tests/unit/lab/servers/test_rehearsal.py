@@ -15,7 +15,7 @@ Caused by: java.lang.IllegalArgumentException: Credentials not valid: salt=!
 \tat org.apache.kafka.common.security.scram.internals.ScramCredentialUtils.credentialFromString(A.java:66)
 {TIME} ERROR [driver] ProcessTerminatingFaultHandler - Encountered fatal fault: Aborting the ZK migration
 """
-UNREADABLE = f"""{TIME} ERROR [driver] FaultHandler - Encountered zk migration fault: Unhandled error in WaitForZkBrokersEvent
+UNREADABLE = f"""{TIME} ERROR [driver] Fault - Encountered zk migration fault: Unhandled error in WaitForZkBrokersEvent
 com.fasterxml.jackson.databind.JsonMappingException: Expected `String` value, received null
 \tat kafka.zk.TopicZNode$.decode(ZkData.scala:412)
 """
