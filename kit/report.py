@@ -25,6 +25,7 @@ from kit.errors import InputError, OfframpError, ReadError
 from kit.notebook_files import notebooks
 from kit.profile import Profile
 from kit.show.page import render_html
+from kit.text.quantity import quantity
 from kit.text.visible import file_name
 
 OUTCOME = "application/vnd.offramp.outcome+json"
@@ -78,7 +79,7 @@ def run_report(
         InputError: ``output`` can't be written, or ``keep`` is less than 1.
     """
     if keep is not None and keep < 1:
-        raise InputError(f"{keep} reports can't be kept: this one stays, so --keep is 1 or more")
+        raise InputError(f"{quantity(keep, 'report')} can't be kept: this one stays, so --keep is 1 or more")
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
     folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(profile.name)}"

@@ -15,6 +15,7 @@ import typer
 
 from kit.cli.terminal import AsJson, cell_text, print_json, print_table, tell, tell_csv
 from kit.errors import InputError
+from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,7 +82,7 @@ class Listing:
         n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
         notes = []
         if n_hidden:
-            notes.append(f"{n_hidden:,} of {len(rows):,} rows are not shown: --all, --where or --csv gives them")
+            notes.append(f"{n_hidden:,} of {quantity(len(rows), 'row')} not shown: --all, --where or --csv gives them")
         print_frame(rows.head(len(rows) - n_hidden), spare, notes)
 
 
@@ -153,4 +154,4 @@ def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
             draft.unlink(missing_ok=True)
         why = error.strerror if isinstance(error, OSError) else None
         raise InputError(f"--parquet {file}: it can't be written: {why or error}") from None
-    tell(f"{len(rows):,} rows in {file}")
+    tell(f"{quantity(len(rows), 'row')} in {file}")

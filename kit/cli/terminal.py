@@ -86,7 +86,7 @@ def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
     for sentence in rows["sentence"].head(at_most):
         tell(f"• {sentence}")
     if len(rows) > at_most:
-        tell(f"… and {len(rows) - at_most} more")
+        tell(f"… and {len(rows) - at_most:,} more")
 
 
 def print_json(value: Any) -> None:

@@ -12,6 +12,7 @@ from kit.logs.records import ZONE_STEP_S
 from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFile
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
@@ -110,9 +111,10 @@ def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary:
 def verified(files: pl.DataFrame) -> str:
     """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
     sentences = [
-        f"{len(files)} files, {files['n_lines'].sum()} lines: {files['n_events'].sum()} events, "
-        f"{files['n_context'].sum()} known lines without one, {files['n_unknown'].sum()} lines that look like "
-        "coordination and were not understood."
+        f"{quantity(len(files), 'file')}, {quantity(files['n_lines'].sum(), 'line')}: "
+        f"{quantity(files['n_events'].sum(), 'event')}, "
+        f"{quantity(files['n_context'].sum(), 'known line')} without one, "
+        f"{quantity(files['n_unknown'].sum(), 'line')} like coordination, not understood."
     ]
     problems = files.filter(pl.col("problem").is_not_null())
     sentences += [

@@ -14,6 +14,7 @@ import polars as pl
 
 from kit.analyze.time_format import with_worded_times
 from kit.show.headings import heading
+from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     names = {str(at): name for at, name in enumerate(worded.columns)}
     worded.columns = list(names)
     styler = worded.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
-    styler = styler.format(na_rep="–", thousands="\u2009", precision=2, escape="html")
+    styler = styler.format(na_rep="–", thousands=",", precision=2, escape="html")
     places = {at: _place if name == anchor else _link for at, name in names.items() if name in (anchor, *links)}
     styler = styler.format(places, na_rep="–", escape="html", subset=list(places)) if places else styler
     styler = styler.format_index(lambda at: _head(names[at]), axis="columns")
@@ -61,7 +62,7 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     styler = styler.set_properties(subset=[at for at in words if names[at] not in _PROSE], **{"white-space": "nowrap"})
     styler = styler.set_properties(subset=[at for at in words if names[at] in _PROSE], **{"min-width": "18em"})
-    return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {len(frame):,} rows")
+    return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {quantity(len(frame), 'row')}")
 
 
 def _head(name: str) -> str:

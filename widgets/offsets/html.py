@@ -12,6 +12,7 @@ from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, off
 from kit.migrate.offsets.current import Committed
 from kit.show.headings import heading
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.run.html import number, table
 
@@ -105,9 +106,9 @@ def _groups(seen: Committed) -> str:
 
 def _store(offsets: pl.DataFrame, store: str) -> str:
     known, lag = offsets[store].count(), offsets[f"{store}_lag"]
-    behind = f", {lag.sum():,} records behind" if lag.count() else ""
+    behind = f", {quantity(lag.sum(), 'record')} behind" if lag.count() else ""
     n_unknown = known - lag.count()
-    return f"{_NAMES[store]} has {known:,} offsets{behind}{f' ({n_unknown:,} unknown)' if n_unknown else ''}."
+    return f"{_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({n_unknown:,} unknown)' if n_unknown else ''}."
 
 
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
@@ -142,7 +143,7 @@ def _directions(moved: pl.DataFrame) -> str:
     for name, count in counts.items():
         if count:
             records = by.filter(moved["direction"] == name).sum()
-            how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
+            how_far = f", by {quantity(records, 'record')} in all" if name in (FORWARDS, BACKWARDS) else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
             lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_WORDS[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()

@@ -17,6 +17,7 @@ from kit.analyze.metadata.preflight_checks import (
     numbers,
     unread,
 )
+from kit.text.quantity import quantity
 
 _FIRST_EPOCHS = 2
 """Controllers that were started together had agreed at epoch 1 or 2 (3.9.1)."""
@@ -36,7 +37,8 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(f"controller {node.address}", told, remedy)
     leader = facts.facts.leader
     if leader is not None and len(leader.voters) > len(nodes):
-        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {len(nodes)} controllers."
+        named = quantity(len(nodes), "controller")
+        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
         yield unread("voters", told, _NAME_THEM)
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
@@ -59,7 +61,7 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
         )
         yield Problem("the metadata log", told, _WIPE)
     elif state == PRE_MIGRATION and n_topics:
-        told = f"The metadata log holds {n_topics:,} topics before the copy: it is of another attempt."
+        told = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
         yield Problem("the metadata log", told, _WIPE)
 
 

@@ -135,7 +135,7 @@ def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others(monkeypatch, 
     rows = pl.DataFrame({"group_id": [f"g{number}" for number in range(60)], "lag": range(60, 0, -1)})
     listing.Listing().print(rows)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "10 of 60 rows are not shown: --all, --where or --csv gives them"
+    assert lines[-1] == "10 of 60 rows not shown: --all, --where or --csv gives them"
     assert len(lines) == 1 + listing.SHOWN + 1
     listing.Listing(everything=True).print(rows)
     assert len(capsys.readouterr().out.splitlines()) == 61

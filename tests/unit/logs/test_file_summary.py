@@ -25,7 +25,7 @@ NOTHING = {"n_events": 0}
     [
         (
             files({}),
-            "3 events, 1 known lines without one, 2 lines that look like coordination and were not understood.$",
+            "3 events, 1 known line without one, 2 lines like coordination, not understood.$",
         ),
         (files(NOTHING, n_lines=0), "a.log is empty"),
         (files(NOTHING), "a.log holds no line about coordination"),

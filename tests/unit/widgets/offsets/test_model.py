@@ -189,7 +189,7 @@ def test_a_file_is_saved_without_a_plan_and_brought_back(model, toy, tmp_path):
     plan = planned(model, groups="shop", skip_backwards=True)
     model.export(str(path), "kafka")
     model.wait(20)
-    assert model.sentence == f"3 offsets of kafka are saved to {path}."
+    assert model.sentence == f"3 offsets of kafka saved to {path}."
     assert (model.plan, toy.writes) == (plan, [])
     done(model)
     model.set_request("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
