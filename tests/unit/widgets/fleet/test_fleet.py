@@ -94,10 +94,7 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
 def test_a_request_names_groups_and_a_bad_pattern_is_refused(model, view):
     model.set_request(pattern="[b-d]", groups="b, d e")
     assert model.requested_rows()["group_id"].to_list() == ["b", "d"]
-    assert (
-        "Ready: 2 of 2 requested groups, toggled all at once; the rule all_at_once forbids that"
-        in text(view)
-    )
+    assert "Ready: 2 of 2 requested groups, toggled all at once; the rule all_at_once forbids that" in text(view)
     model.wave = 1
     assert "requested groups, toggled in 2 waves of at most 1, with 60 s between them" in text(view)
     model.set_request(pattern="(")
