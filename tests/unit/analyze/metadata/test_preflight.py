@@ -303,6 +303,24 @@ def test_one_change_breaks_it(check_id, facts, told):
     assert all(each.remedy for each in rows)
 
 
+@pytest.mark.parametrize(
+    ("facts", "is_wiped"),
+    [
+        (control(checkpoint=None), True),
+        (control(checkpoint=142), False),
+        (nodes(*NODES, zk_state="MIGRATION"), False),
+        (nodes(*NODES, zk_state="POST_MIGRATION"), False),
+    ],
+)
+def test_controllers_are_wiped_only_while_nothing_was_copied(facts, is_wiped):
+    """Fresh controllers beside a ``/migration`` of an earlier copy delete every topic from ZooKeeper."""
+    late = [node("controller", 3000, leader_epoch=41)]
+    facts = replace(facts, facts=replace(facts.facts, nodes=(*NODES[:2], *late)), kraft_items=items(ITEMS[0]))
+    remedies = [each.remedy for name in ("L01", "L02", "L03") for each in of(name, facts) if each.is_met is False]
+    assert remedies
+    assert {"format them" in each for each in remedies} == {is_wiped}, remedies
+
+
 def test_every_check_that_can_fail_was_broken():
     counts_only = {"Z20", "Z14"}
     """Who may write a znode is never known from outside."""
