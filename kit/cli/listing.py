@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -131,12 +132,32 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
             "pattern of names, and --csv hands every row on"
         )
     try:
-        return rows.filter(pl.sql_expr(condition))
+        asked = pl.sql_expr(condition)
+        if _is_of_each_row(asked, rows.schema):
+            return rows.filter(asked)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]
         raise InputError(
             f"--where {condition!r} can't be understood ({why}); it is SQL over {', '.join(rows.columns)}"
         ) from None
+    raise InputError(
+        f"--where {condition!r} asks about all rows at once (max, count, OVER …): it is a condition of each row alone, "
+        'as in "lag > 1000"; --csv hands every row on'
+    )
+
+
+def _is_of_each_row(asked: pl.Expr, schema: pl.Schema) -> bool:
+    """Whether no part looks at other rows; polars would give what such a part says to each row."""
+    from polars.exceptions import ColumnNotFoundError
+
+    parts = [asked]
+    while parts:
+        part = parts.pop()
+        with suppress(ColumnNotFoundError):  # It would know the column's type, as no aggregate does.
+            if not (part.meta.is_literal() or part.meta.is_row_separable()):
+                return False
+        parts += part.meta.pop(schema=schema)
+    return True
 
 
 def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
