@@ -25,6 +25,7 @@ from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftState
 from kit.tables.schema import Table
+from kit.text.quantity import quantity
 
 OPEN = ("diverged", "in_flight", "unknown")
 """Verdicts whose rows a history keeps; of the others their number."""
@@ -68,7 +69,7 @@ class KraftLook:
             return f"Nothing to compare: the cluster is in phase {self.status.state.phase}, not in dual write."
         return (
             f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
-            f"read {self.diff.n_reads} times: {'the same' if self.diff.is_clean else 'not the same'}."
+            f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."
         )
 
     @property
@@ -85,11 +86,11 @@ class KraftLook:
     def line(self) -> str:
         """The look in a line, for a terminal or a log."""
         state = self.state
-        lag = "unknown" if state.lag is None else str(state.lag)
+        behind = "lag unknown" if state.lag is None else f"{quantity(state.lag, 'record')} behind"
         counts = [(state.n_equal, "equal"), *((getattr(state, f"n_{each}"), each.replace("_", " ")) for each in OPEN)]
         compared = ", ".join(f"{count} {word}" for count, word in counts) if self.diff else "nothing compared"
         unread = f"; not read: {state.error}" if state.error else ""
-        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {lag} records behind, {compared}{unread}"
+        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {behind}, {compared}{unread}"
 
     def verify(self) -> str:
         """One sentence; raises PartialRead where a fact, the diff, or a value in ZooKeeper could not be read."""
