@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import polars as pl
 from kazoo.client import KazooClient
@@ -224,8 +224,10 @@ class _Stage:
         if not named:
             self._find(abort.kind, None, None, f"{abort.what}, and the preflight does not say why: {abort.words}")
             return None
-        row, znode = max(named, key=lambda each: _n_words(abort.words, f"{each[0].sentence} {each[1]}"))
-        self._find(abort.kind, row.check_id, znode, f"{abort.what} because of {znode}: {abort.words}")
+        row, znode = max(named, key=lambda each: likeness(abort.words, *each))
+        alike = sum(likeness(abort.words, *each) == likeness(abort.words, row, znode) for each in named)
+        others = f" (or another of {alike} that the preflight names)" if alike > 1 else ""
+        self._find(abort.kind, row.check_id, znode, f"{abort.what} because of {znode}{others}: {abort.words}")
         return znode
 
     def _suspects(self, abort: Abort) -> Iterator[tuple[PreflightFinding, str]]:
@@ -368,9 +370,11 @@ def _acl_entity(path: str) -> str | None:
     return found and f"{RESOURCE_TYPES.get(found[2], found[2])}:{'PREFIXED' if found[1] else 'LITERAL'}:{found[3]}"
 
 
-def _n_words(words: str, text: str) -> int:
-    """How many of the controller's words are in a finding."""
-    return sum(each in text for each in set(re.findall(r"[\w.-]{3,}", words)))
+def likeness(words: str, row: PreflightFinding, znode: str) -> tuple[bool, int]:
+    """Whether the controller's words name the znode; else how many of them are in the finding."""
+    name = re.escape(unquote(znode.rpartition("/")[2]))
+    is_named = re.search(rf"(?<![\w.-]){name}(?![\w-])", words) is not None
+    return is_named, sum(each in row.sentence for each in set(re.findall(r"[\w.-]{3,}", words)))
 
 
 def _znode(kind: str, entity: str) -> str | None:

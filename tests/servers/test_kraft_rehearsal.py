@@ -166,7 +166,6 @@ def poisoned(scene) -> Rehearsal:
 def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
     aborts = {each.znode: each.check_id for each in poisoned.rows if each.kind == "aborts"}
     assert aborts == {
-        "/brokers/topics/idless": "Z04",
         "/config/brokers/one": "Z07",
         "/config/clients/fast": "Z08",
         "/config/users/ann": "Z09",
@@ -179,7 +178,7 @@ def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
 def test_what_keeps_controllers_waiting_is_named_too(poisoned):
     """They fail and try again: before the copy on a topic's id, after it on an ACL below another."""
     waits = {each.znode: each.check_id for each in poisoned.rows if each.kind == "waits"}
-    assert waits == {"/brokers/topics/null-id": "Z04", "/kafka-acl/Group/a/b": "Z10"}
+    assert waits == {"/brokers/topics/idless": "Z04", "/brokers/topics/null-id": "Z04", "/kafka-acl/Group/a/b": "Z10"}
 
 
 def test_what_vanishes_without_a_word_is_told(poisoned):
