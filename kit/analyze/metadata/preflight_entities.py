@@ -98,8 +98,8 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,
-            f"{path} lies below the znode of another resource: the copy lists one level only, and loses it in silence.",
-            "A resource's name holds a slash: note its ACLs, and add them again by kafka-acls after the migration.",
+            f"{path} lies below the znode of another resource: the copy loses it, and dual write never begins.",
+            "A resource's name holds a slash: note its ACLs, remove them, and add them again in KRaft mode.",
         )
 
 
