@@ -104,7 +104,7 @@ class KraftLook:
 def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
-    Where brokers or ZooKeeper don't answer, the nodes of the profile are asked all the same.
+    Where brokers or ZooKeeper don't answer, the others that the profile names are asked all the same.
 
     Raises:
         ProfileError, AuthenticationFailed, WrongCluster: as ``connect``.
@@ -114,8 +114,8 @@ def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
             return _look(cluster, settle_s)
     except AuthenticationFailed:
         raise
-    except ConnectError as error:
-        return KraftLook(status_without(profile, error))
+    except ConnectError:
+        return KraftLook(status_without(profile))
 
 
 def _look(cluster: Cluster, settle_s: float) -> KraftLook:

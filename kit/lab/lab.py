@@ -57,7 +57,8 @@ class Lab:
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
     ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
-    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``.
+    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``; of a secured lab they have
+    one listener, SASL_SSL with PLAIN.
     """
 
     def __init__(
@@ -76,10 +77,8 @@ class Lab:
             raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
         if kraft and (brokers, tuple(racks), chroot, secured, zookeeper_version) != (1, (), "", False, "3.8"):
             raise InputError("A lab without ZooKeeper is one plain broker: Lab(kraft=True).")
-        if controllers and (kraft or secured or not brokers or zookeeper_version != "3.8"):
-            raise InputError(
-                "A lab that moves to KRaft has ZooKeeper 3.8 and plain brokers: Lab(brokers, controllers=1)."
-            )
+        if controllers and (kraft or not brokers or zookeeper_version != "3.8"):
+            raise InputError("A lab that moves to KRaft has ZooKeeper 3.8 and brokers: Lab(brokers, controllers=1).")
         self._controllers = controllers
         self._kraft = kraft
         self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
@@ -112,7 +111,7 @@ class Lab:
             return KRaftServers(self.supervisor)
         if self._controllers:
             brokers, racks, chroot, _ = self._shape
-            return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot)
+            return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot, self.security)
         return Servers(self.supervisor, *self._shape, self.security)
 
     @property

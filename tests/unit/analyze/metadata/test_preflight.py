@@ -285,6 +285,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("R04", nodes(node("broker", 1, mode="kraft"), *NODES[1:]), "runs in KRaft mode"),
     ("P01", nodes(*NODES, zk_state="POST_MIGRATION"), "finalised (state 3), but brokers"),
     ("last_quota", with_item(item("quota", "clients/app", "consumer_byte_rate", "1")), "clients/app is one"),
+    (
+        "deleted_user",
+        with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=4096")),
+        "2 users have SCRAM-SHA-256 credentials",
+    ),
     ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "stands still"),
     ("KAFKA-16431", with_broker(log__dirs="/a,/b"), "stops when one fails"),
     ("KAFKA-19026", with_broker(alter__config__policy__class__name="com.example.P"), "com.example.P"),
