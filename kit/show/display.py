@@ -94,4 +94,5 @@ def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:
     sides = ("right" if name in numbers else "left" for name in frame.columns)
-    return [{"selector": f"th.col{at}", "props": f"text-align: {side};"} for at, side in enumerate(sides)]
+    wrapped = {"selector": "th", "props": "white-space: normal; vertical-align: bottom;"}
+    return [wrapped, *({"selector": f"th.col{at}", "props": f"text-align: {side};"} for at, side in enumerate(sides))]
