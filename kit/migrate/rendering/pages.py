@@ -10,7 +10,7 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.rendering.review import answers
+from kit.migrate.rendering.review import answers, moment
 from kit.migrate.rendering.text import change_sentence, hours, observation_rows, plan_rows, worded, worded_json
 from kit.migrate.rendering.timeline import STYLE as TIMELINE_STYLE
 from kit.migrate.rendering.timeline import timeline_svg
@@ -46,7 +46,8 @@ def record_html(record: RunRecord) -> str:
     state = record.state
     mood = "good" if state in _GOOD else "bad" if state in _BAD else "open"
     approvals = [
-        (it.approved_by, it.approved_at.isoformat(), it.expires_at.isoformat(), it.digest) for it in record.approvals
+        (it.approved_by, *(moment(at.isoformat()) for at in (it.approved_at, it.expires_at)), it.digest)
+        for it in record.approvals
     ]
     parts = [
         f'<p><strong class="{mood}">{state}</strong> {_text(record.sentence)}</p>',
@@ -78,8 +79,8 @@ def plan_section(plan: Plan) -> str:
     failing = "undo what was done" if plan.on_failure == "undo" else "stop there"
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
-        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}. Way back: without a new"
-        f" approval until {hours(plan.way_back_s)} after the run began.</p>",
+        f" by {_text(plan.made_by)} at {moment(plan.made_at.isoformat())}. If a step fails: {failing}. Way back:"
+        f" without a new approval until {hours(plan.way_back_s)} after the run began.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),
         _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),
