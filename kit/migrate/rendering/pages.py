@@ -30,11 +30,19 @@ th { background: var(--head); white-space: nowrap; }
 td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
+@page { size: landscape; margin: 12mm; }
+@media print { :root { --text: #000; --soft: #333; --page: #fff; --head: #eee; --line: #999; } body { margin: 0;
+  max-width: none; } .wide { overflow: visible; } table { font-size: 10px; } td { overflow-wrap: anywhere; }
+  h2 { break-after: avoid; } svg, tr { break-inside: avoid; } svg { max-width: 100%; height: auto; } }
 """
 
 
 class _Lines(tuple[str, ...]):
     """Lines of one cell: those of a traceback stay lines, a name's newline makes none."""
+
+
+class _Code(str):
+    """To be copied; it may wrap anywhere."""
 
 
 _GOOD = {RunState.VERIFIED, RunState.UNDONE}
@@ -46,7 +54,7 @@ def record_html(record: RunRecord) -> str:
     state = record.state
     mood = "good" if state in _GOOD else "bad" if state in _BAD else "open"
     approvals = [
-        (it.approved_by, *(moment(at.isoformat()) for at in (it.approved_at, it.expires_at)), it.digest)
+        (it.approved_by, *(moment(at.isoformat()) for at in (it.approved_at, it.expires_at)), _Code(it.digest))
         for it in record.approvals
     ]
     parts = [
@@ -148,4 +156,6 @@ def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
 def _text(value: Json) -> str:
     if isinstance(value, _Lines):
         return "\n".join(map(_text, value))
+    if isinstance(value, _Code):
+        return f"<code>{html_text(value)}</code>"
     return html_text(worded(value))
