@@ -60,8 +60,8 @@ def test_versions_are_said():
         # A request that is sent again; its next line says how it ended.
         ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer: returned: Local: "
          "Operation in progress", CONTEXT),
-        ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer: returned: Success",
-         "commit_ok"),
+        ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer: returned: "
+         "Success", "commit_ok"),
         ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer: returned: "
          "Broker: Unknown member", "commit_failed"),
     ],
