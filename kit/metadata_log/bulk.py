@@ -124,55 +124,39 @@ class _Reading:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         starts = np.repeat(runs[:, 0], counts) + size * within
         numbers, batches = np.repeat(runs[:, 3], counts) + within, np.repeat(runs[:, 4], counts)
-        left = np.arange(len(starts))
+        records = np.ndarray(len(self._octets) - size + 1, f"V{size}", self._data, strides=(1,))[starts]
+        records, left = records.view(np.uint8).reshape(-1, size), np.arange(len(starts))
         for _ in range(_MOST_SHAPES):
             if len(left) < _FEW:
                 break
-            sample = bytes(self._data[starts[left[0]] : starts[left[0]] + size])
-            shape = shape_of(sample)
-            fits = left == left[0] if shape is None else self._fits(starts[left], sample, shape)
+            shape = shape_of(records[0].tobytes())
+            fits = left == left[0] if shape is None else _fits(records, shape)
             some = left[fits]
             if shape is None or shape.topic is None:
                 self._read_plainly(starts[some], size, numbers[some], batches[some])
             else:
-                self._cut(shape, starts[some], numbers[some], batches[some])
-            left = left[~fits]
+                self._cut(shape, records if fits.all() else records[fits], numbers[some], batches[some])
+            records, left = records[~fits], left[~fits]
         self._read_plainly(starts[left], size, numbers[left], batches[left])
 
-    def _fits(self, starts: Numbers, sample: bytes, shape: Shape) -> npt.NDArray[np.bool_]:
-        fits = np.ones(len(starts), np.bool_)
-        for at, width in _words(shape.same):
-            words = np.ndarray(len(self._octets) - at - width + 1, f"<u{width}", self._data, at, 1)
-            fits &= words[starts] == int.from_bytes(sample[at : at + width], "little")
-        for at in shape.digits:
-            fits &= (self._octets[at:][starts] & 0x80) == sample[at] & 0x80
-        return fits
-
-    def _cut(self, shape: Shape, starts: Numbers, numbers: Numbers, batches: Numbers) -> None:
+    def _cut(self, shape: Shape, records: Octets, numbers: Numbers, batches: Numbers) -> None:
         """The fields of records that are built alike, as a frame."""
         first, end = shape.number
-        found = np.zeros(len(starts), np.int64)
+        found = np.zeros(len(records), np.int64)
         for digit, at in enumerate(range(first, end)):
-            found |= (self._octets[at:][starts] & 0x7F).astype(np.int64) << 7 * digit
+            found |= (records[:, at] & 0x7F).astype(np.int64) << 7 * digit
         if not np.array_equal(found, numbers * 2):
             raise Unfit
-        columns = {"offset": self._bases()[batches] + numbers, "topic": self._topics_of(starts + (shape.topic or 0))}
-        columns |= {cut.name: self._values(cut, starts) for cut in shape.cuts}
+        columns = {"offset": self._bases()[batches] + numbers, "topic": self._topics_of(records, shape.topic or 0)}
+        columns |= {cut.name: _values(records, cut) for cut in shape.cuts}
         self.found.rows[shape.kind].append(_frame(columns))
 
     def _bases(self) -> Numbers:
         return np.array([each.base_offset for each in self._headers], np.int64)
 
-    def _values(self, cut: Cut, starts: Numbers) -> Numbers:
-        length = 1 if cut.length is None else cut.length
-        shape = len(self._octets) - cut.at - cut.width * length + 1, length
-        places = np.ndarray(shape, f">i{cut.width}", self._data, cut.at, (1, cut.width))
-        values = places[starts].astype(np.int32)
-        return values[:, 0] if cut.length is None else values
-
-    def _topics_of(self, places: Numbers) -> Numbers:
+    def _topics_of(self, records: Octets, at: int) -> Numbers:
         """The number of each id; ids are looked up where they change."""
-        pairs = np.ndarray((len(self._octets) - 15, 2), "<u8", self._data, 0, (1, 8))[places]
+        pairs = np.ascontiguousarray(records[:, at : at + 16]).view("<u8")
         is_new = np.ones(len(pairs), np.bool_)
         is_new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
         octets = pairs[is_new].tobytes()
@@ -223,6 +207,23 @@ def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
     columns = [data[place:stop:size] for place in range(at, at + n_digits)]
     alike = min(len(each) - len(each.lstrip(each[:1])) for each in columns)
     return min(alike, (stop - at) // size)
+
+
+def _fits(records: Octets, shape: Shape) -> npt.NDArray[np.bool_]:
+    """Which are built as the first one is."""
+    fits = np.ones(len(records), np.bool_)
+    for at, width in _words(shape.same):
+        words = records[:, at : at + width].view(f"<u{width}")[:, 0]
+        fits &= words == words[0]
+    for at in shape.digits:
+        fits &= (records[:, at] & 0x80) == records[0, at] & 0x80
+    return fits
+
+
+def _values(records: Octets, cut: Cut) -> Numbers:
+    length = 1 if cut.length is None else cut.length
+    values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}").astype(np.int32)
+    return values[:, 0] if cut.length is None else values
 
 
 def _words(places: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kit.metadata_log.batches import NULL, varint
 from kit.metadata_log.fields import DecodeError, Field, is_in, uvarint
-from kit.metadata_log.records import RECORD_TYPES
+from kit.metadata_log.records import FRAME_VERSION, RECORD_TYPES
 
 PARTITION, CHANGE = 3, 5
 COLUMNS = {
@@ -61,9 +61,9 @@ def _shape_of(octets: bytes) -> Shape | None:
     _, number = varint(octets, attributes + 1)
     _, key = varint(octets, number)
     length, value = varint(octets, key + 1)
-    if octets[key : key + 1] != NULL or value + length + 1 != len(octets):
+    frame, at = uvarint(octets, value)
+    if octets[key : key + 1] != NULL or value + length + 1 != len(octets) or frame != FRAME_VERSION:
         return None
-    _, at = uvarint(octets, value)
     kind, at = uvarint(octets, at)
     version, at = uvarint(octets, at)
     same = [*range(attributes + 1), *range(key, at)]

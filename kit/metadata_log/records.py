@@ -20,7 +20,7 @@ from kit.metadata_log.secrets import has_secrets, without_secrets
 from kit.text.fingerprints import Hide, stars
 
 BEGIN, END, ABORT = 23, 24, 25
-_FRAME_VERSION, _MOST = 1, 32_767
+FRAME_VERSION, _MOST = 1, 32_767
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def parse_value(value: bytes | None, hide: Hide = stars) -> Record:
         if value is None:
             raise DecodeError("it has no value")
         frame, at = uvarint(value, 0)
-        if frame != _FRAME_VERSION:
+        if frame != FRAME_VERSION:
             raise DecodeError(f"version {frame} of a record's frame is not known")
         key, at = uvarint(value, at)
         version, at = uvarint(value, at)

@@ -104,7 +104,9 @@ class World:
     def torn(self) -> bytes:
         whole = self.partition(1, 0, 2)
         newer = written.framed(3, 9, b"later")
-        return self.random.choice([whole[:-3], whole + b"x", newer, BEGIN, END, ABORT, written.value("ClearElr")])
+        return self.random.choice(
+            [whole[:-3], whole + b"x", b"\2" + whole[1:], newer, BEGIN, END, ABORT, written.value("ClearElr")]
+        )
 
     def log(self, folder: Path) -> None:
         """Some segments, often behind a checkpoint; seldom with a gap or a batch that is compressed."""
