@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kit.metadata_log.records import Record
 from kit.metadata_log.transactions import COMMITTED, MARKERS, NONE
+from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
     from kit.metadata_log.folding import Folded
@@ -102,8 +103,9 @@ class Image:
 
     def __repr__(self) -> str:
         return (
-            f"Image as of offset {self.offset}, epoch {self.epoch}: {len(self.heads)} topics, {self.n_partitions} "
-            f"partitions, {len(self.brokers)} brokers, {len(self.controllers)} controllers."
+            f"Image as of offset {self.offset}, epoch {self.epoch}: {quantity(len(self.heads), 'topic')}, "
+            f"{quantity(self.n_partitions, 'partition')}, {quantity(len(self.brokers), 'broker')}, "
+            f"{quantity(len(self.controllers), 'controller')}."
         )
 
     def topic(self, name: str) -> Topic | None:
