@@ -14,7 +14,14 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
 from kit.identity.login import system_user
-from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, approve, refuse_unless_valid, save_approval
+from kit.migrate.engine.approval import (
+    SHORTEST_PREFIX,
+    Approval,
+    approve,
+    longest_hours,
+    refuse_unless_valid,
+    save_approval,
+)
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.files import private_folder, write_whole
@@ -145,7 +152,7 @@ class Operations:
             typed_digest_prefix=typed_digest,
             approver=approver or operator(),
             now=self._clock.now(),
-            valid_for=valid_for or min(VALID_FOR, timedelta(hours=self._rules.longest_hours)),
+            valid_for=valid_for or min(VALID_FOR, timedelta(hours=longest_hours(plan, self._rules))),
             rules=self._rules,
             sign_with=sign_with,
             passphrase=passphrase,

@@ -379,7 +379,7 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
     final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
     world = World(tmp_path, steps=final)
     result = world.run.act()
-    assert result.to_undo == ("Step 1",)
+    assert result.to_undo == ()
     with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
         world.process().undo()
     assert world.is_all_done
