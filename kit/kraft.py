@@ -10,7 +10,7 @@ Nothing is written to the cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -71,20 +71,21 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    facts = _read_facts(cluster)
+    facts = read_facts(cluster)
     return KraftStatus(cluster.name, state(facts), findings(facts), facts)
 
 
-def _read_facts(cluster: Cluster) -> Facts:
+def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Facts:
+    """Every source once. ``brokers`` (id → address): those to ask; None: those that the cluster's metadata names."""
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
             control = fetch_control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
-    nodes = _nodes(cluster)
-    log, log_error = _log(cluster)
-    source = f"the metadata log of {cluster.profile.kraft.controllers or 'the controllers'}"
+    nodes = _nodes(cluster, brokers)
+    log, log_error = _log(cluster, nodes)
+    source = f"the metadata log of {', '.join(cluster.profile.kraft.addresses) or 'the controllers'}"
     return Facts(
         at=datetime.now(UTC),
         control=control,
@@ -98,22 +99,32 @@ def _read_facts(cluster: Cluster) -> Facts:
     )
 
 
-def _nodes(cluster: Cluster) -> list[NodeFact]:
+def _nodes(cluster: Cluster, brokers: Mapping[int, str] | None) -> list[NodeFact]:
+    asked = broker_addresses(cluster) if brokers is None else brokers
+    addresses = [(address, number) for number, address in asked.items()]
+    return fetch_node_facts(kafka_settings(cluster.profile), addresses, cluster.profile.kraft.addresses)
+
+
+def broker_addresses(cluster: Cluster) -> dict[int, str]:
+    """Id → ``host:port`` of every broker that the cluster's metadata names. Raises ConnectError."""
     brokers = fetch_metadata(cluster.broker_client).brokers
-    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
-    return fetch_node_facts(kafka_settings(cluster.profile), addresses, _controllers(cluster))
+    return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
 
 
-def _controllers(cluster: Cluster) -> list[str]:
-    return [each.strip() for each in cluster.profile.kraft.controllers.split(",") if each.strip()]
+def metadata_controllers(cluster: Cluster) -> Controllers:
+    """Where the metadata log is read."""
+    return Controllers(",".join(cluster.profile.kraft.addresses), cluster.profile.security.kafka)
 
 
-def _log(cluster: Cluster) -> tuple[MetadataLog | None, str | None]:
+def _log(cluster: Cluster, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
-    if not _controllers(cluster):
+    controllers = [each for each in nodes if each.role == "controller"]
+    if not controllers:
         return None, None
+    if all(each.error is not None for each in controllers):
+        return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)), None
+        return read_log(metadata_controllers(cluster)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -163,7 +174,7 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
-    if cluster.zookeeper is None or not _controllers(cluster):
+    if cluster.zookeeper is None or not cluster.profile.kraft.addresses:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
@@ -207,7 +218,7 @@ def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
     assert cluster.zookeeper is not None
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
-    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
+    log = read_log(metadata_controllers(cluster))
     checkpoint = znodes.control.checkpoint
     if _zk_state(log) != MIGRATION or checkpoint is None:
         raise InputError(

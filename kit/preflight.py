@@ -35,8 +35,8 @@ from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
-from kit.kraft import kraft_diff, kraft_status
-from kit.metadata_log import Controllers, read_log
+from kit.kraft import kraft_diff, kraft_status, metadata_controllers
+from kit.metadata_log import read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_settings
@@ -197,8 +197,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 
 
 def _log_items(cluster: Cluster) -> pl.DataFrame:
-    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
-    return log.items
+    return read_log(metadata_controllers(cluster)).items
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
@@ -237,3 +236,19 @@ def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
         if place == address:
             return partition_in(number)
     return None
+
+
+def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | None:
+    """Why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it does.
+
+    Secrets stay in the file.
+    """
+    try:
+        node = of_file(parse_properties(_text(path)), str(path), secrets.token_bytes(32))
+    except OfframpError as error:
+        return str(error)
+    wanted = {MIGRATION: CONTROLLER, "finalised": FINAL_CONTROLLER}[mode] if role == CONTROLLER else mode
+    if (node.role, node.node_id, node.mode) != (role, node_id, wanted):
+        return f"{path} starts {node.name} in {node.mode} mode, not {role} {node_id} in {wanted} mode"
+    wrong = [each for each in lint([node]) if each.is_met is False]
+    return f"{wrong[0].check_id} {wrong[0].sentence} {wrong[0].remedy}" if wrong else None

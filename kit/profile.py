@@ -13,8 +13,11 @@
     [clusters.production.deploy]                       # how processes are replaced, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
+    [clusters.production.deploy.nodes]                 # how brokers and controllers are restarted: kit.migrate.kraft
+    kind = "manual"                                    # or "command", or "lab"
+
     [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
-    controllers = "controller-1:9093,controller-2:9093"    # on their controller listener; security as the brokers'
+    controllers = "3000@controller-1:9093,3001@controller-2:9093"    # their controller listener; security as brokers
 
     [clusters.production.approvals]
     require_second_person = true                       # the planner may not approve, by name or by login
@@ -155,6 +158,12 @@ class DeploySettings(_Section):
     allow_any_characters: bool = False
 
 
+class GroupDeploySettings(DeploySettings):
+    """How members are replaced; ``nodes``: how brokers and controllers are."""
+
+    nodes: DeploySettings = DeploySettings()
+
+
 class ApprovalSettings(_Section):
     """``signers``: name → public SSH keys. ``longest_hours``: the longest validity of an approval."""
 
@@ -184,9 +193,39 @@ class ApprovalSettings(_Section):
 
 
 class KraftSettings(_Section):
-    """``controllers``: ``host:port`` of each KRaft controller, comma between."""
+    """``controllers``: ``host:port`` or ``id@host:port`` of each KRaft controller, comma between.
+
+    ``settings_dir``: a folder with each node's settings for each mode, named as ``offramp kraft preflight
+    --write-settings`` names them; plans to move check them, and the deployer gets their names.
+    """
 
     controllers: str = ""
+    settings_dir: Path | None = None
+
+    @field_validator("controllers")
+    @classmethod
+    def _each_once(cls, controllers: str) -> str:
+        found = _controllers_in(controllers)
+        ids = [number for number, _ in found if number is not None]
+        if len(set(ids)) < len(ids) or len({address for _, address in found}) < len(found):
+            raise ValueError("an id or an address stands twice")
+        return controllers
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """``host:port`` of each."""
+        return tuple(address for _, address in _controllers_in(self.controllers))
+
+    @property
+    def ids(self) -> dict[int, str]:
+        """Id → ``host:port``, of those that have an id here."""
+        return {number: address for number, address in _controllers_in(self.controllers) if number is not None}
+
+
+def _controllers_in(text: str) -> list[tuple[int | None, str]]:
+    """Raises ValueError where an id is no number."""
+    entries = [each.strip().rpartition("@") for each in text.split(",") if each.strip()]
+    return [(int(number) if at else None, address) for number, at, address in entries]
 
 
 class Profile(_Section):
@@ -199,7 +238,7 @@ class Profile(_Section):
     cluster_id: str | None = None
     spark: SparkSettings = SparkSettings()
     security: Security = Security()
-    deploy: DeploySettings = DeploySettings()
+    deploy: GroupDeploySettings = GroupDeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
     kraft: KraftSettings = KraftSettings()
 

@@ -192,8 +192,8 @@ class ZookeeperLock:
             self._held[path] = self._session
         except NodeExistsError:
             raise TargetBusy(
-                f"{self._named(target)} is being worked on: {self._holder(path)}. If that process has died, its lock ends by"
-                " itself some seconds later"
+                f"{self._named(target)} is being worked on: {self._holder(path)}. If that process has died, its lock"
+                " ends by itself some seconds later"
             ) from None
         finally:
             if path not in self._held:

@@ -36,7 +36,11 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.lock import ZookeeperLock
+from kit.migrate.kraft import plan as kraft
+from kit.migrate.kraft.nodes import node_deployer
+from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.plan import KraftPlanRequest
+from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
@@ -71,6 +75,7 @@ class Operations:
         self.cluster, self.runs = cluster, runs or runs_beside(cluster.profile)
         self._say, self._tell, self._clock = say, tell, clock
         self._deployer = deployer_of(cluster.profile)
+        self._nodes = node_deployer(cluster.profile)
         self._rules = cluster.profile.approvals
 
     def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
@@ -81,6 +86,11 @@ class Operations:
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
+
+    def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        """Look at the cluster and plan its next phase; the plan is kept. Raises as ``plan_kraft``."""
+        plan = kraft.plan_kraft(self.cluster, self._nodes, request, made_by or operator(), overrides)
+        return self.save_plan(plan)
 
     def save_plan(self, plan: Plan) -> Plan:
         """Raises:
@@ -200,7 +210,7 @@ class Operations:
         return Run(
             folder,
             self._performer(plan),
-            ZookeeperLock(self.cluster),
+            ClusterLock(self.cluster) if plan.kind == kraft.KIND else ZookeeperLock(self.cluster),
             clock=self._clock,
             poll_s=0.5,
             tell=self._tell,
@@ -214,6 +224,8 @@ class Operations:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
+        if plan.kind == kraft.KIND:
+            return kraft.performer(self.cluster, Hands(self.cluster, self._nodes, self._say, self._clock))
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
     def backup_file(self, plan: Plan) -> Path:

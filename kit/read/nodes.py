@@ -15,10 +15,11 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.admin.configs import DescribeConfigsRequest
-from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kit.errors import OfframpError, ReadError
 from kit.read.broker_client import BrokerClient, Deadline, describe_code
+from kit.read.brokers import ClusterMetadata, metadata_of
 from kit.tables.metadata import NodeFact, NodeSetting
 
 BROKER, CONTROLLER = "broker", "controller"
@@ -62,6 +63,21 @@ def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) ->
     """
     found: list[NodeSetting] = _at(settings, address, partial(_describe, node_id=node_id))
     return found
+
+
+def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetadata:
+    """The cluster as one broker knows it: another one may know more, or less.
+
+    Raises:
+        ConnectError, ReadError, KafkaError, OSError: it did not answer, or refused.
+    """
+    found: ClusterMetadata = _at(settings, address, _describe_cluster)
+    return found
+
+
+async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMetadata:
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    return metadata_of(await client.ask(request, client.node, deadline))
 
 
 def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:

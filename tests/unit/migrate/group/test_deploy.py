@@ -16,17 +16,9 @@ import pytest
 
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
-from kit.migrate.group import deploy
-from kit.migrate.group.deploy import (
-    CUT_OFF,
-    LINE_CHARACTERS,
-    OUTPUT_BYTES,
-    OUTPUT_LINES,
-    VARIABLE,
-    Command,
-    MemberReplacement,
-    deployer_of,
-)
+from kit.migrate import commands
+from kit.migrate.commands import CUT_OFF, LINE_CHARACTERS, OUTPUT_BYTES, OUTPUT_LINES
+from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
 from kit.profile import DeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
@@ -195,7 +187,7 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
 @pytest.mark.parametrize("ignores", [False, True])
 def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_path, ignores):
     """Grandchildren too, also those that don't listen; what was said so far is told."""
-    monkeypatch.setattr(deploy, "GRACE_S", 0.5)
+    monkeypatch.setattr(commands, "GRACE_S", 0.5)
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
     ready = tmp_path / "ready"
     child = f"import signal; {deaf}open({str(ready)!r}, 'w').close(); signal.pause()"
