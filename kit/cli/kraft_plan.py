@@ -1,4 +1,4 @@
-"""``offramp plan kraft``: the next phase of a move to KRaft, or the way back (KIP-866). Writes nothing to the cluster."""
+"""``offramp plan kraft``: the next phase of a move to KRaft, or the way back (KIP-866). Nothing is written to it."""
 
 from __future__ import annotations
 

@@ -30,24 +30,32 @@ LINE_CHARACTERS = 1000
 CUT_OFF = "(the beginning of the output is left out)"
 GRACE_S = 5.0
 """Between asking a command to end and ending it."""
-_SAFE = re.compile(r"[A-Za-z0-9._:-]*")
 _LOOK_S = 0.05
 
 
 class CommandTemplate:
     """``known``: its placeholders; ``variable``: the environment variable with all of them as JSON.
 
+    ``also_safe``: characters that a value may have besides letters, digits and ``._:-``.
+
     Raises:
         ProfileError: the command is empty, or has an unknown placeholder or several in one argument.
     """
 
     def __init__(
-        self, command: Sequence[str], known: Collection[str], variable: str, timeout_s: float, allow_any: bool = False
+        self,
+        command: Sequence[str],
+        known: Collection[str],
+        variable: str,
+        timeout_s: float,
+        allow_any: bool = False,
+        also_safe: str = "",
     ) -> None:
         if not command:
             raise ProfileError('deploy.kind is "command", but deploy.command is empty')
         for part in command:
             _refuse_placeholders(part, set(known), variable)
+        self._safe = re.compile(rf"[A-Za-z0-9._:{re.escape(also_safe)}-]*")
         self._command, self._variable, self._timeout_s, self._allow_any = tuple(command), variable, timeout_s, allow_any
 
     def __str__(self) -> str:
@@ -61,7 +69,7 @@ class CommandTemplate:
         """
         if not self._allow_any:
             for part in self._command:
-                _refuse_unsafe(part, words, self._variable)
+                _refuse_unsafe(part, words, self._variable, self._safe)
         command = [part.format_map(words) for part in self._command]
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             environment = {**os.environ, self._variable: json.dumps(dict(words))}
@@ -131,13 +139,13 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
         )
 
 
-def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str) -> None:
+def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> None:
     """Raises:
     RunError: a name holds what the command might take for something else; nothing was run.
     """
     for before, name, _, _ in string.Formatter().parse(part):
         value = words.get(name or "", "")
-        if not _SAFE.fullmatch(value) or (not before and value.startswith("-")):
+        if not safe.fullmatch(value) or (not before and value.startswith("-")):
             raise RunError(
                 f"the deploy command was not run: {name} is {value!r}, which holds more than letters, digits and ._:-"
                 f" or begins with a dash; let the command read ${variable} instead of {{{name}}}, or set"

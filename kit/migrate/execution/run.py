@@ -222,9 +222,10 @@ class Run:
         later = self._lock.followed_by(plan.targets, self.run_id) if context.record.begun else {}
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
+            what, verb = (f"group {target}", f"group {target}") if plan.consent is None else (target, "kraft")
             raise RunError(
-                f"run {run} changed group {target} after run {self.run_id}, which can't be resumed or undone any more;"
-                f" nothing was done. Make a plan from the group's present stage: offramp plan group {target}"
+                f"run {run} changed {what} after run {self.run_id}, which can't be resumed or undone any more; nothing"
+                f" was done. Make a plan from its present stage: offramp plan {verb}"
             )
 
     def _take(self, context: RunContext, approval: Approval) -> None:

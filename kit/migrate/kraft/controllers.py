@@ -147,20 +147,20 @@ class StopActor(_ControllerActor):
         return checked(
             first_problem(
                 lambda: self.hands.instruction_problem(words, STOP, CONTROLLER),
-                lambda: self._not_yet(words, self.hands.look(words)),
+                lambda: self._modes_problem(words, self.hands.look(words)),
             ),
-            "no broker is in KRaft mode, and ZooKeeper has everything",
+            "no broker is in KRaft mode",
         )
 
-    def _not_yet(self, words: KraftParameters, found: Standing) -> str | None:
+    def _modes_problem(self, words: KraftParameters, found: Standing) -> str | None:
         wanted = MIGRATION_MODE if words.has_claim else ZOOKEEPER_MODE
         wrong = {number: mode for number, mode in found.modes.items() if mode != wanted}
-        if wrong:
-            return f"brokers are not in {wanted} mode: {wrong}"
+        return f"brokers are not in {wanted} mode: {wrong}" if wrong else None
+
+    def _not_yet(self, words: KraftParameters, found: Standing) -> str | None:
+        """Before the first is stopped: afterwards nobody may be left who could tell."""
         if not words.has_claim:
             return "something is copied already" if found.control.checkpoint is not None else None
-        if not found.answering_controllers:
-            return "no controller answers, so nobody can tell whether ZooKeeper has everything: start them again"
         if (problem := dual_write_problem(found, words.controller_addresses)) is not None:
             return problem
         return sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
@@ -170,6 +170,10 @@ class StopActor(_ControllerActor):
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         words = KraftParameters.of(step)
+        if not report.acted.attempts:
+            problem = first_problem(lambda: self._not_yet(words, self.hands.look(words)))
+            if problem is not None:
+                raise RunError(f"{problem}; no controller was stopped")
         said = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
         return self._outcomes(words, said, "running with the migration flag", "stopped")
@@ -246,7 +250,9 @@ class FinaliseActor(_ControllerActor):
             return problem
         if found.phase not in (KRAFT, PHASE_FINALISED) or found.facts.zk_state != MIGRATION:
             return f"the cluster is in phase {found.phase!r}, state {found.facts.zk_state}"
-        return dual_write_problem(found, words.controller_addresses) or diff_problem(self.cluster)
+        if not any(each.has_flag is False for each in found.answering_controllers):
+            problem = dual_write_problem(found, words.controller_addresses)
+        return problem or diff_problem(self.cluster)
 
     def _brokers_problem(self, words: KraftParameters, found: Standing) -> str | None:
         migrating = [each.node_id for each in found.facts.registered_brokers if each.is_migrating or each.is_fenced]

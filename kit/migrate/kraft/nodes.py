@@ -108,7 +108,7 @@ def node_deployer(profile: Profile) -> NodeDeployer:
     settings, known = profile.deploy.nodes, NodeOrder.__dataclass_fields__
     if settings.kind == COMMAND:
         limits = (settings.timeout_s, settings.allow_any_characters)
-        return CommandNodes(CommandTemplate(settings.command, known, VARIABLE, *limits))
+        return CommandNodes(CommandTemplate(settings.command, known, VARIABLE, *limits, also_safe="/"))
     if settings.kind == LAB:
         words = ("node", "{role}", "{node_id}", "{action}", "{to_mode}")
         hand = [sys.executable, "-W", "ignore", "-m", "kit.lab.control", str(profile.file.parent), *words]

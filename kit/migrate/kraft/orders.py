@@ -8,7 +8,7 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified
+from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
 from kit.migrate.kraft.standing import Standing, look
@@ -100,17 +100,15 @@ class Hands:
         except ConnectError as error:
             return None, str(error)
 
-    def settle_open(
-        self, words: KraftParameters, acted: ActedRecord, report: Report, is_so: Callable[[str], bool]
-    ) -> None:
+    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[Attempt], bool]) -> None:
         """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
 
-        ``is_so`` (item): whether the order has come about, so that nothing is left of it.
+        ``is_so``: whether what was ordered has come about, so that nothing is left of it.
 
         Raises:
             RunError: the nodes don't come to rest: somebody may still be at it.
         """
-        left = dict.fromkeys(it.item for it in acted.attempts if it.is_open and not is_so(it.item))
+        left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
         for item in left:
             self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
         if not left:

@@ -22,7 +22,7 @@ from kit.migrate.engine.checks import raise_if_unsafe, warnings
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import WAY_BACK_S, Plan
 from kit.migrate.engine.step import Step
-from kit.migrate.engine.values import Json
+from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft import steps
 from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
 from kit.migrate.kraft.gates import Look, also, findings
@@ -32,6 +32,7 @@ from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing, look
 from kit.migrate.kraft.steps import NODE_TIMEOUT_S, QUIET_S, RECIPES, KraftParameters, consent_of, target_of
+from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 KIND = "move to KRaft"
@@ -141,10 +142,22 @@ def observed(now: Standing, cluster: Cluster) -> dict[str, Json]:
         for address in cluster.profile.kraft.addresses
     }
     return {
+        "settings files": _settings_of(cluster),
         "phase": now.phase,
         "broker modes": {str(number): mode for number, mode in now.modes.items()},
         "controllers": flags,
         "ZooKeeper's controller": None if control.is_controller_persistent else control.controller_id,
+    }
+
+
+def _settings_of(cluster: Cluster) -> Json:
+    """A digest of each of the operator's files, secrets left out: who approved a plan approved these."""
+    folder = cluster.profile.kraft.settings_dir
+    if folder is None:
+        return None
+    return {
+        each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
+        for each in read_settings_folder(folder).settings
     }
 
 

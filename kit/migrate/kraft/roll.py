@@ -7,13 +7,22 @@ is registered so, has caught up, and every ISR is full again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kit.analyze.metadata.contradictions import findings as contradictions
 from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
 from kit.analyze.metadata.phase import PRE_MIGRATION
 from kit.errors import RunError
-from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.performer import (
+    ActedRecord,
+    Attempt,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+)
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import control_problem, handed_back_problem
 from kit.migrate.kraft.nodes import BROKER, RESTART
@@ -86,10 +95,7 @@ class RollActor(NodeActor):
         return self._roll(words, ours, (words.to_mode, words.from_mode), report)
 
     def _roll(self, words: KraftParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
-        def has_come(item: str) -> bool:
-            return broker_problem(self.hands.look(words), int(item.rpartition(" ")[2]), way[1]) is None
-
-        self.hands.settle_open(words, report.acted, report, has_come)
+        self.hands.settle_open(words, report, lambda attempt: self._has_come(words, attempt))
         outcomes, left = [], list(brokers)
         while left:
             found = self.hands.look(words)
@@ -99,10 +105,18 @@ class RollActor(NodeActor):
             report(outcomes[-1:])
         return outcomes
 
+    def _has_come(self, words: KraftParameters, attempt: Attempt) -> bool:
+        """Whether the broker runs well in the mode that it was ordered to."""
+        mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
+        return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
+
     def _move(self, words: KraftParameters, number: int, way: Modes, found: Standing, report: Report) -> ItemOutcome:
         item, told = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
-        if broker_problem(found, number, way[1]) is None:
+        if found.modes.get(number) == way[1]:
+            self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
             return ItemOutcome(item, Outcome.UNCHANGED, *told)
+        if found.modes.get(number) is None:
+            found = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
             found = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
         self._refuse_order(words, number, way, found)
@@ -122,13 +136,10 @@ class RollActor(NodeActor):
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
-        others = {each: address for each, address in words.broker_addresses.items() if each != number}
-        # A broker that a run before had ordered and that is down is the one to be started now.
-        is_down = found.modes.get(number) is None
-        asked = others if is_down else words.broker_addresses
+        is_down = found.modes.get(number) is None  # Ordered before, or crashed: it is the one to be started now.
         problem = first_problem(
             lambda: self._way_problem(words, found, way),
-            lambda: _left_behind(found, number) if is_down else sync_problem(self.cluster, asked),
+            lambda: None if is_down else sync_problem(self.cluster, words.broker_addresses),
             lambda: diff_problem(self.cluster) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
         if problem is not None:
@@ -177,11 +188,13 @@ def _is_before_copy(words: KraftParameters) -> bool:
 
 
 def _left_behind(found: Standing, number: int) -> str | None:
-    """A broker that was killed leaves its znode for as long as its session: started before, it ends at once."""
+    """A broker that was killed leaves its znode for as long as its session: started before that, it ends at once."""
+    if found.modes.get(number) is not None:
+        return None
     return (
         f"/brokers/ids/{number} is there still: its session has not ended" if number in found.control.brokers else None
     )
 
 
-def _number(outcome: ItemOutcome) -> int:
-    return int(outcome.item.rpartition(" ")[2])
+def _number(of: ItemOutcome | Attempt) -> int:
+    return int(of.item.rpartition(" ")[2])
