@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -19,11 +19,13 @@ import polars as pl
 from kazoo.client import KazooClient
 
 from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.diff import diff_summary, metadata_diff
+from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
+from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
+from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
 from kit.metadata_log.rows import node_rows
 from kit.metadata_log.secrets import is_secret_config
@@ -141,13 +143,15 @@ class MetadataDiff:
     """``differences`` (``tables.METADATA_DIFFERENCES``): every value, equal ones too.
 
     ``checkpoint``: the offset in ``/migration`` that ZooKeeper's values are at least as new as; ``until``: the last
-    offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight.
+    offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight; ``log``:
+    the metadata log as it was read last.
     """
 
     differences: pl.DataFrame
     checkpoint: int
     until: int
     n_reads: int
+    log: MetadataLog
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -185,7 +189,7 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         _await_checkpoint(cluster.zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
         found = _compare(cluster, n_reads)
-    return _confirmed(found, before)
+    return _explained(_confirmed(found, before))
 
 
 def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
@@ -196,22 +200,27 @@ def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
     """What differs and was not seen twice behind a moved checkpoint is in flight, as far as anybody knows."""
-    seen = before is not None and before.until <= found.checkpoint
-    if not seen or before is None:
-        verdict = pl.col("verdict").replace("diverged", "in_flight")
-        rows = found.differences.with_columns(
-            verdict=verdict, cause=pl.when(verdict != "in_flight").then(pl.col("cause"))
-        )
-    else:
-        key = ["kind", "entity", "item"]
-        twice = before.of("diverged", "in_flight").select(*key, was_open=pl.lit(True))
-        rows = found.differences.join(twice, on=key, how="left")
-        is_new = (pl.col("verdict") == "diverged") & pl.col("was_open").is_null()
-        rows = rows.with_columns(
-            verdict=pl.when(is_new).then(pl.lit("in_flight")).otherwise(pl.col("verdict")),
-            cause=pl.when(~is_new).then(pl.col("cause")),
-        ).drop("was_open")
-    return MetadataDiff(rows, found.checkpoint, found.until, found.n_reads)
+    is_new = pl.col("verdict") == "diverged"
+    rows = found.differences
+    if before is not None and before.until <= found.checkpoint:
+        twice = before.of("diverged", "in_flight").select(*ITEM_KEY, was_open=pl.lit(True))
+        rows = rows.join(twice, on=ITEM_KEY, how="left")
+        is_new &= pl.col("was_open").is_null()
+    rows = rows.with_columns(
+        verdict=pl.when(is_new).then(pl.lit("in_flight")).otherwise(pl.col("verdict")),
+        cause=pl.when(~is_new).then(pl.col("cause")),
+    )
+    return replace(found, differences=rows.drop("was_open", strict=False))
+
+
+def _explained(found: MetadataDiff) -> MetadataDiff:
+    """With the causes that the history of what diverged tells; that is one more pass over the log."""
+    diverged = found.of("diverged")
+    if diverged.is_empty():
+        return found
+    earlier = earlier_values(found.log, set(diverged.select("kind", "entity").iter_rows()))
+    rows = with_causes(found.differences, earlier.partitions, earlier.items, earlier.copied_until)
+    return replace(found, differences=rows)
 
 
 def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
@@ -237,8 +246,14 @@ def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
         pl.DataFrame({"topic": znodes.control.pending_deletions}, schema={"topic": pl.String}),
         checkpoint,
         is_syncing=is_behind or znodes.control.checkpoint_epoch != log.image.epoch,
+        sync_cause=_sync_cause(log.items),
     )
-    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads)
+    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log)
+
+
+def _sync_cause(items: pl.DataFrame) -> str | None:
+    """Why Kafka 3.9 can't bring ZooKeeper up to date after an election, where these settings tell."""
+    return None if items.filter(pl.col("entity").str.starts_with(METRICS_PREFIX)).is_empty() else CLIENT_METRICS
 
 
 def _await_checkpoint(zookeeper: KazooClient, offset: int, deadline: float) -> None:

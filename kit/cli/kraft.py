@@ -123,9 +123,9 @@ def diff(
         else:
             print_frame(found.summary)
             tell("")
-            print_frame(
-                open_rows.select("kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value")
-            )
+            named = found.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
+            columns = ["kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value"]
+            print_frame(pl.concat([open_rows, named]).select(columns))
         _verify(found, open_rows)
 
 

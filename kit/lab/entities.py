@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
@@ -14,12 +14,14 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourcePatternType as Pattern
 from confluent_kafka.admin._resource import ResourceType as Resource
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
 from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
 
 from kit.errors import LabError
 from kit.lab import topics
 from kit.lab.java import jars, jvm
+from kit.lab.process import wait_until
 from kit.lab.servers.migrating import USER
 from kit.lab.servers.migrating_cluster import MigratingServers
 from kit.read.broker_client import BrokerClient, Deadline
@@ -99,6 +101,28 @@ def set_quotas(servers: MigratingServers, quotas: Mapping[Any, Mapping[str, floa
     for each in response.entries:
         if each.error_code:
             raise LabError(f"The quota of {each.entity} was not changed: {each.error_message or each.error_code}")
+
+
+def reassign(servers: MigratingServers, replicas: Mapping[tuple[str, int], Sequence[int] | None]) -> None:
+    """(topic, partition) → its new replicas, the preferred leader first; None cancels. Raises LabError.
+
+    Returns when the controller has begun; ``await_reassigned`` waits for the end.
+    """
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    wanted = [
+        topic(name=name, partitions=[topic.ReassignablePartition(partition_index=number, replicas=ids and list(ids))])
+        for (name, number), ids in replicas.items()
+    ]
+    response = ask(servers, AlterPartitionReassignmentsRequest(timeout_ms=30_000, topics=wanted))
+    errors = [each.error_message or each.error_code for found in response.responses for each in found.partitions]
+    if response.error_code or any(errors):
+        raise LabError(f"Partitions {list(replicas)} were not reassigned: {response.error_message or errors}")
+
+
+def await_reassigned(servers: MigratingServers) -> None:
+    """Wait until no reassignment is under way; raises LabError after 60 s."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None)
+    wait_until(lambda: not ask(servers, request).topics, "the end of all reassignments", 60)
 
 
 def set_default(servers: MigratingServers, key: str, value: str) -> None:

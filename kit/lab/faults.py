@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 from typing import Protocol
 
 from kazoo.client import KazooClient
@@ -91,9 +93,49 @@ def mend_controllers_to_zookeeper(lab: Lab) -> None:
     lab.migration.cable.mend()
 
 
+def delay_controllers_to_zookeeper(lab: Lab, seconds: float) -> None:
+    """What controllers send from now on reaches ZooKeeper that much later; 0 ends it."""
+    lab.migration.cable.delay_s = seconds
+
+
 def forget_flag(lab: Lab, node_id: int) -> None:
     """A controller comes back without ``zookeeper.metadata.migration.enable``."""
     lab.migration.restart_controller(controller(lab, node_id), has_flag=False)
+
+
+def start_controller_alone(lab: Lab, node_id: int, epoch: int = 6) -> None:
+    """One of several controllers runs before the others: nobody elects it, and each candidacy raises its epoch.
+
+    Returns when it has reached ``epoch``; ``lab.migration.start_controllers()`` starts the others.
+    """
+    alone = controller(lab, node_id)
+    alone.added = {"controller.quorum.election.timeout.ms": "500"}
+    alone.launch()
+    alone.await_started()
+    state = lab.folder / alone.name / "data" / "__cluster_metadata-0" / "quorum-state"
+    wait_until(lambda: json.loads(state.read_text())["leaderEpoch"] >= epoch, f"epoch {epoch} of {alone.name}", 60)
+
+
+def kill_active_controller(lab: Lab) -> Controller:
+    """kill -9 of the controller that dual writes, and wait for another that does; raises InputError without others.
+
+    Returns the killed one: ``lab.migration.restart_controller(it, has_flag=True)`` brings it back.
+    """
+    if len(lab.migration.controllers) < 3:
+        raise InputError("The lab's quorum doesn't outlive a controller: start Lab(controllers=3).")
+    active = controller(lab, lab.migration.controlling() or 0)
+    kill(active)
+    lab.migration.await_fail_over(active.broker_id)
+    return active
+
+
+def stop_too_early(lab: Lab, broker_id: int) -> None:
+    """SIGTERM to a broker in migration mode as soon as ZooKeeper has its control back: it asks KRaft for leave.
+
+    It still believes in the controllers that have ended; Kafka 3.9.1 waits for them for minutes.
+    """
+    lab.migration.hand_back()
+    running(broker(lab, broker_id)).signal(signal.SIGTERM)
 
 
 def expire_session(lab: Lab, consumer: Consumer) -> None:

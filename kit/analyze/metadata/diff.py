@@ -7,9 +7,16 @@ from narwhals.typing import FrameT
 
 VERDICTS = ("equal", "expected", "in_flight", "diverged", "unknown")
 RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
-CAUSES = ("last_quota", "not_copied")
-_KEY = ["kind", "entity", "item"]
+ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
+METRICS_PREFIX = "client-metrics/"
+LAST_QUOTA, CLIENT_METRICS, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+    "last_quota",
+    "client_metrics",
+    "hand_edit",
+    "failed_write",
+    "not_copied",
+)
 _KRAFT_ONLY = r"^(client-metrics|broker-loggers|groups|type-\d+)/"
 
 
@@ -23,6 +30,7 @@ def metadata_diff(
     pending_deletions: FrameT,
     checkpoint: int,
     is_syncing: bool = False,
+    sync_cause: str | None = None,
 ) -> FrameT:
     """Every value of both stores, and what is to be thought of it.
 
@@ -33,6 +41,7 @@ def metadata_diff(
         pending_deletions: one column ``topic``: what ``/admin/delete_topics`` names.
         checkpoint: offset in ``/migration``, read before ZooKeeper's values; the log was read after them.
         is_syncing: the checkpoint is of another leader's epoch: whatever differs is in flight.
+        sync_cause: why that will not end by itself, where it is known.
 
     Columns:
         kind, entity, item: the key, as in ``tables.METADATA_ITEMS``; kind ``partition`` has topic and number.
@@ -42,32 +51,37 @@ def metadata_diff(
             ``diverged``; ``unknown``: ZooKeeper's side could not be read (``error``).
         rule: ``kraft_only``: ZooKeeper never has it. ``pending_deletion``: ZooKeeper was asked to delete the topic.
             Of an equal value: ``presence_only`` (a password), ``iterations_only`` (a SCRAM credential).
-        cause: of a diverged value, where it is known. ``last_quota``: the last quota of an entity was removed, and
-            3.9 fails to remove it from ZooKeeper; ``not_copied``: settings of a topic that KRaft doesn't have.
+        cause: where it is known. ``last_quota``: the last quota of an entity was removed, and 3.9 fails to remove it
+            from ZooKeeper; ``not_copied``: settings of a topic that KRaft doesn't have; ``client_metrics``: a setting
+            with which 3.9 can't bring ZooKeeper up to date after an election, and what waits for that. The others are
+            those of ``with_causes``.
         mzxid, offset: the last change of the znode; of the record.
     """
-    columns = [*_KEY, "zookeeper_value", "kraft_value", "is_secret", "mzxid", "offset", "error"]
+    columns = [*ITEM_KEY, "zookeeper_value", "kraft_value", "is_secret", "mzxid", "offset", "error"]
     zookeeper, kraft = "zookeeper_value", "kraft_value"
     both: FrameT = nw.concat(
         [
-            _of_partitions(zookeeper_partitions, zookeeper, kraft).select(*columns),
-            _of_items(zookeeper_items, zookeeper, kraft).select(*columns),
-            _of_partitions(kraft_partitions, kraft, zookeeper).select(*columns),
-            _of_items(kraft_items, kraft, zookeeper).select(*columns),
+            _with_null(partition_values(zookeeper_partitions, zookeeper), kraft).select(*columns),
+            _with_null(item_values(zookeeper_items, zookeeper), kraft).select(*columns),
+            _with_null(partition_values(kraft_partitions, kraft), zookeeper).select(*columns),
+            _with_null(item_values(kraft_items, kraft), zookeeper).select(*columns),
         ]
     )
-    rows = both.group_by(*_KEY).agg(*[nw.col(name).max() for name in columns[len(_KEY) :]])
+    rows = both.group_by(*ITEM_KEY).agg(*[nw.col(name).max() for name in columns[len(ITEM_KEY) :]])
     rows = _with_unread(rows, zookeeper_items)
     rows = _with_removals(rows, removals)
     rows = _with_owners(rows, kraft_items, pending_deletions)
     is_in_flight = (nw.col("changed_at") > checkpoint).fill_null(False)
     return rows.with_columns(is_in_flight=is_in_flight | nw.lit(is_syncing), rule=_rule(), cause=_cause()).select(
-        *_KEY,
+        *ITEM_KEY,
         "zookeeper_value",
         "kraft_value",
         verdict=_verdict(),
         rule=nw.when(_is_equal() | _is_expected()).then(nw.col("rule")),
-        cause=nw.when(~_is_unread() & ~_is_equal() & ~_is_expected() & ~nw.col("is_in_flight")).then(nw.col("cause")),
+        cause=nw.when(_is_expected())
+        .then(_cause_of_expected())
+        .when(~_is_unread() & ~_is_equal())
+        .then(nw.when(nw.col("is_in_flight")).then(nw.lit(sync_cause, nw.String)).otherwise(nw.col("cause"))),
         mzxid="mzxid",
         offset="offset",
         error="error",
@@ -83,8 +97,12 @@ def diff_summary(differences: FrameT) -> FrameT:
     return counted.group_by("kind").agg(*[nw.col(name).sum() for name in names])
 
 
-def _of_partitions(partitions: FrameT, side: str, other: str) -> FrameT:
-    """One value per partition, in the column of its side."""
+def _with_null(rows: FrameT, other: str) -> FrameT:
+    return rows.with_columns(nw.lit(None, nw.String).alias(other))
+
+
+def partition_values(partitions: FrameT, side: str) -> FrameT:
+    """Of ``tables.METADATA_PARTITIONS`` one value per row, in the column of its side."""
     texts = {
         "": "assignment_key",
         " isr ": "isr_key",
@@ -100,7 +118,6 @@ def _of_partitions(partitions: FrameT, side: str, other: str) -> FrameT:
         nw.col("topic").alias("entity"),
         nw.col("partition").cast(nw.String).alias("item"),
         value.alias(side),
-        nw.lit(None, nw.String).alias(other),
         nw.lit(0, nw.Int64).alias("is_secret"),
         "mzxid",
         "offset",
@@ -108,12 +125,12 @@ def _of_partitions(partitions: FrameT, side: str, other: str) -> FrameT:
     )
 
 
-def _of_items(items: FrameT, side: str, other: str) -> FrameT:
+def item_values(items: FrameT, side: str) -> FrameT:
+    """Of ``tables.METADATA_ITEMS`` the value in the column of its side, and ``present`` where none is told."""
     value = nw.when(nw.col("error").is_null()).then(nw.coalesce(nw.col("value"), nw.lit(_PRESENT)))
     return items.select(
-        *_KEY,
+        *ITEM_KEY,
         value.alias(side),
-        nw.lit(None, nw.String).alias(other),
         nw.col("is_secret").cast(nw.Int64).alias("is_secret"),
         "mzxid",
         "offset",
@@ -137,9 +154,9 @@ def _with_unread(rows: FrameT, zookeeper_items: FrameT) -> FrameT:
 def _with_removals(rows: FrameT, removals: FrameT) -> FrameT:
     """``changed_at``: the last record that set or removed the value."""
     whole = removals.filter(nw.col("item").is_null()).group_by("kind", "entity")
-    single = removals.filter(~nw.col("item").is_null()).group_by(*_KEY)
+    single = removals.filter(~nw.col("item").is_null()).group_by(*ITEM_KEY)
     rows = rows.join(whole.agg(nw.col("offset").max().alias("entity_removed_at")), on=["kind", "entity"], how="left")
-    rows = rows.join(single.agg(nw.col("offset").max().alias("removed_at")), on=_KEY, how="left")
+    rows = rows.join(single.agg(nw.col("offset").max().alias("removed_at")), on=ITEM_KEY, how="left")
     changes = [nw.col(name).fill_null(-1) for name in ("offset", "removed_at", "entity_removed_at")]
     return rows.with_columns(changed_at=nw.max_horizontal(*changes))
 
@@ -201,12 +218,16 @@ def _rule() -> nw.Expr:
     )
 
 
+def _cause_of_expected() -> nw.Expr:
+    return nw.when(nw.col("entity").str.starts_with(METRICS_PREFIX)).then(nw.lit(CLIENT_METRICS))
+
+
 def _cause() -> nw.Expr:
     is_missing = nw.col("kraft_value").is_null()
     is_orphan = is_missing & (nw.col("kind") == "config") & ~nw.col("topic").is_null() & ~nw.col("has_topic")
     return (
         nw.when(is_missing & (nw.col("kind") == "quota") & ~nw.col("has_quota"))
-        .then(nw.lit("last_quota"))
+        .then(nw.lit(LAST_QUOTA))
         .when(is_orphan)
-        .then(nw.lit("not_copied"))
+        .then(nw.lit(NOT_COPIED))
     )

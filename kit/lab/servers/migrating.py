@@ -67,10 +67,10 @@ class Quorum:
         }
 
 
-def _zookeeper(connect: str) -> dict[str, str]:
+def _zookeeper(connect: str, session_ms: int = 6000) -> dict[str, str]:
     return {
         "zookeeper.connect": connect,
-        "zookeeper.session.timeout.ms": "6000",
+        "zookeeper.session.timeout.ms": str(session_ms),
         "zookeeper.connection.timeout.ms": "18000",
     }
 
@@ -149,7 +149,8 @@ class Controller(Broker):
 
     def settings(self, folder: Path) -> dict[str, str]:
         connect = self.quorum.controllers_zookeeper_connect
-        migrating = {**_zookeeper(connect), "zookeeper.metadata.migration.enable": "true"}
+        # Kafka's default, of which a client waits two thirds for an answer: a lab delays what controllers send.
+        migrating = {**_zookeeper(connect, 18_000), "zookeeper.metadata.migration.enable": "true"}
         return {
             "process.roles": "controller",
             "node.id": str(self.broker_id),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
-from kit.errors import InputError
+from kit.errors import InputError, LabError
 from kit.lab import topics
 from kit.lab.java import jars
 from kit.lab.process import ProcessSupervisor, wait_until
@@ -36,7 +38,8 @@ WAIT_SECONDS = 60.0
 class MigratingServers(Servers):
     """Brokers start in ZooKeeper mode, controllers not before ``start_controllers``. Each verb waits for its end.
 
-    ``cable``: what the controllers' connections to ZooKeeper go through; ``cable.cut()`` stops the bytes.
+    ``cable``: what the controllers' connections to ZooKeeper go through; ``cable.cut()`` stops the bytes,
+    ``cable.delay_s`` delays what they send.
     After a roll use a new admin client: librdkafka's gets no answer from a broker that has changed its mode.
     """
 
@@ -69,10 +72,14 @@ class MigratingServers(Servers):
         return ",".join(f"{number}@{at}" for number, at in self.quorum.addresses.items())
 
     def start_controllers(self) -> None:
-        """Format what is new, start all at once, and wait until they wait for brokers: ``/migration`` is there."""
-        for controller in self.controllers:
+        """Format what is new, start all that don't run at once, and wait until they wait for brokers.
+
+        ``/migration`` is there then.
+        """
+        starting = [each for each in self.controllers if each.process is None or not each.process.running]
+        for controller in starting:
             controller.launch()
-        for controller in self.controllers:
+        for controller in starting:
             controller.await_started()
         self._await_znode("/migration", lambda held: "kraft_metadata_offset" in held, "/migration")
         self.phase = "controllers"
@@ -89,7 +96,7 @@ class MigratingServers(Servers):
         The broker that holds ``/controller`` goes last, as Kafka's documentation asks. Raises LabError.
         """
         is_mode(mode)
-        controlling = self._controlling()
+        controlling = self.controlling()
         for broker in sorted(self.migrating, key=lambda each: each.broker_id == controlling):
             self.roll_broker(broker, mode)
         if mode == MIGRATION:
@@ -118,7 +125,7 @@ class MigratingServers(Servers):
         late = [each.name for each in self.migrating if each.mode != KRAFT]
         if late:
             raise InputError(f"The migration can't be finalised: {', '.join(late)} not in KRaft mode.")
-        active = self._controlling()
+        active = self.controlling()
         for controller in sorted(self.controllers, key=lambda each: each.broker_id == active):
             self.restart_controller(controller, has_flag=False)
         self.phase = "finalised"
@@ -151,10 +158,51 @@ class MigratingServers(Servers):
         for verb in verbs[here:there]:
             verb()
 
-    def _controlling(self) -> int | None:
-        """The node that holds ``/controller``."""
+    def controlling(self) -> int | None:
+        """The node that holds ``/controller``, a broker or a controller."""
         with connected(self.zookeeper_connect) as client:
             return json_at(client, "/controller").get("brokerid")
+
+    def await_fail_over(self, since: int) -> None:
+        """Wait until another controller than ``since`` holds ``/controller`` and dual write goes on in its epoch."""
+
+        def goes_on(client: KazooClient) -> bool:
+            holder, checkpoint = json_at(client, "/controller"), json_at(client, "/migration")
+            epoch = holder.get("kraftControllerEpoch")
+            return holder.get("brokerid") != since and epoch == checkpoint.get("kraft_metadata_epoch")
+
+        with connected(self.zookeeper_connect) as client:
+            wait_until(partial(goes_on, client), f"dual write by another controller than {since}", WAIT_SECONDS)
+
+    def hand_back(self) -> None:
+        """From dual write back to a controller of ZooKeeper's, as Kafka's documentation says; brokers stay as they are.
+
+        The controllers end and lose their disks; one transaction raises ``/controller_epoch`` above KRaft's epochs and
+        deletes ``/controller`` and ``/migration``. A broker takes ``/controller`` at once; not before
+        ``await_zookeeper_controls`` may one be stopped.
+
+        Raises:
+            InputError: a broker is in KRaft mode: it would hang without controllers.
+            LabError: somebody wrote one of the three znodes meanwhile.
+        """
+        late = [each.name for each in self.migrating if each.mode == KRAFT]
+        if late:
+            raise InputError(f"The cluster can't go back to ZooKeeper: {', '.join(late)} in KRaft mode.")
+        self.stop_controllers()
+        with connected(self.zookeeper_connect) as client:
+            _hand_back(client)
+        for controller in self.controllers:
+            shutil.rmtree(self.supervisor.folder / controller.name / "data", ignore_errors=True)
+
+    def await_zookeeper_controls(self) -> None:
+        """Wait until a broker holds ``/controller`` and every broker names it as the controller."""
+        with connected(self.zookeeper_connect) as client:
+            wait_until(lambda: client.exists("/controller") is not None, "a controller of ZooKeeper's", WAIT_SECONDS)
+            holder = json_at(client, "/controller")["brokerid"]
+        for broker in self.migrating:
+            named = partial(topics.names_controller, broker.addresses["PLAINTEXT"], holder)
+            wait_until(named, f"{broker.name} naming controller {holder}", WAIT_SECONDS)
+        self.phase = "zookeeper"
 
     def _await_znode(self, path: str, is_so: Callable[[Mapping[str, Any]], bool], what: str) -> None:
         with connected(self.zookeeper_connect) as client:
@@ -166,6 +214,20 @@ class MigratingServers(Servers):
             wait_until(lambda: _checkpoint(client) > 0, "the copy to KRaft", WAIT_SECONDS)
             copied = _checkpoint(client)
             wait_until(lambda: _checkpoint(client) > copied, "dual write", WAIT_SECONDS)
+
+
+def _hand_back(client: KazooClient) -> None:
+    epoch, stat = client.get("/controller_epoch")
+    holder, holder_stat = client.get("/controller")
+    _, migration_stat = client.get("/migration")
+    highest = max(int(epoch), int(json.loads(holder)["kraftControllerEpoch"]))
+    change = client.transaction()
+    change.set_data("/controller_epoch", str(highest + 1).encode(), stat.version)
+    change.delete("/controller", holder_stat.version)
+    change.delete("/migration", migration_stat.version)
+    refused = [each for each in change.commit() if isinstance(each, Exception)]
+    if refused:
+        raise LabError(f"The cluster was not handed back to ZooKeeper: {refused[0]!r}")
 
 
 def _checkpoint(client: KazooClient) -> int:

@@ -24,7 +24,7 @@ def partition(side: str, topic="t", number=0, replicas="1,2", isr="1,2", leader=
     )
 
 
-def compared(zookeeper=(), kraft=(), removed=(), pending=(), is_syncing=False) -> dict[tuple, tuple]:
+def compared(zookeeper=(), kraft=(), removed=(), pending=(), is_syncing=False, sync_cause=None) -> dict[tuple, tuple]:
     """Key → verdict, rule, cause."""
     rows = metadata_diff(
         *(frame(each) for side in (zookeeper, kraft) for each in split(side)),
@@ -32,6 +32,7 @@ def compared(zookeeper=(), kraft=(), removed=(), pending=(), is_syncing=False) -
         pl.DataFrame({"topic": list(pending)}, schema={"topic": pl.String}),
         CHECKPOINT,
         is_syncing,
+        sync_cause,
     )
     assert rows.columns == tables.METADATA_DIFFERENCES.schema.names
     return {tuple(row[:3]): tuple(row[3:]) for row in rows.select(
@@ -86,7 +87,16 @@ def test_a_removed_topic_takes_its_partitions_along():
 
 def test_while_another_leader_writes_everything_is_in_flight():
     found = compared([item("zookeeper", *QUOTA, "1")], [item("kraft", *QUOTA, "2")], is_syncing=True)
-    assert found[QUOTA][0] == "in_flight"
+    assert found[QUOTA] == ("in_flight", None, None)
+
+
+def test_what_waits_for_a_sync_that_cannot_end_says_why():
+    sides = [item("zookeeper", *QUOTA, "1")], [item("kraft", *QUOTA, "2")]
+    assert compared(*sides, is_syncing=True, sync_cause="client_metrics")[QUOTA] == (
+        "in_flight",
+        None,
+        "client_metrics",
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,10 @@ def test_what_zookeeper_never_has_is_expected():
         item("kraft", "feature", "metadata.version", "level", "21"),
         item("kraft", "config", "client-metrics/x", "interval.ms", "1"),
     ]
-    assert {each[:2] for each in compared(kraft=rows).values()} == {("expected", "kraft_only")}
+    assert set(compared(kraft=rows).values()) == {
+        ("expected", "kraft_only", None),
+        ("expected", "kraft_only", "client_metrics"),
+    }
 
 
 def test_a_topic_that_shall_be_deleted_is_expected():
