@@ -6,8 +6,8 @@ is not met. A rule that can be overridden is overridden by its name, by who appr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kit.analyze.metadata.contradictions import findings as contradictions
@@ -63,8 +63,11 @@ Problem = Callable[[Look], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
+    """``where``: the phases in which the cluster stands while this is asked; none: in all."""
+
     rule: Rule
     problem: Problem
+    where: tuple[str, ...] = ()
 
     def found(self, look: Look) -> Finding:
         try:
@@ -76,7 +79,7 @@ class Gate:
 
 def findings(to_phase: str, look: Look) -> Sequence[Finding]:
     """Every gate of a phase, in the order of the table."""
-    return [gate.found(look) for gate in GATES[to_phase]]
+    return [gate.found(look) for gate in GATES[to_phase] if not gate.where or look.now.phase in gate.where]
 
 
 def _ids_known(look: Look) -> str | None:
@@ -231,8 +234,10 @@ def _settings(role: str, mode: str) -> Problem:
     return look_at
 
 
-def _gate(name: str, sentence: str, problem: Problem, can_be_overridden: bool = False) -> Gate:
-    return Gate(Rule(name, sentence, can_be_overridden=can_be_overridden), problem)
+def _gate(
+    name: str, sentence: str, problem: Problem, can_be_overridden: bool = False, where: tuple[str, ...] = ()
+) -> Gate:
+    return Gate(Rule(name, sentence, can_be_overridden=can_be_overridden), problem, where)
 
 
 _IDS = _gate("controller_ids", "the profile names every controller with its id", _ids_known)
@@ -242,6 +247,8 @@ _SOUND = _gate("no_contradiction", "no fact contradicts another", _no_contradict
 _BEFORE = _gate("preflight", "the preflight finds nothing that blocks", _preflight)
 _DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write goes on", _dual_write)
 _SAME = _gate("diff", "ZooKeeper and KRaft hold the same", _same)
+_IN_DUAL_WRITE = (replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)), replace(_SAME, where=(DUAL_WRITE, KRAFT)))
+_KNOWN = "every check of the preflight that could block is known"
 
 
 def _files(role: str, mode: str) -> Gate:
@@ -254,12 +261,7 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _EVERY_BROKER,
         _gate("phase", "nothing has begun", _phase(ZOOKEEPER)),
         _BEFORE,
-        _gate(
-            "preflight_known",
-            "every check of the preflight that could block is known",
-            _preflight_known("L01", "L02", "L03"),
-            can_be_overridden=True,
-        ),
+        _gate("preflight_known", _KNOWN, _preflight_known("L01", "L02", "L03"), can_be_overridden=True),
         _gate("in_sync", "every partition has a leader and its full ISR (A06)", _sync, can_be_overridden=True),
         _files(CONTROLLER, MIGRATION_MODE),
     ),
@@ -270,6 +272,11 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _SOUND,
         _SYNC,
         _files(BROKER, MIGRATION_MODE),
+        _gate("waiting", "the controllers wait with an empty log", _waiting, where=(CONTROLLERS,)),
+        replace(_BEFORE, where=(CONTROLLERS,)),
+        _gate("low_epoch", "KRaft's epoch is low (L03)", _low_epoch, True, (CONTROLLERS,)),
+        _gate("preflight_known", _KNOWN, _preflight_known("L03"), True, (CONTROLLERS,)),
+        *_IN_DUAL_WRITE,
     ),
     KRAFT: (
         _IDS,
@@ -304,29 +311,6 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _gate("R03_known", "it is known that no broker was formatted for KRaft", _v0_known, can_be_overridden=True),
         _files(BROKER, ZOOKEEPER_MODE),
         _files(BROKER, MIGRATION_MODE),
+        *_IN_DUAL_WRITE,
     ),
 }
-"""``DUAL_WRITE`` and ``ZOOKEEPER`` have more, by where the cluster stands: ``also``."""
-
-
-def also(to_phase: str, look: Look) -> Iterator[Finding]:
-    """Gates that depend on where the cluster stands."""
-    gates: tuple[Gate, ...]
-    if to_phase == DUAL_WRITE and look.now.phase == CONTROLLERS:
-        gates = (
-            _gate("waiting", "the controllers wait with an empty log", _waiting),
-            _BEFORE,
-            _gate("low_epoch", "KRaft's epoch is low (L03)", _low_epoch, can_be_overridden=True),
-            _gate(
-                "preflight_known",
-                "every check of the preflight that could block is known",
-                _preflight_known("L03"),
-                can_be_overridden=True,
-            ),
-        )
-    elif to_phase in (DUAL_WRITE, ZOOKEEPER) and look.now.phase in (DUAL_WRITE, KRAFT):
-        gates = (_DUAL_WRITE, _SAME)
-    else:
-        return
-    for gate in gates:
-        yield gate.found(look)

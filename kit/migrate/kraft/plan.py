@@ -25,7 +25,7 @@ from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft import steps
 from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
-from kit.migrate.kraft.gates import Look, also, findings
+from kit.migrate.kraft.gates import Look, findings
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands
@@ -87,7 +87,7 @@ def plan_kraft(
     now = look(cluster)
     _refuse_detours(cluster, now, request.to_phase)
     seen = Look(cluster, now)
-    found = [*findings(request.to_phase, seen), *also(request.to_phase, seen)]
+    found = findings(request.to_phase, seen)
     overridden = raise_if_unsafe(found, overrides)
     words = KraftParameters(
         target=target_of(cluster.cluster_id),

@@ -216,7 +216,13 @@ def test_finalising_needs_every_broker_in_kraft_mode():
 
 def test_only_these_gates_can_be_overridden():
     names = {(to, each.rule.name) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden}
-    assert names == {("controllers", "preflight_known"), ("controllers", "in_sync"), ("zookeeper", "R03_known")}
+    assert names == {
+        ("controllers", "preflight_known"),
+        ("controllers", "in_sync"),
+        ("dual write", "low_epoch"),
+        ("dual write", "preflight_known"),
+        ("zookeeper", "R03_known"),
+    }
 
 
 def plan_to(to_phase: str, **changed) -> Plan:
