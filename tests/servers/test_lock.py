@@ -151,13 +151,13 @@ def test_a_cluster_is_not_moved_while_a_group_is_worked_on_and_the_other_way_rou
     target = f"cluster {cluster.cluster_id}"
     group, whole = ZookeeperLock(cluster), ClusterLock(cluster)
     group.acquire(["busy-group"], "run-1")
-    with pytest.raises(TargetBusy, match="group busy-group is being worked on .*run-1"):
+    with pytest.raises(TargetBusy, match=r"group busy-group is being worked on .*run-1"):
         whole.acquire([target], "run-2")
     assert not cluster.zookeeper.get_children(CLUSTER_LOCKS), "what was refused holds nothing"
     group.release()
     whole.acquire([target], "run-2")
     whole.assert_held()
-    with pytest.raises(TargetBusy, match="the whole cluster is being moved .*run-2"):
+    with pytest.raises(TargetBusy, match=r"the whole cluster is being moved .*run-2"):
         ZookeeperLock(cluster).acquire(["busy-group"], "run-3")
     assert not cluster.zookeeper.exists(f"{LOCKS}/busy-group")
     with pytest.raises(TargetBusy, match="is being worked on"):
