@@ -6,8 +6,10 @@ the controllers. A node that doesn't answer is a row with its error. KIP-866; fa
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -91,6 +93,7 @@ def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
 def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
     address, role, node_id = asked
     try:
+        _refuse_closed(address)
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = said.pop("error", None)
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
@@ -112,6 +115,13 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
             "error": error,
         }
     )
+
+
+def _refuse_closed(address: str) -> None:
+    """Raises ConnectionRefusedError at once where nobody listens; kafka-python would try again until its time is up."""
+    host, _, port = address.rpartition(":")
+    with suppress(TimeoutError):
+        socket.create_connection((host.strip("[]"), int(port)), NODE_TIMEOUT_S).close()
 
 
 async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Walk:
             else:
                 operations.approve(plan, plan.subject, plan.digest[:8])
             going.append(operations.begin(plan))
-            self._keep(f"{to}{' stopped' if stop else ''}", going[0], going[0].act(), cluster)
+            self._keep(f"{to}{' stopped' if stop else ''}", going[0], going[0].act())
         if stop:
             self.again("resume")
 
@@ -73,7 +73,7 @@ class Walk:
         with connect(load_profile(file=self.profile)) as cluster:
             operations = Operations(cluster, self.profile.parent / "runs")
             run = operations.run(self.runs[-1])
-            self._keep(verb, run, run.resume() if verb == "resume" else run.undo(), cluster)
+            self._keep(verb, run, run.resume() if verb == "resume" else run.undo())
 
     def refuse(self, name: str, to: str) -> None:
         """Plan what has to be refused."""
@@ -98,11 +98,12 @@ class Walk:
         )
         save_approval(given, approval_file(operations.runs / "plans" / f"{plan.digest[:12]}.json", 1))
 
-    def _keep(self, name: str, run: Run, result: RunResult, cluster) -> None:
+    def _keep(self, name: str, run: Run, result: RunResult) -> None:
         self.runs.append(run.run_id)
         self.results.append((name, result))
         assert result.state in ("VERIFIED", "UNDONE", "STOPPED"), (name, result.sentence)
-        self.statuses.append((name, kraft_status(cluster)))
+        with connect(load_profile(file=self.profile)) as fresh:
+            self.statuses.append((name, kraft_status(fresh)))
         with connected(self.lab.zookeeper_connect) as client:
             self.epochs.append(int(client.get("/controller_epoch")[0]))
 
