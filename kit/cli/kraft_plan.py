@@ -9,7 +9,7 @@ import typer
 from kit.cli.operations import Overrides, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.migrate.engine.plan import WAY_BACK_S
-from kit.migrate.kraft.plan import KraftPlanRequest
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.steps import NODE_TIMEOUT_S, PHASES
 
 app = typer.Typer(rich_markup_mode=None)

@@ -36,10 +36,9 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.kraft import plan as kraft
+from kit.migrate.kraft import steps as kraft
 from kit.migrate.kraft.nodes import node_deployer
-from kit.migrate.kraft.orders import Hands
-from kit.migrate.kraft.plan import KraftPlanRequest
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
@@ -89,8 +88,9 @@ class Operations:
 
     def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at the cluster and plan its next phase; the plan is kept. Raises as ``plan_kraft``."""
-        plan = kraft.plan_kraft(self.cluster, self._nodes, request, made_by or operator(), overrides)
-        return self.save_plan(plan)
+        from kit.migrate.kraft.plan import plan_kraft  # Only a move needs frames, and they take time to load.
+
+        return self.save_plan(plan_kraft(self.cluster, self._nodes, request, made_by or operator(), overrides))
 
     def save_plan(self, plan: Plan) -> Plan:
         """Raises:
@@ -225,7 +225,9 @@ class Operations:
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
         if plan.kind == kraft.KIND:
-            return kraft.performer(self.cluster, Hands(self.cluster, self._nodes, self._say, self._clock))
+            from kit.migrate.kraft.plan import performer  # As above.
+
+            return performer(self.cluster, self._nodes, self._say, self._clock)
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
     def backup_file(self, plan: Plan) -> Path:

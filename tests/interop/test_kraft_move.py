@@ -24,7 +24,7 @@ from kit.lab.servers.migrating import connected
 from kit.migrate.engine.approval import approve, save_approval
 from kit.migrate.engine.event import Event
 from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.kraft.plan import KraftPlanRequest
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import approval_file
 from kit.profile import load_profile

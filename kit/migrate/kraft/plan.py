@@ -10,17 +10,18 @@ stands, until it is finalised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.cluster import Cluster
-from kit.errors import InputError, NothingToDo, PlanError
+from kit.errors import NothingToDo, PlanError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
 from kit.migrate.engine.checks import raise_if_unsafe, warnings
+from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
-from kit.migrate.engine.plan import WAY_BACK_S, Plan
+from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft import steps
@@ -29,13 +30,13 @@ from kit.migrate.kraft.gates import Look, findings
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing, look
-from kit.migrate.kraft.steps import NODE_TIMEOUT_S, QUIET_S, RECIPES, KraftParameters, consent_of, target_of
+from kit.migrate.kraft.steps import KIND, RECIPES, KraftParameters, consent_of, target_of
 from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
-KIND = "move to KRaft"
 Part: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
 """A step in the making: the end of its id, its factory, what it is made from."""
 RISKS = {
@@ -54,23 +55,6 @@ RISKS = {
         "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class KraftPlanRequest:
-    """Where the cluster is to go. ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may
-    be undone without a new approval. ``quiet_s``: how long nothing may change after an order was called off."""
-
-    to_phase: str
-    node_timeout_s: float = NODE_TIMEOUT_S
-    way_back_s: float = WAY_BACK_S
-    quiet_s: float = QUIET_S
-
-    def __post_init__(self) -> None:
-        if self.to_phase not in steps.PHASES:
-            raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(steps.PHASES)}")
-        if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
-            raise InputError("node_timeout_s has to be above 0, quiet_s not below 0, both up to a day")
 
 
 def plan_kraft(
@@ -115,8 +99,9 @@ def plan_kraft(
     )
 
 
-def performer(cluster: Cluster, hands: Hands) -> ClusterPerformer:
+def performer(cluster: Cluster, deployer: NodeDeployer, say: Callable[[str], None], clock: Clock) -> ClusterPerformer:
     """Carries out this module's plans."""
+    hands = Hands(cluster, deployer, say, clock)
     actors: dict[str, Actor] = {
         steps.ROLL: RollActor(hands),
         steps.START: StartActor(hands),

@@ -13,6 +13,8 @@ from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
+KIND = "move to KRaft"
+"""Of plans."""
 ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE = KINDS = (
     "roll brokers",
     "start controllers",

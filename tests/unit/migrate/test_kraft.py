@@ -14,9 +14,10 @@ from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
 from kit.migrate.engine.values import parse_json, readable
 from kit.migrate.kraft import gates, hand_back, standing, steps
-from kit.migrate.kraft.plan import KIND, KraftPlanRequest, _Maker, _refuse_detours
+from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
-from kit.migrate.kraft.steps import KraftParameters, consent_of, roll_step
+from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
 from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings
 from tests.models.engine import START
