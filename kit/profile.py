@@ -51,6 +51,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from kit.errors import ProfileError
+from kit.text.numbers import partition_in
 
 FILE_NAME = "offramp.toml"
 FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
@@ -225,6 +226,9 @@ class KraftSettings(_Section):
 def _controllers_in(text: str) -> list[tuple[int | None, str]]:
     """Raises ValueError where an id is no number."""
     entries = [each.strip().rpartition("@") for each in text.split(",") if each.strip()]
+    wrong = [number for number, at, _ in entries if at and partition_in(number) is None]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is no id of a controller: write id@host:port, with commas between")
     return [(int(number) if at else None, address) for number, at, address in entries]
 
 
