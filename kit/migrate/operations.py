@@ -25,7 +25,7 @@ from kit.migrate.engine.approval import (
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.files import private_folder, write_whole
-from kit.migrate.engine.performer import Performer
+from kit.migrate.engine.performer import Lock, Performer
 from kit.migrate.engine.plan import Plan, load_plan, save_plan
 from kit.migrate.engine.record import RunRecord, load_run
 from kit.migrate.execution.dry_run import DryRun, dry_run
@@ -36,10 +36,7 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.kraft import steps as kraft
-from kit.migrate.kraft.nodes import node_deployer
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.lock import ClusterLock, ZookeeperLock
+from kit.migrate.lock import ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
@@ -74,7 +71,6 @@ class Operations:
         self.cluster, self.runs = cluster, runs or runs_beside(cluster.profile)
         self._say, self._tell, self._clock = say, tell, clock
         self._deployer = deployer_of(cluster.profile)
-        self._nodes = node_deployer(cluster.profile)
         self._rules = cluster.profile.approvals
 
     def plan_group(self, request: GroupPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
@@ -85,12 +81,6 @@ class Operations:
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
-
-    def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
-        """Look at the cluster and plan its next phase; the plan is kept. Raises as ``plan_kraft``."""
-        from kit.migrate.kraft.plan import plan_kraft  # Only a move needs frames, and they take time to load.
-
-        return self.save_plan(plan_kraft(self.cluster, self._nodes, request, made_by or operator(), overrides))
 
     def save_plan(self, plan: Plan) -> Plan:
         """Raises:
@@ -210,12 +200,15 @@ class Operations:
         return Run(
             folder,
             self._performer(plan),
-            ClusterLock(self.cluster) if plan.kind == kraft.KIND else ZookeeperLock(self.cluster),
+            self._lock(),
             clock=self._clock,
             poll_s=0.5,
             tell=self._tell,
             rules=self._rules,
         )
+
+    def _lock(self) -> Lock:
+        return ZookeeperLock(self.cluster)
 
     def _performer(self, plan: Plan) -> Performer:
         if {step.kind for step in plan.steps} <= set(STEP_KINDS):
@@ -224,10 +217,6 @@ class Operations:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
-        if plan.kind == kraft.KIND:
-            from kit.migrate.kraft.plan import performer  # As above.
-
-            return performer(self.cluster, self._nodes, self._say, self._clock)
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
     def backup_file(self, plan: Plan) -> Path:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kit.cli.plan import VERBS
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
 from kit.migrate.engine.observation import Observation
@@ -18,6 +19,7 @@ from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
+from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings
 from tests.models.engine import START
@@ -353,3 +355,10 @@ def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch)
     assert "not a broker's" in hand_back.handed_back_problem(actor, WORDS, stand())
     monkeypatch.setattr(hand_back, "names_controller", lambda *given: "broker 1 names 2")
     assert hand_back.handed_back_problem(actor, WORDS, now) == "broker 1 names 2"
+
+
+def test_nothing_that_people_use_reaches_a_move_yet():
+    """The cycle on servers has not passed: see docs/kraft-move.md."""
+    assert "kraft" not in VERBS
+    with pytest.raises(PlanError, match="a plan of kind 'move to KRaft' can't be carried out by this version"):
+        Operations._performer(SimpleNamespace(cluster=None), plan_to("kraft"))
