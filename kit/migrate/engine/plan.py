@@ -101,6 +101,11 @@ class Plan:
             return self.consent.subject
         return self.targets[0] if len(self.targets) == 1 else f"{len(self.targets)} groups"
 
+    @property
+    def name(self) -> str:
+        """What it is of what, to tell people; of a plan with a consent what is typed says both."""
+        return f"{self.kind} of {self.subject}" if self.consent is None else f"{self.kind}, {self.subject!r},"
+
     def to_json(self) -> dict[str, Json]:
         return {**_content(self), "digest": self.digest}
 

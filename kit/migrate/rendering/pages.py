@@ -43,7 +43,7 @@ _BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.STALE}
 
 def plan_html(plan: Plan) -> str:
     """One page: what will change, before and after, and what that rests on."""
-    return _page(f"{plan.kind} of {plan.subject}", plan_section(plan))
+    return _page(plan.name.rstrip(","), plan_section(plan))
 
 
 def record_html(record: RunRecord) -> str:

@@ -118,7 +118,7 @@ def tolerance(observation: Observation) -> str:
 
 
 def _plan_lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}"
+    yield f"{plan.name} on cluster {plan.cluster_id}"
     yield f"planned by {plan.made_by} at {plan.made_at.isoformat()}"
     if plan.consent is not None:
         yield _told_consent(plan.consent)
@@ -163,7 +163,7 @@ def _record_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.run_id}: {record.state}"
     yield record.sentence
-    yield f"{plan.kind} of {plan.subject}, plan {plan.digest[:8]}, by {plan.made_by}"
+    yield f"{plan.name.rstrip(',')}, plan {plan.digest[:8]}, by {plan.made_by}"
     for approval in record.approvals:
         yield f"approved by {approval.approved_by} until {approval.expires_at.isoformat()}"
     yield from record.notes
