@@ -358,7 +358,7 @@ def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch)
 
 
 def test_nothing_that_people_use_reaches_a_move_yet():
-    """The cycle on servers has not passed: see docs/kraft-move.md."""
+    """Several brokers were not tried on servers: see docs/kraft-move.md."""
     assert "kraft" not in VERBS
     with pytest.raises(PlanError, match="a plan of kind 'move to KRaft' can't be carried out by this version"):
         Operations._performer(SimpleNamespace(cluster=None), plan_to("kraft"))
