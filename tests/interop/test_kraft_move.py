@@ -30,7 +30,7 @@ from kit.migrate.runs_folder import approval_file
 from kit.profile import load_profile
 from tests.models.kraft_moves import KraftMoves
 
-pytestmark = pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it was not run yet: docs/kraft-move.md")
+pytestmark = pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes 3.5 minutes: make soak")
 QUIET_S = 2.0
 OVERRIDES = {"controllers": ("preflight_known",), "dual write": ("preflight_known",), "zookeeper": ("R03_known",)}
 """What nobody can know without the nodes' own files."""
