@@ -10,7 +10,7 @@ JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab down test check soak bench format lock clean
+.PHONY: help setup demo lab down test check soak bench pictures format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,11 +62,14 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 
-soak: setup $(BROWSER) ## The long form: 50 toggles, 100 joins, 5 members along the whole path three ways, long simulations (an hour)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/notebooks/test_runbook.py tests/browser/test_wizard.py -s --timeout=3600
+soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, everything on 10,000 groups (two hours)
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_size.py -s --timeout=3600
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench
+
+pictures: setup $(BROWSER) ## Make the pictures of README and docs anew (docs/pictures): lab, report, wizard, timeline in a browser
+	@$(BIN)/python -m tests.pictures
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff format kit widgets tests

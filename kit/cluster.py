@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ CONNECT_TIMEOUT_S = 10.0
 # Both clients warn about every lost connection; without a handler of the user's that would go to the terminal.
 for _client_name in ("kafka", "kazoo"):
     logging.getLogger(_client_name).addHandler(logging.NullHandler())
+warnings.filterwarnings("ignore", "No chroot path exists")  # kazoo's; the error says it
 
 
 @dataclass(frozen=True)

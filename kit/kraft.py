@@ -21,20 +21,22 @@ from kazoo.client import KazooClient
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
+from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
 from kit.cluster import Cluster, kafka_settings
-from kit.errors import InputError, OfframpError, PartialRead
+from kit.errors import ConnectError, InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
 from kit.metadata_log.rows import node_rows
 from kit.metadata_log.secrets import is_secret_config
+from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftFinding, KraftState, NodeFact
+from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -57,15 +59,37 @@ class KraftStatus:
         return pl.DataFrame(tables.KRAFT_FACTS.from_rows(fact_rows(self.read)))
 
     @cached_property
+    def places(self) -> pl.DataFrame:
+        """``tables.KRAFT_NODES``: each node, and the phase in which it stands."""
+        return pl.DataFrame(tables.KRAFT_NODES.from_rows(node_places(self.read)))
+
+    @cached_property
     def nodes(self) -> pl.DataFrame:
         """``tables.NODE_FACTS``."""
         return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
 
+    def told(self) -> list[str]:
+        """The phase and what was counted, in sentences."""
+        state = self.state
+        counts = {
+            "brokers in /brokers/ids": state.n_zookeeper,
+            "registered in ZooKeeper mode": state.n_migrating,
+            "in KRaft mode": state.n_kraft,
+            "records behind in ZooKeeper": state.lag,
+        }
+        told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{', '.join(told)}."]
+
+    @property
+    def unread(self) -> list[str]:
+        """Why facts could not be read, each reason once."""
+        errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
+        return errors
+
     def verify(self) -> None:
         """Raises PartialRead where a fact could not be read: which, and why."""
-        errors = self.facts.filter(pl.col("error").is_not_null())["error"].unique(maintain_order=True).to_list()
-        if errors:
-            raise PartialRead("\n".join(f"not read: {each}" for each in errors))
+        if self.unread:
+            raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
 
 
 def kraft_status(cluster: Cluster) -> KraftStatus:
@@ -73,8 +97,7 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    facts = read_facts(cluster)
-    return KraftStatus(cluster.name, state(facts), findings(facts), facts)
+    return _judged(read_facts(cluster))
 
 
 def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Facts:
@@ -85,26 +108,9 @@ def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Fa
             control = fetch_control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
-    nodes = _nodes(cluster, brokers)
-    log, log_error = _log(cluster, nodes)
-    source = f"the metadata log of {', '.join(cluster.profile.kraft.addresses) or 'the controllers'}"
-    return Facts(
-        at=datetime.now(UTC),
-        control=control,
-        nodes=nodes,
-        registrations=list(node_rows(log.image)) if log else (),
-        zk_state=_zk_state(log),
-        log_read_at=datetime.now(UTC) if log else None,
-        log_source=source,
-        log_error=log_error,
-        control_error=control_error,
-    )
-
-
-def _nodes(cluster: Cluster, brokers: Mapping[int, str] | None) -> list[NodeFact]:
     asked = broker_addresses(cluster) if brokers is None else brokers
     addresses = [(address, number) for number, address in asked.items()]
-    return fetch_node_facts(kafka_settings(cluster.profile), addresses, cluster.profile.kraft.addresses)
+    return _facts(cluster.profile, addresses, control, control_error)
 
 
 def broker_addresses(cluster: Cluster) -> dict[int, str]:
@@ -113,12 +119,46 @@ def broker_addresses(cluster: Cluster) -> dict[int, str]:
     return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
 
 
-def metadata_controllers(cluster: Cluster) -> Controllers:
+def metadata_controllers(profile: Profile) -> Controllers:
     """Where the metadata log is read."""
-    return Controllers(",".join(cluster.profile.kraft.addresses), cluster.profile.security.kafka)
+    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka)
 
 
-def _log(cluster: Cluster, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
+def status_without(profile: Profile, refusal: ConnectError) -> KraftStatus:
+    """Of a cluster to which no connection was made: what the nodes that the profile names say, each by itself."""
+    brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
+    return _judged(_facts(profile, brokers, None, str(refusal)))
+
+
+def _judged(facts: Facts) -> KraftStatus:
+    return KraftStatus(facts.cluster, state(facts), findings(facts), facts)
+
+
+def _facts(
+    profile: Profile,
+    brokers: Sequence[tuple[str, int | None]],
+    control: MetadataControl | None,
+    control_error: str | None,
+) -> Facts:
+    nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
+    log, log_error = _log(profile, nodes)
+    log_read_at = datetime.now(UTC) if log else None
+    return Facts(
+        cluster=profile.name,
+        at=datetime.now(UTC),
+        control=control,
+        nodes=nodes,
+        registrations=list(node_rows(log.image)) if log else (),
+        zk_state=_zk_state(log),
+        log_read_at=log_read_at,
+        log_source=f"the metadata log of {', '.join(profile.kraft.addresses) or 'the controllers'}",
+        log_error=log_error,
+        behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
+        control_error=control_error,
+    )
+
+
+def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
     controllers = [each for each in nodes if each.role == "controller"]
     if not controllers:
@@ -126,7 +166,7 @@ def _log(cluster: Cluster, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | Non
     if all(each.error is not None for each in controllers):
         return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(metadata_controllers(cluster)), None
+        return read_log(metadata_controllers(profile)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -173,6 +213,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
     """Compare both stores while dual write goes on; read again while something is in flight.
 
     A value is diverged only if a second read, behind a checkpoint that has passed the whole first read, says so too.
+    That rests on Kafka's order: ``/migration`` moves to an offset only after the writes of all changes up to it
+    (read in ZooKeeper's own log, see docs/kraft.md); a write that failed is not repeated.
 
     Raises:
         InputError: the cluster is not in dual write, or the profile names no controllers.
@@ -227,7 +269,7 @@ def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
     assert cluster.zookeeper is not None
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
-    log = read_log(metadata_controllers(cluster))
+    log = read_log(metadata_controllers(cluster.profile))
     checkpoint = znodes.control.checkpoint
     if _zk_state(log) != MIGRATION or checkpoint is None:
         raise InputError(

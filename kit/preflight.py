@@ -8,7 +8,7 @@ with connect("production") as cluster:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 from kafka.errors import KafkaError
 
-from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_files import SettingsChange, changed_lines, render, settings_change
 from kit.analyze.metadata.node_lint import lint
 from kit.analyze.metadata.node_settings import (
     CONTROLLER,
@@ -33,6 +33,7 @@ from kit.analyze.metadata.node_settings import (
 from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
+from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
 from kit.kraft import kraft_diff, kraft_status, metadata_controllers
@@ -43,7 +44,7 @@ from kit.read.nodes import fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
 from kit.tables import schema as tables
 from kit.tables.metadata import NodeFact
-from kit.tables.preflight import NodeMeta, PreflightFinding
+from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
 from kit.text.properties import parse_properties
 
@@ -62,12 +63,16 @@ class SettingsFolder:
 
 @dataclass(frozen=True)
 class Preflight:
-    """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known."""
+    """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known.
+
+    ``content``: how much of each kind ZooKeeper holds, as ``content_counts``.
+    """
 
     cluster_name: str
     rows: Sequence[PreflightFinding]
     settings: Sequence[NodeSettings] = field(repr=False)
     voters: str | None = None
+    content: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def findings(self) -> pl.DataFrame:
@@ -75,13 +80,30 @@ class Preflight:
         return pl.DataFrame(tables.PREFLIGHT_FINDINGS.from_rows(self.rows))
 
     @property
+    def baseline(self) -> pl.DataFrame:
+        """What will be copied: columns ``what`` and ``count``."""
+        return pl.DataFrame({"what": list(self.content), "count": list(self.content.values())})
+
+    @property
+    def open_findings(self) -> pl.DataFrame:
+        """``open_rows``, with the ``answer``: not known, or the severity of what is not met."""
+        rows = pl.DataFrame(tables.PREFLIGHT_FINDINGS.from_rows(self.open_rows))
+        is_unknown = pl.col("is_met").is_null()
+        return rows.with_columns(answer=pl.when(is_unknown).then(pl.lit("not known")).otherwise(pl.col("severity")))
+
+    @property
     def open_rows(self) -> list[PreflightFinding]:
         """What is not met, the worst first, then what is not known."""
         rows = [each for each in self.rows if not each.is_met]
         return sorted(rows, key=lambda each: (each.is_met is None, SEVERITIES.index(each.severity), each.check_id))
 
-    def verify(self) -> None:
-        """Raises UnsafePlan when a check forbids to begin, PartialRead when one that could is not known."""
+    @property
+    def summary(self) -> str:
+        n_met = sum(each.is_met is True for each in self.rows)
+        return f"Cluster {self.cluster_name}: {n_met} of {len(self.rows)} answers are as they should be."
+
+    def verify(self) -> str:
+        """The summary; raises UnsafePlan when a check forbids to begin, PartialRead when one that could is unknown."""
         rows = list(self.rows)
         bad, dark = (sorted({each.check_id for each in some}) for some in (blocking(rows), unknown(rows)))
         if bad:
@@ -92,21 +114,32 @@ class Preflight:
             )
         if dark:
             raise PartialRead(f"cluster {self.cluster_name!r}: some checks are not known: {', '.join(dark)}")
+        return self.summary
 
     def files(self) -> dict[str, str]:
         """Ready-made settings by file name: of each broker for every mode, of controllers while and after it."""
-        made = {}
+        return {name: render(change, node) for name, change, node in self._changes()}
+
+    @cached_property
+    def setting_changes(self) -> pl.DataFrame:
+        """``tables.NODE_SETTING_CHANGES``: what those files set and remove, beside what each node has now."""
+        rows = [
+            NodeSettingChange(name, node.role, node.node_id, change.mode, *line)
+            for name, change, node in self._changes()
+            for line in changed_lines(change, node)
+        ]
+        return pl.DataFrame(tables.NODE_SETTING_CHANGES.from_rows(rows))
+
+    def _changes(self) -> Iterator[tuple[str, SettingsChange, NodeSettings]]:
         brokers = [each for each in self.settings if each.role == "broker" and each.node_id is not None]
         for node in brokers:
             for mode in (MIGRATION, KRAFT, ZOOKEEPER):
-                name = f"broker-{node.node_id}.{mode}.properties"
-                made[name] = render(settings_change(mode, node, self.voters), node)
+                yield f"broker-{node.node_id}.{mode}.properties", settings_change(mode, node, self.voters), node
         controllers = [each for each in self.settings if each.role == CONTROLLER]
         for node in controllers or brokers[:1]:
             for mode, word in ((CONTROLLER, "migration"), (FINAL_CONTROLLER, "finalised")):
                 number = f"-{node.node_id}" if controllers else ""
-                made[f"controller{number}.{word}.properties"] = render(settings_change(mode, node, self.voters), node)
-        return made
+                yield f"controller{number}.{word}.properties", settings_change(mode, node, self.voters), node
 
     def write_files(self, folder: Path) -> list[Path]:
         """``files`` into a folder, which is made; raises InputError where one is there already, or can't be written."""
@@ -138,13 +171,14 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
     folder = folder or SettingsFolder()
     facts = kraft_status(cluster).read
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
+    partitions, items = pl.DataFrame(znodes.partitions), pl.DataFrame(znodes.items)
     described, unread = _described(cluster, facts.nodes)
     of_files = {(each.role, each.node_id) for each in folder.settings}
     settings = [*folder.settings, *(each for each in described if (each.role, each.node_id) not in of_files)]
     found = PreflightFacts(
         facts=replace(facts, control=znodes.control),
-        partitions=pl.DataFrame(znodes.partitions),
-        items=pl.DataFrame(znodes.items),
+        partitions=partitions,
+        items=items,
         znodes=fetch_preflight_znodes(cluster.zookeeper),
         kraft_items=_log_items(cluster) if facts.has_log else None,
         differences=_differences(cluster, facts.zk_state, unread),
@@ -153,7 +187,8 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
     voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
-    return Preflight(cluster.name, [*preflight(found), *lint(folder.settings)], settings, voters)
+    rows = [*preflight(found), *lint(folder.settings)]
+    return Preflight(cluster.name, rows, settings, voters, content_counts(items, partitions))
 
 
 def read_settings_folder(path: Path) -> SettingsFolder:
@@ -197,7 +232,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 
 
 def _log_items(cluster: Cluster) -> pl.DataFrame:
-    return read_log(metadata_controllers(cluster)).items
+    return read_log(metadata_controllers(cluster.profile)).items
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:

@@ -44,6 +44,7 @@ The profile never holds a secret, only where it is. File names are relative to `
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -229,6 +230,9 @@ def _controllers_in(text: str) -> list[tuple[int | None, str]]:
     wrong = [number for number, at, _ in entries if at and partition_in(number) is None]
     if wrong:
         raise ValueError(f"{wrong[0]!r} is no id of a controller: write id@host:port, with commas between")
+    for _, _, address in entries:
+        if not re.fullmatch(r"\S+:\d{1,5}", address):
+            raise ValueError(f"{address!r} is no host:port")
     return [(int(number) if at else None, address) for number, at, address in entries]
 
 

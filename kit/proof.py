@@ -61,6 +61,16 @@ def prove(
     return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **results)
 
 
+def handed_out_of(members: pl.DataFrame, produced: pl.DataFrame) -> pl.DataFrame:
+    """What was handed out of each partition from its first produced record on.
+
+    By offset, not by time: consumers often have a record before its producer hears that it was written.
+    """
+    place = ["topic", "partition"]
+    first = produced.group_by(place).agg(pl.col("offset").min().alias("first"))
+    return members.join(first, on=place).filter(pl.col("offset") >= pl.col("first")).drop("first")
+
+
 def _results(intervals: Any, records: Any, ends: Any, clock_skew_ms: int) -> dict[str, pl.DataFrame]:
     return {
         "consumption_intervals": _collect(analyze.consumption_intervals(intervals)),

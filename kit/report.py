@@ -96,31 +96,52 @@ def run_report(
     NotebookNotary().sign(executed)
     page = folder / "groups.html"
     html = render_html(executed, f"{profile.name}: consumer groups")
-    page.write_text(html, encoding="utf-8")
     latest = folder.parent / f"report-{file_name(profile.name)}.html"
-    write_whole(latest, html)
+    for file in (page, latest):
+        write_whole(file, html)
     if keep is not None:
         forget_older(folder, keep)
     return Report(notebook, page, latest, _outcome(executed))
 
 
 def write_whole(path: Path, text: str) -> None:
-    """So that a browser, or a web server, never sees half of it."""
+    """So that a browser, or a web server, never sees half of it.
+
+    Raises:
+        InputError: it can't be written; what was there stays.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):  # The folder itself may refuse.
+            draft.unlink(missing_ok=True)
+        raise InputError(f"{path} can't be written: {error.strerror}") from error
 
 
 def forget_older(newest: Path, keep: int) -> None:
-    """Delete the reports of the same cluster beyond the ``keep`` newest; nothing else that lies in their folders."""
+    """Delete the reports of the same cluster beyond the ``keep`` newest; nothing else that lies in their folders.
+
+    Raises:
+        InputError: one can't be deleted.
+    """
     name = newest.name.partition("-")[2]
     alike = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(name)}")
-    folders = sorted(path for path in newest.parent.iterdir() if alike.fullmatch(path.name) and path.is_dir())
+    folders = sorted(path for path in newest.parent.iterdir() if alike.fullmatch(path.name) and _is_own(path))
     for folder in folders[:-keep]:
-        for file in _FILES:
-            (folder / file).unlink(missing_ok=True)
+        try:
+            for file in _FILES:
+                (folder / file).unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"the report is made, but {folder} can't be deleted: {error.strerror}") from error
         with suppress(OSError):  # Somebody keeps a file of theirs in it.
             folder.rmdir()
+
+
+def _is_own(path: Path) -> bool:
+    """A folder itself: behind a link lies what somebody put elsewhere, to keep it."""
+    return path.is_dir() and not path.is_symlink()
 
 
 def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:

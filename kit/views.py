@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kit import analyze
 from kit.errors import NotFound
-from kit.snapshot import Frame, Snapshot, collect
+from kit.snapshot import Frame, Snapshot, in_polars
 
 _LAG_TABLES = ("committed_offsets", "log_offsets", "ownership", "subscriptions", "topic_partitions", "groups")
 _STALE_TABLES = ("committed_offsets", "members", "groups")
@@ -46,7 +46,7 @@ def findings(snapshot: Snapshot[Frame]) -> Frame:
     return _findings(snapshot, stale_stores(snapshot))
 
 
-def _findings(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
+def _findings(snapshot: Snapshot[Frame], stale: Frame, owned: Frame | None = None) -> Frame:
     result: Frame = analyze.ownership_findings(
         groups=snapshot.groups,
         members=snapshot.members,
@@ -55,6 +55,7 @@ def _findings(snapshot: Snapshot[Frame], stale: Frame) -> Frame:
         topic_partitions=snapshot.topic_partitions,
         committed_offsets=snapshot.committed_offsets,
         stale_stores=stale,
+        owners=owned,
     )
     return result
 
@@ -96,14 +97,14 @@ def blockers(snapshot: Snapshot[Frame]) -> Frame:
 
 def summary(snapshot: Snapshot[Frame]) -> Frame:
     """One line per group (``group_summary``)."""
-    stale = stale_stores(snapshot)
+    stale, owned = stale_stores(snapshot), owners(snapshot)
     result: Frame = analyze.group_summary(
         groups=snapshot.groups,
-        readiness=readiness(snapshot),
+        readiness=analyze.readiness(**_readiness_tables(snapshot), owners=owned),
         group_lag=group_lag(_lag(snapshot, stale)),
         group_balance=analyze.group_balance(shares(snapshot)),
-        ownership_findings=_findings(snapshot, stale),
-        partition_owners=owners(snapshot),
+        ownership_findings=_findings(snapshot, stale, owned),
+        partition_owners=owned,
         stale_stores=stale,
     )
     return result
@@ -141,16 +142,13 @@ def _readiness_tables(snapshot: Snapshot[Frame]) -> dict[str, Frame]:
 
 
 def most_lagging(snapshot: Snapshot[Frame]) -> str:
-    """The id of the group with the most lag in a store that it may use; of equals the first by name.
+    """The id of the group with the most lag in the store that it uses; of equals the first by name.
 
     Raises:
         NotFound: the cluster has no group.
     """
     # In polars: choosing a group must not cost the seconds that Spark needs to plan joins of small tables.
-    local = {name: collect(getattr(snapshot, name)) for name in {*_LAG_TABLES, *_STALE_TABLES}}
-    stale = analyze.stale_stores(**{name: local[name] for name in _STALE_TABLES})
-    partitions = analyze.partition_lag(**{name: local[name] for name in _LAG_TABLES}, stale_stores=stale)
-    totals = analyze.group_lag(partitions).sort("lag", "group_id", descending=[True, False], nulls_last=True)
-    if totals.is_empty():
+    groups = summary(in_polars(snapshot)).sort("lag", "group_id", descending=[True, False], nulls_last=True)
+    if groups.is_empty():
         raise NotFound("the cluster has no group that owns, commits or subscribes to anything")
-    return str(totals["group_id"][0])
+    return str(groups["group_id"][0])

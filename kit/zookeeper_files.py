@@ -83,7 +83,7 @@ def read_zookeeper_files(
 
     ``paths`` are snapshots and logs of one server, its ``version-2`` folder, or the data folder around it. The znodes
     begin with the newest whole snapshot that has nothing later in it, and go on with the logs; older snapshots are not
-    read.
+    read. One that can't be read is named in ``files``, and the one before it taken.
 
     Raises:
         InputError: there is no such path.
@@ -92,13 +92,19 @@ def read_zookeeper_files(
     """
     files = find_files(paths)
     history = _History(top, at, [LoadedLog(each) for each in files if each.kind == LOG])
-    snapshots, base = list[LoadedSnapshot](), None
+    snapshots, refused, base = list[LoadedSnapshot](), dict[ZooKeeperFile, ReadError](), None
     for file in reversed([each for each in files if each.kind == SNAPSHOT]):
-        snapshots.append(LoadedSnapshot(file, hide))
+        try:
+            snapshots.append(LoadedSnapshot(file, hide))
+        except ReadError as error:  # A full disk leaves an empty one; the server, too, goes back to the one before.
+            refused[file] = error
+            continue
         if history.can_follow(snapshots[-1]):
             base = snapshots[-1]
             break
     if base is None and history.until is None:
+        for refusal in refused.values():
+            raise refusal
         raise NotFound(_unknown(at, snapshots))
     start = base.znodes if base else tables.ZNODES.from_rows(())
     now = replayed(start, with_closed(history.since(base), owners_in(start)), hide)
@@ -108,7 +114,7 @@ def read_zookeeper_files(
         top,
         pl.DataFrame(now.filter(_is_below(now["path"], top))).sort("path"),
         pl.DataFrame(_concat(tables.ZNODE_CHANGES, change_tables(told, hide))),
-        pl.DataFrame(rows_of([*snapshots, *history.logs])),
+        pl.concat([pl.DataFrame(rows_of([*snapshots, *history.logs])), _unread(refused)]),
         pl.DataFrame(tables.ZOOKEEPER_SESSIONS.from_rows(base.sessions() if base else ())),
         pl.DataFrame(tables.ZNODE_ACLS.from_rows(base.acls() if base else ())),
         zxid,
@@ -117,9 +123,17 @@ def read_zookeeper_files(
     )
 
 
+def _unread(refused: dict[ZooKeeperFile, ReadError]) -> pl.DataFrame:
+    rows = (unread(file, str(error).removeprefix(f"{file.path} ")) for file, error in refused.items())
+    return pl.DataFrame(tables.ZOOKEEPER_FILES.from_rows(rows))
+
+
 def _unknown(at: datetime | None, snapshots: Sequence[LoadedSnapshot]) -> str:
     if at is None:
-        return "; ".join(f"{each.row.file}: {'; '.join(each.row.problems)}" for each in snapshots) or "nothing is in it"
+        return (
+            "; ".join(f"{each.row.file}: {'; '.join(each.row.problems)}" for each in snapshots)
+            or "no transaction is in these logs"
+        )
     return f"these files know nothing of {at:%F %T} UTC: all of them begin later; give older snapshots or logs"
 
 

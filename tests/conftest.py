@@ -27,6 +27,7 @@ LONGEST = (
     "interop/test_migrate_group.py",
     "interop/test_client_logs.py",
     "servers/test_fleet.py",
+    "servers/test_kraft_nodes.py",
     "interop/test_migrate_faults.py",
     "interop/test_migration.py",
     "servers/test_spark_modes.py",

@@ -25,7 +25,7 @@ from kit.errors import RunError
 from kit.migrate import evidence, frames
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.rendering import pages
-from kit.show import charts, display, rebalance_charts
+from kit.show import charts, display, kraft_charts, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from tests.generators import hostile
@@ -42,7 +42,7 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
 CHARTS = {
     name: draw
-    for module in (charts, rebalance_charts)
+    for module in (charts, kraft_charts, rebalance_charts)
     for name, draw in vars(module).items()
     if inspect.isfunction(draw)
     and draw.__module__ == module.__name__
@@ -58,6 +58,13 @@ ALL_IN_ONE = (
 )
 """Three names that hold the list: a wizard takes a second for each."""
 
+_CHARTS_OF_TABLES = {
+    "churn_chart": tables.REBALANCES,
+    "phase_strip": tables.KRAFT_NODES,
+    "node_grid": tables.KRAFT_NODES,
+    "verdict_matrix": tables.METADATA_DIFFERENCES,
+    "drift_timeline": tables.KRAFT_STATES,
+}
 _NUMBERS = {"partition", "generation", "lag"}
 _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
     "lag_heatmap": lambda at, name: _row(at, name, lag=at, has_no_commit=False),
@@ -133,8 +140,8 @@ def chart(name: str, names: Sequence[str], title: str) -> Any:
 
 def chart_rows(name: str, names: Sequence[str]) -> pl.DataFrame:
     """What that chart draws: a row per name, which stands in each of its texts."""
-    if name == "churn_chart":
-        return of_table(tables.REBALANCES, names)
+    if name in _CHARTS_OF_TABLES:
+        return of_table(_CHARTS_OF_TABLES[name], names)
     return pl.DataFrame([_CHART_ROWS[name](at, each) for at, each in enumerate(names)])
 
 
@@ -220,7 +227,7 @@ class Wizards:
         for runs in self.home.iterdir():
             for row in list_runs(runs):
                 record = load_run(runs / row.run_id)
-                self.html[f"page of the plan, {runs.name}"] = pages.plan_html(record.plan)
+                self.html[f"page of the plan, {runs.name}"] = pages.plan_section(record.plan)
                 self.html[f"page of the run, {runs.name}"] = pages.record_html(record)
                 self.html[f"timeline, {runs.name}"] = charts.svg(evidence.timeline(record))
                 for name in ("plan", "steps", "outcomes", "failed_groups", "verifications", "events", "verdict"):

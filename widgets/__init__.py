@@ -3,6 +3,8 @@
     import widgets
 
     widgets.migrate("production", "shop")                      # a wizard
+    choice = widgets.choose_group("production", "", opened)    # any group; opened(name) makes its model
+    widgets.group_picker(choice, widgets.wizard)               # a list to search; then the wizard of the chosen one
     migration = widgets.open_group("production", "shop")       # its model, for cells
     widgets.wizard(migration)                                  # a view of that model
     widgets.toggle_wizard(migration)                           # another one
@@ -17,13 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import ipywidgets
+    import polars as pl
+
     from kit.profile import Profile
     from widgets.fleet.model import FleetToggle
     from widgets.fleet.view import FleetWizard
+    from widgets.group.choice import GroupChoice
     from widgets.group.model import GroupMigration
+    from widgets.group.picker import GroupPicker
     from widgets.group.view import GroupWizard, RollbackWizard, ToggleWizard
     from widgets.offsets.model import OffsetMove
     from widgets.offsets.view import OffsetsWizard
@@ -31,12 +38,39 @@ if TYPE_CHECKING:
     from widgets.run.procedure import Procedure
 
 __all__ = [
-    "fleet_wizard", "migrate", "move_offsets", "offsets_wizard", "open_fleet", "open_group", "open_offsets",
-    "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
+    "choose_group", "fleet_wizard", "group_picker", "migrate", "move_offsets", "offsets_wizard",
+    "open_fleet", "open_group", "open_offsets", "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
 _opened: list[Procedure] = []
+
+
+def choose_group(
+    groups: Profile | str | pl.DataFrame | None, group_id: str, opened: Callable[[str], Any] = lambda name: None
+) -> GroupChoice:
+    """Which group to work on, as a model; a named one is chosen, and opened, at once.
+
+    Args:
+        groups: the cluster whose groups are listed, or rows of ``kit.views.summary``.
+        opened: makes of a group's name what the cells below work with, see ``GroupChoice.opened``.
+
+    Raises:
+        ProfileError, ConnectError, WrongCluster, ReadError: the groups can't be listed; or as ``opened``.
+    """
+    import polars as pl
+
+    from widgets.group.choice import GroupChoice
+    from widgets.run.connection import fetch_groups
+
+    return GroupChoice(group_id, lambda: groups if isinstance(groups, pl.DataFrame) else fetch_groups(groups), opened)
+
+
+def group_picker(choice: GroupChoice, show: Callable[[Any], ipywidgets.Widget] | None = None) -> GroupPicker:
+    """A list of groups to search; once one is chosen, ``show`` makes the view that stands in its place."""
+    from widgets.group.picker import GroupPicker
+
+    return GroupPicker(choice, show)
 
 
 def open_group(

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from kit.analyze.groups.stale import stale_stores
     from kit.analyze.groups.stickiness import stickiness
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
+    from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.seen import commits_seen, topic_commits
+    from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
+    from kit.analyze.health.windows import commit_windows, end_rings
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
     from kit.analyze.proof.duplicates import duplicates
     from kit.analyze.proof.exclusivity import overlaps
@@ -77,6 +81,24 @@ _HOMES = {
         "finding_summary",
         "group_summary",
     ),
+    "health.burrow": (
+        "group_health",
+        "partition_health",
+        "window_health",
+    ),
+    "health.windows": (
+        "commit_windows",
+        "end_rings",
+    ),
+    "health.time_lag": (
+        "time_lag_by_anchors",
+        "time_lag_by_polls",
+        "time_lag_by_records",
+    ),
+    "health.seen": (
+        "commits_seen",
+        "topic_commits",
+    ),
     "proof.consumption_intervals": (
         "consumption_intervals",
         "with_intervals",
@@ -108,11 +130,15 @@ __all__ = [
     "blockers",
     "broker_load",
     "canary_share",
+    "commit_windows",
+    "commits_seen",
     "consumption_intervals",
     "duplicates",
+    "end_rings",
     "epoch_rebalances",
     "finding_summary",
     "group_balance",
+    "group_health",
     "group_lag",
     "group_parity",
     "group_readiness",
@@ -125,6 +151,7 @@ __all__ = [
     "member_shares",
     "overlaps",
     "ownership_findings",
+    "partition_health",
     "partition_lag",
     "partition_owners",
     "partition_progress",
@@ -135,6 +162,10 @@ __all__ = [
     "stickiness",
     "store_parity",
     "thread_shares",
+    "time_lag_by_anchors",
+    "time_lag_by_polls",
+    "time_lag_by_records",
+    "topic_commits",
     "topic_lag",
     "topic_rebalances",
     "topic_skew",
@@ -142,6 +173,7 @@ __all__ = [
     "verdict",
     "verdict_sentences",
     "verdict_summary",
+    "window_health",
     "with_intervals",
 ]
 

@@ -11,11 +11,12 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from kit import views
+from kit import analyze, views
 from kit.analyze import ATTENTION
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
+from kit.cli.time_lag import Method, print_time_lag
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
@@ -25,7 +26,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
-_SPARE = ("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw")
+_SPARE = (
+    *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
+    *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "stale_store", "kafka_state"),
+)
 """Columns that a narrow terminal can do without, first of all others."""
 
 
@@ -47,8 +51,13 @@ def lag(
     profile_file: ProfileFile = None,
     group: GroupId = None,
     pattern: Pattern = EVERY_GROUP,
+    time: Annotated[bool, typer.Option("--time", help="How old the next unread records are, per partition.")] = False,
+    method: Method = "bisection",
 ) -> None:
-    """Lag in records: per partition of one group, or in total for every group."""
+    """Lag in records: per partition of one group, or in total for every group; with --time in milliseconds."""
+    if time:
+        print_time_lag(listing, profile, profile_file, group, pattern, method)
+        return
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)
         if group is None:
@@ -90,8 +99,9 @@ def readiness(
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        stages = views.readiness(snapshot).sort("group_id")
         blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
+        known = snapshot.groups, snapshot.members, snapshot.migration_states
+        stages = analyze.group_readiness(*known, blocking).sort("group_id")
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -123,8 +133,10 @@ def snapshot(
         kept = History(spark, history)
         with connect(chosen) as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
-            taken = take_snapshot(spark, cluster, pattern)
-        kept.append(taken)
+            with waiting("reading"):
+                taken = take_snapshot(spark, cluster, pattern)
+        with waiting(f"writing to {history}"):
+            kept.append(taken)
         timings = pl.DataFrame(taken.read_timings.toArrow())
         rows = timings.select("snapshot_id", "step", pl.col("duration_ms").round(1), "n_rows")
         Listing(as_json=as_json).print(rows)
@@ -145,8 +157,7 @@ def _tell_stale(left: pl.DataFrame) -> None:
 def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
     """What hurts most first, of equals the largest lag, then by name."""
     rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
-    most = pl.max_horizontal("zookeeper_lag", "kafka_lag").fill_null(-1)
-    return rows.sort(rank, -most, "group_id")
+    return rows.sort(rank, -pl.col("lag").fill_null(-1), "group_id")
 
 
 def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -1,7 +1,9 @@
-"""``offramp kraft status | preflight | diff``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
+"""``offramp kraft status | preflight | diff | watch``: a cluster on its way to KRaft (KIP-866), only read."""
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +15,7 @@ from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refus
 from kit.cluster import connect
 from kit.errors import PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.kraft_watch import KraftHistory, look
 from kit.preflight import Preflight, kraft_preflight, read_settings_folder
 from kit.profile import load_profile
 from kit.tables import schema as tables
@@ -41,16 +44,7 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
 
 
 def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
-    state = found.state
-    tell(f"Cluster {found.cluster_name}: phase {state.phase}.")
-    counts = {
-        "brokers in /brokers/ids": state.n_zookeeper,
-        "registered in ZooKeeper mode": state.n_migrating,
-        "in KRaft mode": state.n_kraft,
-        "records behind in ZooKeeper": state.lag,
-    }
-    told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
-    tell(f"{', '.join(told)}.")
+    tell(*found.told())
     for row in findings.iter_rows(named=True):
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
@@ -93,14 +87,13 @@ def preflight(
 
 
 def _tell_preflight(found: Preflight) -> None:
-    for row in found.open_rows:
-        answer = "not known" if row.is_met is None else row.severity
-        tell(f"{row.check_id} {answer}: {row.sentence}", *([f"  {row.remedy}"] if row.remedy else []))
+    for told in found.open_findings.iter_rows(named=True):
+        remedy = [f"  {told['remedy']}"] if told["remedy"] else []
+        tell(f"{told['check_id']} {told['answer']}: {told['sentence']}", *remedy)
     for row in found.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")
-    n_met = sum(each.is_met is True for each in found.rows)
-    tell(f"Cluster {found.cluster_name}: {n_met} of {len(found.rows)} answers are as they should be.")
+    tell(found.summary)
 
 
 @app.command()
@@ -137,3 +130,28 @@ def _verify(found: MetadataDiff, open_rows: pl.DataFrame) -> None:
         raise PartialRead(
             "\n".join([f"ZooKeeper at checkpoint {found.checkpoint} and KRaft do not hold the same: {counts}", *errors])
         )
+
+
+@app.command()
+def watch(
+    history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each look to.")],
+    every: Annotated[float, typer.Option("--every", min=0, metavar="SECONDS", help="From look to look.")] = 10.0,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Look again and again, in dual write with a diff, and append each look to a history. Ctrl-C ends it.
+
+    A look at which something was not read is kept with the reason. Exit code 12: the last look was such a one.
+    """
+    with refusals():
+        chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
+        for number in itertools.count(1):
+            begun = time.monotonic()
+            seen = look(chosen, max(every, 1.0))
+            kept.append(seen)
+            tell(seen.line())
+            if number == count:
+                seen.verify()
+                return
+            time.sleep(max(0.0, begun + every - time.monotonic()))

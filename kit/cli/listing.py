@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 """Rows that a terminal shows by itself: the worst of them fit in two looks. A pipe gets all."""
+LONGEST_CONDITION = 4_000
+"""Characters of ``--where``: a chain of thousands of ORs takes polars minutes, and a longer one all of its stack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +110,8 @@ def listing(verb: Callable[..., None]) -> Callable[..., None]:
     @wraps(verb)
     def with_options(*arguments: Any, **typed: Any) -> None:
         chosen = Listing(**{name: typed.pop(name) for name in options})
+        if chosen.as_json + chosen.as_csv + (chosen.parquet is not None) > 1:
+            raise typer.BadParameter("--json, --csv and --parquet are three ways to hand rows on: choose one")
         verb(*arguments, **typed, listing=chosen)
 
     del with_options.__wrapped__  # Typer would look at the verb's own parameters.
@@ -119,6 +124,11 @@ def listing(verb: Callable[..., None]) -> Callable[..., None]:
 def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
     import polars as pl
 
+    if len(condition) > LONGEST_CONDITION:
+        raise InputError(
+            f"--where has {len(condition):,} characters, and {LONGEST_CONDITION:,} are the most: --groups takes a "
+            "pattern of names, and --csv hands every row on"
+        )
     try:
         return rows.filter(pl.sql_expr(condition))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:
@@ -129,8 +139,18 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
 
 
 def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
+    """All of it or nothing: a full disk leaves what was there before."""
+    from polars.exceptions import PolarsError
+
+    is_special = file.exists() and not file.is_file()  # a folder, a pipe
+    target = file.resolve() if file.is_file() else file
+    draft = target if is_special else target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        rows.write_parquet(file)
-    except OSError as error:
-        raise InputError(f"--parquet {file}: it can't be written: {error.strerror or error}") from None
+        rows.write_parquet(draft)
+        draft.replace(target)
+    except (OSError, PolarsError) as error:
+        if not is_special:
+            draft.unlink(missing_ok=True)
+        why = error.strerror if isinstance(error, OSError) else None
+        raise InputError(f"--parquet {file}: it can't be written: {why or error}") from None
     tell(f"{len(rows):,} rows in {file}")

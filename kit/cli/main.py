@@ -9,10 +9,12 @@ read; 13 to 15 no plan, nothing to do, unsafe; 16, 17 not approved, or out of da
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from kit.cli.ends import exit_code
+from kit.cli.terminal import tell
 from kit.cli.verbs import Verb, group_of
 
 VERBS = {
@@ -45,6 +47,22 @@ VERBS = {
 }
 """As people need them: what reads, then what plans, writes and takes back; the lab last."""
 
+
+def _tell_version(is_asked: bool) -> None:
+    if is_asked:
+        from importlib.metadata import version
+
+        tell(f"offramp {version('offramp')}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None: ...
+
+
 app = typer.Typer(
     cls=group_of(VERBS),
     name="offramp",
@@ -54,7 +72,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    callback=lambda: None,
+    callback=_options,
 )
 
 

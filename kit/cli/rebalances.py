@@ -12,6 +12,7 @@ import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
+from kit.cli.progress import waiting
 from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_sentences, refusals, say, tell
 from kit.errors import InputError
 from kit.profile import load_profile
@@ -64,7 +65,8 @@ def rebalances(
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
         spark = None if reads_here(paths, chosen) else _started(chosen)
-        found = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
+        with waiting("reading"):
+            found = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
         if timeline is not None:
             draw(found, timeline)
         if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kit.cli.progress import waiting
 from kit.cli.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
 from kit.errors import PartialRead
 from kit.profile import load_profile
@@ -31,7 +32,9 @@ def report(
     The newest page is also <output>/report-<cluster>.html.
     """
     with refusals():
-        made = run_report(load_profile(profile, profile_file), output, pattern, history, say, keep)
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"the report of {chosen.name} is being made"):
+            made = run_report(chosen, output, pattern, history, say, keep)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
         if made.outcome["read_errors"]:
             raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")

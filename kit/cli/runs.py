@@ -10,19 +10,8 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.terminal import (
-    AsJson,
-    ProfileFile,
-    ProfileName,
-    RunId,
-    RunsFolder,
-    cell_text,
-    print_json,
-    print_table,
-    refusals,
-    say,
-    tell,
-)
+from kit.cli.listing import Listing, listing
+from kit.cli.terminal import ProfileFile, ProfileName, RunId, RunsFolder, print_json, refusals, say, tell
 from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
 from kit.identity.login import system_user
 from kit.migrate.engine.approval import is_badly_signed, told_signature
@@ -40,20 +29,22 @@ _COLUMNS = ("run_id", "state", "kind", "subject", "made_by", "approved_by", "las
 
 
 @plan_app.command("list")
+@listing
 def list_plans_(
-    runs: RunsFolder = None, as_json: AsJson = False, profile: ProfileName = None, profile_file: ProfileFile = None
+    listing: Listing, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None
 ) -> None:
     """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
     with refusals():
         rows = list_plans(_folder(runs, profile, profile_file))
-        _print(rows, [field.name for field in fields(PlanRow)], as_json)
+        _print(rows, [field.name for field in fields(PlanRow)], listing)
 
 
 @app.command("runs")
+@listing
 def list_(
+    listing: Listing,
     run: Annotated[str | None, typer.Argument(help="A run to show in full.")] = None,
     runs: RunsFolder = None,
-    as_json: AsJson = False,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
@@ -63,7 +54,7 @@ def list_(
         if run is not None:
             tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
             return
-        _print(list_runs(folder), _COLUMNS, as_json)
+        _print(list_runs(folder), _COLUMNS, listing)
 
 
 @app.command()
@@ -94,12 +85,14 @@ def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
         )
 
 
-def _print(rows: Iterable[object], columns: Sequence[str], as_json: bool) -> None:
+def _print(rows: Iterable[object], columns: Sequence[str], listing: Listing) -> None:
     values = [{name: getattr(row, name) for name in columns} for row in rows]
-    if as_json:
-        print_json(values)
-    else:
-        print_table(dict.fromkeys(columns, False), [[cell_text(value) for value in each.values()] for each in values])
+    if listing.as_json and listing.sort is None and listing.where is None:
+        print_json(values)  # As schedulers ask: polars is not loaded for it.
+        return
+    import polars as pl
+
+    listing.print(pl.DataFrame(values, dict.fromkeys(columns, pl.String)))
 
 
 def _signers(profile: str | None, profile_file: Path | None) -> dict[str, tuple[str, ...]] | None:

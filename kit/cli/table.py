@@ -12,6 +12,11 @@ from itertools import zip_longest
 from kit.text.visible import visible
 
 PROSE = frozenset({"sentence", "example", "error", "next_step"})
+KEYS = (
+    *("group_id", "topic", "partition", "generation", "run_id", "lag", "store", "finding", "attention", "stage"),
+    *("state", "is_ready", "zookeeper_owner", "kafka_owner"),
+)
+"""What a row is about, and the figure that its listing is for: of what can go they go last, the last named first."""
 _GAP = "  "
 _UNKNOWN = "–"
 _NARROWEST_PROSE = 30
@@ -26,7 +31,7 @@ def table_lines(
     Args:
         columns: name → whether it holds numbers.
         rows: every value as its text, of one line.
-        spare: columns that go first, in this order; then those that say nothing, then from the right.
+        spare: columns that go after those that say nothing, in this order; then from the right, at last ``KEYS``.
     """
     names = list(columns)
     heads = [visible(name) for name in names]
@@ -52,7 +57,7 @@ def _least(name: str, is_number: bool, natural: int, width: int) -> int:
 def _dispensable(names: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str]) -> list[str]:
     """All but the first column, in the order in which they go."""
     silent = [name for at, name in enumerate(names) if {row[at] for row in rows} <= {_UNKNOWN, "0"}]
-    order = [*silent, *spare, *reversed(names)]
+    order = [*(name for name in (*silent, *spare, *reversed(names)) if name not in KEYS), *reversed(KEYS)]
     return [name for name in dict.fromkeys(order) if name in names[1:]]
 
 

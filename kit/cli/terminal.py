@@ -69,7 +69,7 @@ def print_table(
     if is_screen and "NO_COLOR" not in os.environ:
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     if dropped:
-        lines.append(f"No room for {', '.join(dropped)}: widen the terminal, or take --csv or --json")
+        lines.append(f"No room for {', '.join(dropped)}: widen the terminal, or take --json")
     lines += map(visible, notes)
     text = "\n".join(lines) + "\n"
     if is_screen and len(lines) >= size.lines and sys.stdin.isatty():

@@ -22,7 +22,7 @@ from kit.migrate.engine.record import REPORT
 from kit.migrate.group.plan import PATH, GroupPlanRequest
 from kit.migrate.operations import Operations, operator
 from kit.profile import Profile
-from kit.proof import Proof, prove
+from kit.proof import Proof, handed_out_of, prove
 from kit.read.owner_history import OwnerWatch
 from kit.tables import schema as tables
 
@@ -108,16 +108,6 @@ def _consumption(lab: Path, group: str) -> pl.DataFrame:
     """Of every consumer that the lab ever started for the group: their ids begin with its name."""
     records = load_consumption(consumption_folder(lab), group).records
     return records.filter(pl.col("consumer").str.starts_with(group))
-
-
-def handed_out_of(members: pl.DataFrame, produced: pl.DataFrame) -> pl.DataFrame:
-    """What was handed out of each partition from its first produced record on.
-
-    By offset, not by time: consumers often have a record before its producer hears that it was written.
-    """
-    place = ["topic", "partition"]
-    first = produced.group_by(place).agg(pl.col("offset").min().alias("first"))
-    return members.join(first, on=place).filter(pl.col("offset") >= pl.col("first")).drop("first")
 
 
 def _has_all(lab: Path, group: str, producer: PacedProducer) -> bool:

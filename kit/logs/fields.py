@@ -34,7 +34,7 @@ OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIXES = (
     r"^.*?\[thrd:.*?\]: ",
     r"^[^\"]*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?",
-    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|\d+): ",
+    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|internal|\d+): ",
 )
 """One after the other: as ways of one pattern, Rust's engine would take the shortest."""
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"

@@ -25,6 +25,7 @@ _PROBLEMS = {
     "truncated": "is damaged: what stands before the damage was read, the rest is missing",
     "layout": "has no line of the layout given",
     "no coordination": "holds no line about coordination (a Java client ≤ 0.9 and librdkafka print none below DEBUG)",
+    "zones differ": "says the zone of some times alone, so the others can't be compared with these: give the zone",
     "times go back": "has times that go back: rotated files in a wrong order, several consumers, a clock that was set",
     "zone unknown": "does not say its time zone, so its times are not in UTC: give the zone",
 }
@@ -99,6 +100,7 @@ def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary:
         "binary": is_binary,
         "layout": nothing and given is not None,
         "no coordination": nothing,
+        "zones differ": bool(account.get("n_unzoned") and account.get("first_at")),
         "times go back": bool(account.get("n_time_regressions")),
         "zone unknown": bool(account.get("n_unzoned")),
     }

@@ -32,6 +32,8 @@ _MARKUP = (
 )
 """What markup writes, and what it stands for, in this order."""
 _OBJECT = r"(\{.*\})[\s,;'\"]*$"
+_WRAPPED = r"^\s*\{\"[\w.-]+\":\s*(\{.*\})\}[\s,;]*$"
+"""An object whose only key holds the one with the message."""
 _MESSAGE_KEYS = (
     *(f"$['{key}']" for key in ("message", "msg", "log", "MESSAGE", "textPayload", "line", "body", "text")),
     *(f"$['{key}']['message']" for key in ("jsonPayload", "_source", "fields", "attributes", "log")),
@@ -110,6 +112,7 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
     """Of a record in JSON, the message, which may be a line, or JSON, of its own; the outermost time is kept."""
     records = records.with_columns(layout=pl.lit(None, pl.String))
     for _ in range(_DEPTH):
+        records = records.with_columns(raw=replaced(pl.col("raw"), _WRAPPED, "${1}"))
         is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
         if not records.select(is_object.any()).item():
             break

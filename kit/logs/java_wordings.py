@@ -197,7 +197,7 @@ heartbeat_failed|3.7-3.9|GroupHeartbeatRequest failed
 heartbeat_ok|4.0+|ConsumerGroupHeartbeat{} responded successfully
 heartbeat_failed|4.0+|ConsumerGroupHeartbeat{} failed
 heartbeat_failed|4.0+|ConsumerGroupHeartbeat{} regex resolution not supported
-listener_failed|3.7+|onPartitions
+listener_failed|3.7+|onPartitions{} callback invocation failed
 context|3.7+|OffsetCommit completed successfully
 context|3.7|OffsetCommit response received
 commit_failed|3.7|OffsetCommit completed with error
@@ -239,3 +239,28 @@ context|2.4+|After reassigning previously owned partitions
 context|0.8-1.1|Property {} is overridden to
 """,
 )
+
+FRAMEWORKS = rows(
+    JAVA,
+    """
+context|1.0+|partitions assigned:
+context|1.0+|partitions revoked:
+context|1.0+|partitions lost:
+context|1.0+|{}: partitions assigned: [
+context|1.0+|{}: partitions revoked: [
+context|1.0+|{}: partitions lost: [
+context|1.3+|Committing on assignment:
+commit_failed|0.10+|Commit cannot be completed since the group has already rebalanced
+commit_failed|2.2+|Offset commit cannot be completed since the consumer is not part of an active group
+commit_failed|1.3+|Async Kafka commit failed
+commit_failed|1.12+|Failed to commit consumer offsets for checkpoint
+context|1.3+|Consumer subtask {} will start reading
+context|1.3+|Consumer subtask {} restored state
+context|1.3+|Consumer subtask {} has no restore state
+context|1.3+|Consumer subtask {} creating fetcher with offsets
+context|1.12+|Discovered new partitions:
+context|1.12+|Assigning splits to readers
+""",
+)
+"""Spring's containers and Flink's sources. The client says the same of partitions itself; Flink assigns them without a
+group. Versions are theirs, of a refused commit the client's."""

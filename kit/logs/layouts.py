@@ -1,4 +1,4 @@
-"""Layouts of log lines: where a line says its time, level, logger and message; and what may stand in front of it.
+"""Layouts of log lines: where a line has its time, level, logger and message, and which prefixes it may have.
 
 A layout is found per line, so that files may mix them. A time without a zone stays unknown in UTC unless the caller
 says the zone or the file proves it (0.9's request dumps hold epoch milliseconds beside the printed time).
@@ -28,13 +28,13 @@ LIBRDKAFKA = "librdkafka"
 JUL_HEADER = r"^([A-Z][a-z]{2} \d{1,2}, \d{4},? \d{1,2}:\d\d:\d\d\s?[AP]M) ([\w.$]+)(?: \S+)?$"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RECORD_START = rf"([^\d\[])(\[?{TIME} ?(?:{ZONE})?\]?,? +(?:{LEVELS})\b)"
-"""Where another record begins inside a line: pasted logs hold several."""
+"""Where another record begins inside a line. Pasted logs may hold several records in one line."""
 _CUT = "\x1e"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A pattern, and which of its groups is what; 0: the layout doesn't say it."""
+    """A pattern, and the number of its group for each part; 0: the layout has no such part."""
 
     name: str
     pattern: str
@@ -77,7 +77,7 @@ PREFIXES = (
     (rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:{ZONE}) (\S+ [^\s:\[]+)(?:\[\d+\])?: ", 1),  # syslog's, newer
     (r"^([A-Za-z0-9][\w.\-]*) *\| ", 1),  # that of several containers in one stream
 )
-"""What may stand in front of a line, in this order, and the group that names whose line it is."""
+"""The prefixes that a line may have, in this order, and the number of the group that names its origin."""
 
 JSON_KEYS = {
     "time": ("@timestamp", "timestamp", "ts", "time", "asctime"),
@@ -95,12 +95,12 @@ def records_in(line: pl.Expr) -> pl.Expr:
 
 
 def without_prefix(line: pl.Expr) -> pl.Expr:
-    """The line without what stands in front of its record."""
+    """The line without its prefixes."""
     return without(line, (pattern for pattern, _ in PREFIXES))
 
 
 def origin(line: pl.Expr) -> pl.Expr:
-    """Who the prefix says the line is from: a container, a host and program, a file. Null: no prefix."""
+    """The origin that the prefix names: a container, a host and program, or a file. Null: the line has no prefix."""
     names = []
     for pattern, group in PREFIXES:
         if group:
@@ -110,20 +110,20 @@ def origin(line: pl.Expr) -> pl.Expr:
 
 
 def layout_of(record: pl.Expr, given: str | None) -> pl.Expr:
-    """The name of the first layout that fits; null: none does. Given a name: that one or none."""
+    """The name of the first layout that fits; null: no layout fits. Where a layout is named, only that one is tried."""
     wanted = [layout for layout in LAYOUTS if given is None or layout.name == given]
     return pl.coalesce([pl.when(has(record, each.pattern)).then(pl.lit(each.name)) for each in wanted])
 
 
 def groups_of(record: pl.Expr, layout: pl.Expr) -> dict[str, pl.Expr]:
-    """What the layouts' patterns find in records of theirs, a column per layout: for :func:`parts_of`."""
+    """The matches of each layout's pattern in records of that layout, a column per layout: for :func:`parts_of`."""
     mine = {each.name: pl.when(layout == each.name).then(record) for each in LAYOUTS}
     groups = {each.name: mine[each.name].str.extract_groups(regex(each.pattern)) for each in LAYOUTS}
     return groups | {JSON: mine[JSON]}
 
 
 def parts_of() -> dict[str, pl.Expr]:
-    """The ``PARTS`` of a record, by the columns of :func:`groups_of`; null where it has none."""
+    """The ``PARTS`` of a record, from the columns of :func:`groups_of`; null: the record lacks that part."""
     parts: dict[str, list[pl.Expr]] = {part: [] for part in PARTS}
     for each in LAYOUTS:
         for part in PARTS:
@@ -137,14 +137,14 @@ def parts_of() -> dict[str, pl.Expr]:
 
 
 def epoch_at(time: pl.Expr, layout: pl.Expr) -> pl.Expr:
-    """The moment, in µs, where the layout writes seconds or milliseconds since 1970: librdkafka, some JSON."""
+    """The time in µs since 1970, of layouts that print seconds or milliseconds since 1970: librdkafka, some JSON."""
     number = pl.when(layout.is_in((LIBRDKAFKA, JSON))).then(time).cast(pl.Float64, strict=False)
     seconds = pl.when(number > 1e11).then(number / 1000).otherwise(number)
     return pl.when(number > 1e8).then((seconds * 1e6).round().cast(pl.Int64, strict=False))
 
 
 def local_at(time: pl.Expr) -> pl.Expr:
-    """The printed time, without a zone; a first digit that pasting lost is put back. Null: no date."""
+    """The printed time, without a zone. A first digit that was lost in pasting is restored. Null: there is no date."""
     iso = replaced(time.str.replace_all(",", ".", literal=True), r"^(\d{3}-)", "2${1}")
     iso = extracted(iso, r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)").str.replace("T", " ", literal=True)
     spoken = replaced(replaced(time, r"(\d{4}),", "${1}"), r"\s?([AP]M)$", " ${1}")
@@ -176,8 +176,8 @@ def check_zone(zone: str) -> None:
 
 
 def utc_of(local: pl.Expr, zone: str) -> pl.Expr:
-    """As :func:`utc_at`, of one zone for all, which may be a name, too. A time that clocks skip is told as from before
-    the gap; of one that they show twice it is the first."""
+    """As :func:`utc_at`, with one zone for all, which may be a name. A time that the clocks skip is read as a time
+    before the gap. Of a time that the clocks show twice, the first one is taken."""
     if re.fullmatch(ZONE, zone):
         return utc_at(local, pl.lit(zone))
 

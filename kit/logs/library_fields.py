@@ -1,4 +1,4 @@
-"""Ids and partitions in what kafkajs, franz-go and sarama print: as JSON's keys, or as ``key: value``."""
+"""Ids and partitions in what other libraries print: as JSON's keys, as ``key: value``, or in a sentence."""
 
 from __future__ import annotations
 
@@ -17,19 +17,32 @@ _PATTERNS = {
         r"; group: ([^,\s]+)",
         r"consumergr?oup ([^\s]+) ",
         r"^consumergroup/(\S+) ",
+        r"^(?:[jJ]oined group|Leaving group) ([^,\s]+)",
+        r"(?:selected as leader|sync group finished) for group, (\S+)",
     ),
-    "said_member": (r"\"member(?:Id|_id)\":\"([^\"]+)", r"member_id: ([^,\s]+)"),
+    "said_member": (
+        r"\"member(?:Id|_id)\":\"([^\"]+)",
+        r"member_id: ([^,\s]+)",
+        r" as member (.+?)(?: in generation \d+)?$",
+        r"^Leaving group [^,]+, member (.+)$",
+    ),
     "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
     "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
     "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
     "reason": (r"\"err(?:or)?\":\"([^\"]+)", r", err: (.+)$"),
 }
 _NUMBERS = {
-    "generation": (r"\"generation(?:Id)?\":(\d+)", r"generation: (\d+)"),
+    "generation": (
+        r"\"generation(?:Id)?\":(\d+)",
+        r"generation: (\d+)",
+        r" in generation (\d+)",
+        r"for generation (\d+) as member",
+    ),
     "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)"),
 }
 _OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
 _OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:: |\":\")(.*)")
+_OF_KAFKA_GO = re.compile(r"{topic:(\S+) partition:(\d+)}")
 _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 
@@ -50,7 +63,12 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-0', 'a-b-12']
     >>> _partitions("synced; group: g, assigned: a-b[0 1]")
     ['a-b-0', 'a-b-1']
+    >>> _partitions("subscribed to topics and partitions: map[{topic:a-b partition:1}:591 {topic:a-b partition:0}:-2]")
+    ['a-b-0', 'a-b-1']
     """
+    named = _OF_KAFKA_GO.findall(text)
+    if named:
+        return sorted(f"{topic}-{number}" for topic, number in named)
     said = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
     if said is None:
         return None

@@ -1,11 +1,11 @@
-"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka.
+"""What clients of other languages print, as people paste it: kafkajs, franz-go, sarama, ruby-kafka, kafka-go.
 
 kafkajs and franz-go put the facts beside the text: as keys of JSON, or behind a semicolon.
 """
 
 from __future__ import annotations
 
-from kit.logs.wording import FRANZ_GO, KAFKAJS, RUBY_KAFKA, SARAMA, rows
+from kit.logs.wording import FRANZ_GO, KAFKA_GO, KAFKAJS, RUBY_KAFKA, SARAMA, rows
 
 KAFKAJS_LINES = rows(
     KAFKAJS,
@@ -82,5 +82,28 @@ coordinator_failed|0.3+|Failed to find coordinator for group
 coordinator_failed|0.3+|Group coordinator not available for group
 join_failed|0.3+|Failed to join group; resetting member id
 join_failed|0.3+|Connection error while trying to join group
+""",
+)
+
+KAFKA_GO_LINES = rows(
+    KAFKA_GO,
+    """
+context|0.3+|entering loop for consumer group
+joined|0.3+|joined group {} as member {} in generation
+context|0.3+|joinGroup succeeded for response
+joined|0.3+|Joined group {} as member {} in generation
+leader_assigning|0.3+|selected as leader for group
+context|0.3+|using '{}' balancer to assign group
+context|0.3+|assigned member/topic/partitions
+sync_sent|0.3+|Syncing {} assignments for generation {} as member
+synced|0.3+|sync group finished for group
+context|0.3+|received empty assignments for group
+group_assignment|0.3+|subscribed to topics and partitions: map[
+rebalancing|0.4+|rebalancing group
+leaving|0.3+|Leaving group {}, member
+context|0.3+|started heartbeat for group
+context|0.3+|stopped heartbeat for group
+context|0.3+|started commit for group
+context|0.3+|stopped commit for group
 """,
 )

@@ -20,6 +20,8 @@ SMALL = 100 << 20
 """At most so many bytes are read here: 100 MB take about a second of one processor, before Spark has started."""
 _GROWS = {".gz": 10, ".bz2": 10}
 """How many bytes a compressed one may be."""
+_MOST_GROWTH = 1032
+"""Of anything by gzip; at the end of one that was cut stands any number."""
 _FOR_SPARK = re.compile(r"[\[\]{}\\]|^\w+:")
 """Patterns and addresses that only Spark's file systems know."""
 
@@ -43,8 +45,20 @@ def files_here(paths: Iterable[str], most: float = SMALL) -> dict[str, int] | No
             if any(not file.is_file() or file.name.startswith((".", "_")) for file in inside):
                 return None
             sizes |= {str(file): file.stat().st_size for file in inside}
-    weight = sum(size * _GROWS.get(Path(file).suffix, 1) for file, size in sizes.items())
-    return sizes if weight <= most else None
+    return sizes if sum(_weight(file, size) for file, size in sizes.items()) <= most else None
+
+
+def _weight(file: str, size: int) -> int:
+    """How many bytes it unpacks to, about; a gzip says it at its end, of its last part and modulo 4 GiB."""
+    likely = size * _GROWS.get(Path(file).suffix, 1)
+    if not file.endswith(".gz") or size < 18:  # the shortest gzip
+        return likely
+    try:
+        with open(file, "rb") as log:
+            log.seek(-4, os.SEEK_END)
+            return max(likely, min(int.from_bytes(log.read(4), "little"), size * _MOST_GROWTH))
+    except OSError:  # Who reads it says why.
+        return likely
 
 
 def read_logs_here(

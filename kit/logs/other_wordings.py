@@ -155,6 +155,7 @@ RDKAFKA = rows(
     LIBRDKAFKA,
     """
 coordinator_failed|0.9+|Group "{}": no broker available for coordinator query
+context|0.9+|Timed out {}Request in flight
 coordinator_query|0.9+|Group "{}": querying for coordinator
 coordinator_found|0.9+|Group "{}" coordinator is
 context|0.9+|Group "{}" changing coordinator

@@ -14,7 +14,8 @@ KAFKAJS = "kafkajs"
 FRANZ_GO = "franz-go"
 SARAMA = "sarama"
 RUBY_KAFKA = "ruby-kafka"
-LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA)
+KAFKA_GO = "kafka-go"
+LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO)
 
 CONTEXT = "context"
 

@@ -9,14 +9,15 @@ known and tells no event; the member's own id, generation and partitions are ``k
 from __future__ import annotations
 
 from kit.logs.broker_wordings import BROKERS
-from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS
-from kit.logs.library_wordings import FRANZ_GO_LINES, KAFKAJS_LINES, RUBY_KAFKA_LINES, SARAMA_LINES
+from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWORKS
+from kit.logs.library_wordings import FRANZ_GO_LINES, KAFKA_GO_LINES, KAFKAJS_LINES, RUBY_KAFKA_LINES, SARAMA_LINES
 from kit.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
 from kit.logs.wording import (
     BROKER,
     CONTEXT,
     FRANZ_GO,
     JAVA,
+    KAFKA_GO,
     KAFKAJS,
     LIBRARIES,
     LIBRDKAFKA,
@@ -30,7 +31,7 @@ from kit.logs.wording import (
 __all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRARIES", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "LogTemplate"]
 
 BY_SOURCE = {
-    JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS],
+    JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS, *FRAMEWORKS],
     PYTHON: [*KAFKA_PYTHON, *CLASSIC],
     OLD_CONSUMER: OLD,
     BROKER: BROKERS,
@@ -39,5 +40,6 @@ BY_SOURCE = {
     FRANZ_GO: FRANZ_GO_LINES,
     SARAMA: SARAMA_LINES,
     RUBY_KAFKA: RUBY_KAFKA_LINES,
+    KAFKA_GO: KAFKA_GO_LINES,
 }
 """In the order in which they are tried for a line whose kind of client is known."""

@@ -71,6 +71,17 @@ def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
     return found
 
 
+def written_after(data: Bytes, offset: int) -> int | None:
+    """When (ms) the first batch with a record behind ``offset`` was written; None: there is none."""
+    view, at = memoryview(data), 0
+    while at < len(view) and isinstance(end := _end(view, at), int):
+        base_offset, _, _, _, _, _, last_delta, first_ms, *_ = HEADER.unpack_from(view, at)
+        if base_offset + last_delta > offset:
+            return int(first_ms)
+        at = end
+    return None
+
+
 def _end(view: memoryview, at: int) -> int | str:
     """Where the batch ends, or why nobody knows."""
     if len(view) - at < HEADER.size:

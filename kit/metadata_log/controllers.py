@@ -35,6 +35,7 @@ TOPIC_ID = uuid.UUID(int=1)
 """Kafka's fixed id of the topic (``Uuid.METADATA_TOPIC_ID``)."""
 _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
+_NO_CONTROLLER = "is no controller: it does not know DescribeQuorum; name the controllers' own listener"
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
@@ -139,8 +140,8 @@ class _ControllerClient(BrokerClient):
                     said.append(f"{broker.host}:{broker.port} {answer}")
                 else:
                     return broker.node_id, answer
-            if not deadline.allows(attempt):
-                raise kafka_errors.KafkaTimeoutError(f"none of {servers} leads the quorum: {'; '.join(said)}")
+            if not deadline.allows(attempt) or all(each.endswith(_NO_CONTROLLER) for each in said):
+                raise ConnectError(f"none of {servers} leads the quorum: {'; '.join(said)}")
             await self.pause(attempt)
             attempt += 1
 
@@ -151,6 +152,8 @@ class _ControllerClient(BrokerClient):
         request = DescribeQuorumRequest(topics=wanted, max_version=1)
         try:
             response = await self.send(request, node)
+        except kafka_errors.IncompatibleBrokerVersion:
+            return _NO_CONTROLLER
         except kafka_errors.KafkaError as error:
             return f"did not answer ({error})"
         (partition,) = response.topics[0].partitions if response.error_code == 0 else (response,)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from kit.errors import PartialRead
+from kit.metadata_log.batches import written_after
 from kit.metadata_log.continuity import with_gaps
 from kit.metadata_log.controllers import Controllers
 from kit.metadata_log.file_summary import Tally
@@ -66,6 +68,12 @@ class MetadataLog:
     def nodes(self) -> pl.DataFrame:
         """``tables.METADATA_NODES``: one row per registered broker and controller."""
         return pl.DataFrame(tables.METADATA_NODES.from_rows(node_rows(self.image))).sort("role", "node_id")
+
+    def behind(self, offset: int) -> timedelta:
+        """How much older than its last record the oldest one behind ``offset`` is."""
+        times = (written_after(each.read(), offset) for each in _segments(self.sources))
+        first = next((each for each in times if each is not None), self.image.written_ms)
+        return timedelta(milliseconds=max(self.image.written_ms - first, 0))
 
     @property
     def types(self) -> dict[str, int]:

@@ -8,11 +8,16 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from kit.analyze.proof.duplicates import CAUSES
+from kit.consumption import load_consumption, load_production
 from kit.errors import NotFound, RunError
+from kit.migrate.engine.event import at
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import RunRecord, list_runs, load_run
 from kit.migrate.engine.states import RunState
+from kit.migrate.frames import matching
 from kit.migrate.rendering.stretches import step_stretches
+from kit.proof import handed_out_of, prove
 from kit.show.charts import frame_of, shortened, titled
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
@@ -41,6 +46,35 @@ def verify(record: RunRecord) -> str:
     if record.state not in _GOOD:
         raise RunError(f"run {record.run_id} is {record.state}: {record.sentence}")
     return f"Run {record.run_id} is {record.state}: {record.sentence}"
+
+
+def lost_and_twice(
+    record: RunRecord, consumption: Path | str = "", production: Path | str = "", consumers: str = ".*"
+) -> list[str]:
+    """Sentences: of the records that were produced while the run went on, how many were lost, how many read twice.
+
+    Args:
+        consumption, production: folders as of ``kit.consumption``; empty: then it was not measured.
+        consumers: regular expression of the ids of the group's consumers, where others write into that folder too.
+
+    Raises:
+        HistoryError: there is no such folder, or a file can't be read.
+        InputError: ``consumers`` is no regular expression.
+    """
+    if not (consumption and production):
+        return ["Not measured: name the folders in which consumers and producers wrote down their records."]
+    began, ended = at(record.events[0]), at(record.events[-1])
+    produced = load_production(Path(production)).records.filter(
+        pl.from_epoch("at_ms", time_unit="ms").dt.replace_time_zone("UTC").is_between(began, ended)
+    )
+    members = matching(load_consumption(Path(consumption), record.plan.subject).records, consumers, "consumer")
+    proof = prove(handed_out_of(members, produced), produced)
+    if proof.summary.is_empty():
+        return [f"Not measured: of {len(produced):,} records produced during the run none was handed out."]
+    found = proof.summary.row(0, named=True)
+    n_twice = sum(found[f"duplicates_{cause}"] for cause in CAUSES)
+    total = f"Of {len(produced):,} records produced from {began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
+    return [f"{total}, {found['lost']:,} were lost, and {n_twice:,} were handed out twice.", *proof.told().splitlines()]
 
 
 def phases(record: RunRecord) -> pl.DataFrame:

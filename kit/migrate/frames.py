@@ -134,8 +134,8 @@ def groups(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def matching(rows: pl.DataFrame, pattern: str) -> pl.DataFrame:
-    """Those whose whole group id matches.
+def matching(rows: pl.DataFrame, pattern: str, column: str = "group_id") -> pl.DataFrame:
+    """Those whose whole group id, or another column, matches.
 
     Raises:
         InputError: it is no regular expression.
@@ -143,8 +143,8 @@ def matching(rows: pl.DataFrame, pattern: str) -> pl.DataFrame:
     try:
         matches = re.compile(pattern).fullmatch
     except re.error as error:
-        raise InputError(f"the group pattern {pattern!r} is not a regular expression: {error}") from None
-    return rows.filter(pl.Series([matches(name) is not None for name in rows["group_id"]], dtype=pl.Boolean))
+        raise InputError(f"the {column} pattern {pattern!r} is not a regular expression: {error}") from None
+    return rows.filter(pl.Series([matches(name) is not None for name in rows[column]], dtype=pl.Boolean))
 
 
 def failed_groups(record: RunRecord | None) -> pl.DataFrame:

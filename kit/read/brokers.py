@@ -116,7 +116,9 @@ def _partitions(topic: Any) -> Iterable[TopicPartition]:
 async def _fetch_offsets_at(
     client: BrokerClient, keys: set[Key], timestamp_ms: int, deadline: Deadline
 ) -> tuple[dict[Key, int], dict[Key, str]]:
-    (offsets,), failed = await _list_offsets(client, await _leaders(client, keys, deadline), (timestamp_ms,), deadline)
+    (offsets,), failed = await _list_offsets(
+        client, await fetch_leaders(client, keys, deadline), (timestamp_ms,), deadline
+    )
     return offsets, failed
 
 
@@ -145,7 +147,7 @@ async def _list_offsets(
             break
         await client.pause(attempt)
         attempt += 1
-        leaders = await _leaders(client, set(again), deadline)
+        leaders = await fetch_leaders(client, set(again), deadline)
     return offsets, failed
 
 
@@ -183,7 +185,7 @@ def _request(asked: Sequence[Key], timestamp: int) -> Any:
     return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics, min_version=1)
 
 
-async def _leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
+async def fetch_leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:
     """The present leaders; a deleted partition has none."""
     await client.refresh_metadata()
     response = await client.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), None, deadline)

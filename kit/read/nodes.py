@@ -95,7 +95,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
     try:
         _refuse_closed(address)
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
-        error = said.pop("error", None)
+        error = f"{address}: {said.pop('error')}" if "error" in said else None
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
         said, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(
@@ -139,6 +139,8 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         "has_flag": has_flag,
         "metadata_version": levels.get(_METADATA_VERSION),
     }
+    if role == CONTROLLER and not has_quorum:
+        return {"error": "it is a broker's listener: DescribeQuorum is not known there; name the controllers' own"}
     return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
 
 

@@ -11,9 +11,9 @@ import polars as pl
 from kit.text.visible import cell, html_text
 
 NAMED = 3
-"""Groups that a sentence names."""
+"""The most groups that one sentence names."""
 SHOWN = 25
-"""Exceptions of one kind that a report shows; above them stands how many there are."""
+"""The most exceptions of one kind that a report shows; a line above them has their number."""
 KINDS = {
     "nobody reads": "Records are left and the group has no member: start a consumer, or delete the group.",
     "unsafe mix": "Old and plain Kafka consumers read the same partitions: stop one kind of them.",
@@ -24,7 +24,7 @@ KINDS = {
     "standing still": "Records are left and nothing was committed since the last report: see what it waits for.",
     "falling behind": "The lag grew since the last report: compare what is produced with what is read.",
 }
-"""What needs somebody → what to do; in the order of what hurts."""
+"""Kind of trouble → what to do; the worst kind first."""
 _LEFT, _MOVING = ("all KC",), ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC")
 _SCHEMA = {"kind": pl.String, "group_id": pl.String, "n_partitions": pl.Int64, "lag": pl.Int64}
 
@@ -57,25 +57,17 @@ _STYLE = """<style>
 </style>"""
 
 
-def lag_in_use() -> pl.Expr:
-    """The lag in the store that the group's mode says it goes on from, else in the only one that has offsets."""
-    in_zookeeper = pl.coalesce("zookeeper_lag", "kafka_lag")
-    in_kafka = pl.coalesce("kafka_lag", "zookeeper_lag")
-    return pl.when(pl.col("effective_mode") == "zookeeper").then(in_zookeeper).otherwise(in_kafka)
-
-
-def _of_the_store_in_use(summary: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
-    """One row per group: what is left in the other store counts nowhere. Groups that are gone keep theirs."""
-    lags = summary.select("group_id", lag=lag_in_use())
-    used = changes.join(lags, on=["group_id", "lag"], how="semi")
-    gone = changes.join(summary, on="group_id", how="anti")
-    return pl.concat([used, gone]).unique("group_id", keep="first", maintain_order=True)
+def _of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the store in use alone. A group that is gone keeps one row."""
+    used = summary.select("group_id", store="store_in_use")
+    gone = rows.join(summary, on="group_id", how="anti").unique("group_id", keep="first", maintain_order=True)
+    return pl.concat([rows.join(used, on=["group_id", "store"], how="semi"), gone])
 
 
 def attention(
     summary: pl.DataFrame, findings: pl.DataFrame, stalled: pl.DataFrame, changes: pl.DataFrame
 ) -> pl.DataFrame:
-    """Who needs somebody: one row per group and kind, in the order of ``KINDS``, the most lag first.
+    """The groups in trouble: one row per group and kind, in the order of ``KINDS``, the most lag first.
 
     Args:
         summary, findings, changes: ``analyze.group_summary``, ``ownership_findings``, ``lag_change``.
@@ -83,15 +75,13 @@ def attention(
 
     Columns: kind, group_id, n_partitions (null: of all), lag (in records, of the store in use).
     """
-    lags = summary.select("group_id", "stage", "n_members", lag=lag_in_use())
+    lags = summary.select("group_id", "stage", "n_members", "lag")
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
     grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") > 0) & (pl.col("lag") > 0))
     grown = grown.join(unread, on="group_id", how="anti")
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
-    still = stalled.join(unread, on="group_id", how="anti").join(
-        lags.filter(pl.col("lag") > 0), on="group_id", how="semi"
-    )
+    still = _of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
     named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown)]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
     for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
@@ -142,7 +132,7 @@ def brief(
 def _figures(
     summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
 ) -> tuple[tuple[str, str, str], ...]:
-    lag = summary.select(lag_in_use()).to_series()
+    lag = summary["lag"]
     n_unknown = lag.null_count()
     change = changes["change"].sum()
     return (

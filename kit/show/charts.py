@@ -20,7 +20,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.text.visible import cell
 
-Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
+Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
 MAX_TOPICS = 40
 MAX_PARTITIONS = 120

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 MAX_ROWS = 1_000
-_PROSE = {"sentence", "example", "error", "next_step"}
+_PROSE = {"sentence", "example", "error", "next_step", "remedy", "value"}
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
 
 

@@ -1,4 +1,4 @@
-"""Columns' names → headings for people, with their units. What is not listed is read from the name itself."""
+"""Columns' names → headings for people, with their units. A name that is not listed becomes words."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _HEADINGS = {
 }
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = ("ms", "s", "percent")
-_PROPER = {"kafka": "Kafka", "zookeeper": "ZooKeeper", "utc": "UTC"}
+_PROPER = {"kafka": "Kafka", "kraft": "KRaft", "zookeeper": "ZooKeeper", "utc": "UTC"}
 
 
 def heading(name: str) -> str:
-    """What stands over a column.
+    """The heading of a column.
 
     >>> heading("n_unowned"), heading("duration_ms"), heading("n_missing_in_kafka")
     ('partitions without an owner', 'duration, ms', 'missing in Kafka')

@@ -28,9 +28,12 @@ th { background: var(--head); white-space: nowrap; vertical-align: bottom; } th 
 caption { color: var(--soft); text-align: left; } pre { white-space: pre-wrap; color: var(--soft); margin: .6rem 0; }
 svg { max-width: 100%; height: auto; border-radius: .4rem; }
 .whole-table { margin: 1rem 0; overflow-x: auto; } .whole-table > summary { cursor: pointer; font-weight: 600; }
+@page { size: landscape; margin: 12mm; }
 @media print { :root { --text: #000; --page: #fff; --head: #eee; --line: #999; --link: #000; } body { margin: 0;
   max-width: none; } .contents, .whole-table { display: none; } h2, h3 { break-after: avoid; } svg, tr, .figure {
-  break-inside: avoid; } thead { display: table-header-group; } table { font-size: 10px; } }
+  break-inside: avoid; } thead { display: table-header-group; } table { font-size: 9px; }
+  svg { max-height: 16cm; width: auto; }
+  th, td { white-space: normal !important; min-width: 0 !important; padding: .15em .4em !important; } }
 """
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

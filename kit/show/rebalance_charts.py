@@ -1,4 +1,4 @@
-"""Rebalances as pictures: who did what when, and how much moved. In the look of ``kit.show.charts``."""
+"""Rebalances as charts: what each member did when, and how many partitions moved. Style: ``kit.show.charts``."""
 
 from __future__ import annotations
 
@@ -111,16 +111,18 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
 
 
 def _time(column: str, drawn: pl.DataFrame) -> alt.X:
-    """As it was printed, where no log said its zone; with the day where there is more than one."""
+    """The axis of time, in UTC or as printed where no log names its zone; with the day where there are several days."""
     days = drawn[column].dt.date().n_unique()
     zones = {True: "UTC", False: "as printed"}
     title = f"time ({', or '.join(zones[is_utc] for is_utc in sorted(set(drawn['is_utc']), reverse=True))})"
     form = "%H:%M:%S" if days == 1 else "%Y-%m-%d %H:%M"
-    return alt.X(f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap=True))
+    return alt.X(
+        f"{column}:T", title=title, scale=_UTC, axis=alt.Axis(format=form, labelOverlap="greedy", labelSeparation=8)
+    )
 
 
 def _generation_marks(drawn: pl.DataFrame) -> pl.DataFrame:
-    """Each group's generations at the moment from which the first member held something by it."""
+    """Each group's generations, each at the time when its first member held partitions."""
     held = drawn.filter(pl.col("phase").str.starts_with("holding") & pl.col("generation").is_not_null())
     return held.group_by("group_id", "generation").agg(at=pl.col("began_at").min()).sort("at")
 

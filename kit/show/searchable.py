@@ -59,7 +59,7 @@ class Searchable:
 
 
 def _library() -> str:
-    """The script and its style, without what it says to readers of a notebook that isn't trusted."""
+    """The script and its style, without its message to readers of a notebook that is not trusted."""
     page: str = generate_init_offline_itables_html(options.dt_bundle)
     return page[: page.rindex("</script>") + len("</script>")]
 
@@ -82,6 +82,6 @@ def _table(frame: pl.DataFrame) -> str:
 
 
 def _heads(names: list[str]) -> dict[str, str]:
-    """A heading that two columns would share is neither's."""
+    """Two columns that would share a heading keep their own names."""
     counts = Counter(map(heading, names))
     return {name: cell(heading(name) if counts[heading(name)] == 1 else name) for name in names}

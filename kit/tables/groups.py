@@ -145,6 +145,35 @@ class LogOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordTime:
+    """When the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it can be.
+
+    All three are the record's own timestamp where that is known. Producers set it unless the topic says otherwise.
+    """
+
+    topic: str
+    partition: Int32
+    offset: int
+    appended_ms: int | None
+    from_ms: int | None
+    until_ms: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogAnchor:
+    """A log's first record and the one with the newest timestamp (KIP-734): offsets and times (epoch ms)."""
+
+    topic: str
+    partition: Int32
+    first_offset: int | None
+    first_ms: int | None
+    newest_offset: int | None
+    newest_ms: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MigrationState:
     """The KIP-125 toggle of one group: what ``migration/mode`` holds (None: no such znode) and its version."""
 

@@ -237,8 +237,11 @@ class KraftState:
     ZkMigrationState in the metadata log. ``lag``: records of the quorum that ZooKeeper does not have yet, NoOps among
     them (high watermark - 1 - checkpoint); None unless both were read. ``n_zookeeper``: brokers in ``/brokers/ids``;
     ``n_migrating``: those registered in ZooKeeper mode; ``n_kraft``: in KRaft mode; ``n_fenced``: fenced ones.
+    ``n_equal`` to ``n_unknown``: values of a diff by verdict, None where none was made. ``error``: what could not be
+    read. ``cluster``: the profile's name.
     """
 
+    cluster: str
     at: datetime
     phase: str
     zk_state: str | None
@@ -254,6 +257,33 @@ class KraftState:
     n_migrating: int | None
     n_kraft: int | None
     n_fenced: int | None
+    n_equal: int | None = None
+    n_expected: int | None = None
+    n_in_flight: int | None = None
+    n_diverged: int | None = None
+    n_unknown: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KraftNode:
+    """One node on the way, from all that is said of it.
+
+    ``stands_at``: the phase in which a node runs like this, or unknown (``error``). ``in_zookeeper``: a broker in
+    ``/brokers/ids``; ``registered_as``: by the metadata log, as ``ZooKeeper mode, fenced``. ``mode``, ``has_flag``: as
+    in ``NodeFact``. None is not known, or has no meaning for this role.
+    """
+
+    role: str
+    node_id: Int32 | None
+    address: str | None
+    stands_at: str
+    mode: str | None
+    has_flag: bool | None
+    in_zookeeper: bool | None
+    registered_as: str | None
+    is_leader: bool | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)

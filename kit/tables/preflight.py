@@ -46,6 +46,22 @@ class PreflightZnodes:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSettingChange:
+    """One line that changes in a node's settings when it goes on to a mode. ``file``: the ready-made one.
+
+    ``action``: set, remove, or by hand: then ``value`` says in words what can't be known from outside.
+    """
+
+    file: str
+    role: str
+    node_id: Int32 | None
+    mode: str
+    action: str
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class NodeMeta:
     """One ``meta.properties`` of a node's data folder. ``version`` 0 has ``broker.id``, 1 ``node.id``."""
 

@@ -72,7 +72,8 @@ class LogFile:
 
     ``n_events``: records that tell an event; ``n_context``: known ones that tell none; ``n_unknown``: see ``LogLine``;
     the rest is of no interest. ``problem``: ``empty``, ``binary``, ``truncated`` (what is before the damage was read),
-    ``layout`` (no line has the one given), ``no coordination``, ``times go back``, ``zone unknown``.
+    ``layout`` (no line has the one given), ``no coordination``, ``zones differ`` (some times say theirs, others don't),
+    ``times go back``, ``zone unknown``.
     """
 
     file: str

@@ -199,6 +199,8 @@ ALL = (
     SNAPSHOTS,
 )
 
+RECORD_TIMES = Table("record_times", "groups:RecordTime")
+LOG_ANCHORS = Table("log_anchors", "groups:LogAnchor")
 CONSUMPTION = Table("consumption", "groups:ConsumedRecord")
 PRODUCTION = Table("production", "groups:Produced")
 UNREAD_LINES = Table("unread_lines", "groups:UnreadLine")
@@ -224,6 +226,7 @@ METADATA_DIFFERENCES = Table("metadata_differences", "metadata:MetadataDifferenc
 NODE_FACTS = Table("node_facts", "metadata:NodeFact")
 NODE_SETTINGS = Table("node_settings", "metadata:NodeSetting")
 KRAFT_STATES = Table("kraft_states", "metadata:KraftState")
+KRAFT_NODES = Table("kraft_nodes", "metadata:KraftNode")
 KRAFT_FACTS = Table("kraft_facts", "metadata:KraftFact")
 KRAFT_FINDINGS = Table("kraft_findings", "metadata:KraftFinding")
 ZNODES = Table("znodes", "znodes:Znode")
@@ -232,4 +235,5 @@ ZNODE_ACLS = Table("znode_acls", "znodes:ZnodeAcl")
 ZOOKEEPER_FILES = Table("zookeeper_files", "znodes:ZooKeeperFile")
 ZOOKEEPER_SESSIONS = Table("zookeeper_sessions", "znodes:ZooKeeperSession")
 PREFLIGHT_FINDINGS = Table("preflight_findings", "preflight:PreflightFinding")
+NODE_SETTING_CHANGES = Table("node_setting_changes", "preflight:NodeSettingChange")
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

@@ -22,6 +22,7 @@ from tests.bench.site import BROKERS_ONLY, PARTITIONS, Site, group_name
 
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _TIMEOUT_MS = 300_000
+_VERBS = ("groups", "lag")
 # What kafka-run-class.sh gives a tool, with four times the heap: 256 MB is little for 200,000 rows.
 _COMMAND_OPTIONS = (
     "-Xmx1g",
@@ -92,12 +93,11 @@ def _beside_command_line(site: Site, what: str, ours: Timing) -> Iterator[Row]:
     """A person waits for that command's start too, so ours is also shown as a new process, imports and all."""
     peer = _command_line(site)
     new_process = timed(partial(reader.run, site.profiles, BROKERS_ONLY, reader.SNAPSHOT))
-    ways = {"ours": ours, "ours as a new process": new_process, "peer": peer}
-    our_seconds, process_seconds, peer_seconds = in_turn(f"{what} vs kafka-consumer-groups", ways, 3)
-    yield Row(f"{what} vs kafka-consumer-groups", our_seconds, peer_seconds, "s", 15)
-    yield Row(f"{what} vs kafka-consumer-groups, both new processes", process_seconds, peer_seconds, "s", None)
-    for verb in ("groups", "lag"):
-        (verb_seconds,) = in_turn(f"offramp {verb} of {what}", {verb: _verb(site, verb)}, 3)
+    ways = {"ours": ours, "ours as a new process": new_process, **{verb: _verb(site, verb) for verb in _VERBS}}
+    *seconds, peer_seconds = in_turn(f"{what} vs kafka-consumer-groups", {**ways, "peer": peer}, 3)
+    yield Row(f"{what} vs kafka-consumer-groups", seconds[0], peer_seconds, "s", 15)
+    yield Row(f"{what} vs kafka-consumer-groups, both new processes", seconds[1], peer_seconds, "s", None)
+    for verb, verb_seconds in zip(_VERBS, seconds[2:]):
         yield Row(f"offramp {verb}: {what} vs kafka-consumer-groups", verb_seconds, peer_seconds, "s", 8)
 
 

@@ -9,7 +9,7 @@ from tests.notebooks.shop import NOTEBOOKS
 
 pytestmark = pytest.mark.xdist_group("shop")
 
-FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb")]
+FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb", "explore/kraft.ipynb")]
 """Reports run by papermill (``test_report``); the runbooks have no safe default: their tests give them one first."""
 
 

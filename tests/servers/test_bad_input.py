@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from kazoo.client import KazooClient
@@ -54,6 +56,15 @@ def test_another_cluster(offramp, lab):
     refused(result, 6, "expected cluster id AnotherClusterId", f"answers as {lab.cluster_id}", "nothing was read")
     result = offramp("groups", change=lambda text: text.replace(lab.zookeeper_connect, f"{lab.zookeeper_connect}/no"))
     refused(result, 4, "there is no chroot /no")
+
+
+def test_a_missing_chroot_is_one_line(tmp_path, lab):
+    """kazoo warns of it by lines of its own source."""
+    path = tmp_path / "offramp.toml"
+    path.write_text(lab.profile_toml().replace(lab.zookeeper_connect, f"{lab.zookeeper_connect}/no"))
+    words = [sys.executable, "-m", "kit", "groups", "--profile-file", str(path)]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr.count("\n")) == (4, 1), ended.stderr
 
 
 def test_a_zookeeper_of_another_cluster(offramp, lab):

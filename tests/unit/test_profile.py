@@ -63,6 +63,7 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
         ("[clusters.lab]\ncluster_id = 'a'", "clusters.lab.bootstrap_servers: Field required"),
         ("[clusters.lab]\nbootstrap_servers = 1", "clusters.lab.bootstrap_servers"),
         ("[clusters]\nlab = 1", "clusters.lab is not a section"),
+        ("[clusters.lab]\nbootstrap_servers='a'\nkraft.controllers='a:9093,b:'", "'b:' is no host:port"),
         (
             "[clusters.lab]\nbootstrap_servers='a'\nsecurity.kafka.protocol='SASL_SSL'",
             "SASL_SSL needs mechanism, username and password",

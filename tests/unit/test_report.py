@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.report import _LocalKernel, forget_older
+import pytest
+
+from kit.errors import InputError
+from kit.report import _LocalKernel, forget_older, write_whole
 
 
 def test_kernels_of_two_reports_have_sockets_of_their_own():
@@ -30,3 +33,29 @@ def test_older_reports_of_the_same_cluster_go_and_nothing_else(tmp_path):
     assert set(names) - set(left) == {"20261121T000000Z-orders"}
     assert [path.name for path in (tmp_path / names[0]).iterdir()] == ["mine.txt"]
     assert len(list((tmp_path / "20261121T000000Z-group-migration-orders-3713").iterdir())) == 2
+
+
+def test_what_lies_behind_a_link_is_kept(tmp_path):
+    """Moved to an archive, with a link where it was."""
+    archive, output = tmp_path / "archive", tmp_path / "runs"
+    for folder in (archive, output / "20261122T000000Z-orders"):
+        folder.mkdir(parents=True)
+        (folder / "groups.html").touch()
+    (output / "20261121T000000Z-orders").symlink_to(archive)
+    forget_older(output / "20261122T000000Z-orders", 1)
+    assert (archive / "groups.html").exists()
+
+
+def test_a_report_that_can_t_be_deleted_is_named(tmp_path):
+    for day in (21, 22):
+        (tmp_path / f"202611{day}T000000Z-orders").mkdir()
+    (tmp_path / "20261121T000000Z-orders" / "groups.html").mkdir()
+    with pytest.raises(InputError, match=r"the report is made, but .*20261121T000000Z-orders can't be deleted"):
+        forget_older(tmp_path / "20261122T000000Z-orders", 1)
+
+
+def test_a_page_that_can_t_be_written_is_one_error_and_leaves_no_draft(tmp_path):
+    (tmp_path / "report-orders.html").mkdir()
+    with pytest.raises(InputError, match=r"report-orders\.html can't be written: Is a directory"):
+        write_whole(tmp_path / "report-orders.html", "<p>")
+    assert [path.name for path in tmp_path.iterdir()] == ["report-orders.html"]

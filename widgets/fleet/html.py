@@ -20,7 +20,7 @@ from kit.migrate.rendering.text import shown
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.visible import html_text
 from widgets.fleet.model import Scan
-from widgets.run.html import PHASE_MARKS, alert, bar, number, table
+from widgets.run.html import PHASE_MARKS, alert, bar, flavours, number, table
 
 MOST_ROWS = 200
 _FIRST = 3
@@ -55,7 +55,7 @@ def where(seen: Scan, to: str) -> str:
         if n_unread
         else ""
     )
-    return totals + alert(unread) + _stack(parts) + table(heads, lines, numbers={1, 2, 3, 4})
+    return totals + alert(unread) + _stack(parts) + table(heads, lines, numbers={1, 2, 3, 4}) + flavours()
 
 
 def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.migrate.offsets.current import Committed
+from kit.show.headings import heading
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.visible import html_text
 from widgets.run.html import number, table
@@ -39,7 +40,7 @@ def committed(seen: Committed) -> str:
         f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {n_differ}"
         f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
         + _filled(
-            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "error"),
+            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", heading("error")),
             [_offset(row) for row in first.iter_rows(named=True)],
         )
     )
@@ -98,7 +99,7 @@ def _groups(seen: Committed) -> str:
         )
         for each in groups.head(SHOWN // 3).iter_rows(named=True)
     ]
-    heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", "error")
+    heads = ("group", "members in ZooKeeper", "members in Kafka", "state in Kafka", heading("error"))
     return f"<p>{who}{_first(rows, groups, 'those with members first')}</p>{_filled(heads, rows)}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from kit import views
 from kit.cluster import Cluster, connect
 from kit.errors import WrongCluster
 from kit.migrate.engine.event import Event
@@ -18,6 +19,12 @@ from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import runs_beside
 from kit.profile import Profile, load_profile
 from kit.snapshot import Snapshot, observe
+
+
+def fetch_groups(profile: Profile | str | None) -> pl.DataFrame:
+    """Every group of a cluster by name, as rows of ``kit.views.summary``. Raises as ``kit.cluster.connect``."""
+    with connect(profile if isinstance(profile, Profile) else load_profile(profile or None)) as cluster:
+        return views.summary(observe(cluster)).sort("group_id")
 
 
 class Connection:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+from kit.analyze.groups.flavours import FLAVOURS
 from kit.migrate.engine.checks import Finding
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.progress import longest_unowned_ms, step_progress
@@ -17,6 +18,7 @@ from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
+from kit.show.headings import heading
 from kit.text.visible import html_source, html_text
 
 Cell = str | int | float | None
@@ -42,7 +44,16 @@ def stages(stage: str, wanted: str, advice: str) -> str:
     here = PATH.index(stage) if stage in PATH else -1
     items = "".join(_stage(number, name, here, wanted) for number, name in enumerate(PATH))
     off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path. Its stage is {html_text(stage)}.</p>'
-    return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{off}<p>Next: {html_text(advice)}</p>'
+    return (
+        f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{flavours()}{off}'
+        f"<p>Next: {html_text(advice)}</p>"
+    )
+
+
+def flavours() -> str:
+    """What the stages' abbreviations stand for."""
+    spelled = "; ".join(f"<strong>{name}</strong>: {words}" for name, words in FLAVOURS.items())
+    return f'<p class="soft">{spelled}.</p>'
 
 
 def members(state: GroupState) -> str:
@@ -59,7 +70,7 @@ def members(state: GroupState) -> str:
         for member in state.members
     ]
     counts = f"{len(rows)} members, {n_all} partitions, {len(state.unconsumed)} without a member."
-    heads = ("member", "flavour", "host", "partitions", "lag")
+    heads = ("member", "flavour", "host", "partitions", heading("lag"))
     return f"<p>{counts} {toggle(state)}</p>" + table(heads, rows, numbers={4})
 
 
@@ -115,10 +126,17 @@ def steps(plan: Plan) -> str:
     return table(("step", "what", "item", "before", "after", "undo"), _plan_rows(plan))
 
 
-def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps) -> str:
-    """Who planned what, the ``changes``, the risks and the digest."""
+def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps, of_run: Plan | None = None) -> str:
+    """Who planned what, the ``changes``, the risks and the digest; without a plan that of the shown run."""
     if plan is None:
-        return '<p class="soft">No plan yet: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
+        hint = '<p class="soft">{}: press “Make the plan”. Planning reads the cluster and writes nothing.</p>'
+        if of_run is None:
+            return hint.format("No plan yet")
+        return hint.format("This is the plan of the run below. For a new plan") + _plan(of_run, changes)
+    return _plan(plan, changes)
+
+
+def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
     parts = [
         f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
         f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "

@@ -57,6 +57,7 @@ class RunModel(t.HasTraits):
     busy = t.Unicode(help="The action that is running; empty: none.")
     error = t.Unicode(help="Why the last action failed.")
     record = t.Any(None, help="The run that is shown: a kit.migrate.engine.record.RunRecord.")
+    plan_of_run = t.Any(None, help="The plan of that run: it stays in view while the run goes on.")
     untrusted = t.Unicode(help="Which runs in the folder have evidence that was edited or can't be read.")
     about: str
 
@@ -69,6 +70,10 @@ class RunModel(t.HasTraits):
         self._here = ""
         self._pending: tuple[Event, ...] = ()
         self._shown_at = 0.0
+
+    @t.observe("record")
+    def _plan_of(self, change: Any) -> None:
+        self.plan_of_run = None if self.record is None else self.record.plan
 
     @abstractmethod
     def concerns(self, kind: str, subject: str) -> bool:

@@ -90,7 +90,7 @@ class Wizard(ipw.VBox):
 
     def _plan(self) -> list[ipw.Widget]:
         return [
-            self.html(lambda m: html.plan(m.plan, self.changes), "plan"),
+            self.html(lambda m: html.plan(m.plan, self.changes, m.plan_of_run), "plan", "plan_of_run"),
             self.html(lambda m: html.rehearsal(m.dry), "dry"),
         ]
 

@@ -6,6 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.findings import unowned_partitions
+from kit.analyze.groups.ownership import partition_owners
 from kit.analyze.groups.parity import group_parity, store_parity
 from kit.analyze.groups.stages import group_stages
 from kit.analyze.sentences import applying, sentence
@@ -24,6 +25,7 @@ def blockers(
     migration_states: FrameT,
     subscriptions: FrameT,
     topic_partitions: FrameT,
+    owners: FrameT | None = None,
 ) -> FrameT:
     """Columns: group_id, blocker, sentence; one row per group and blocker, per member for a registration.
 
@@ -34,10 +36,14 @@ def blockers(
     ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back would
     read again; ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper;
     ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
+
+    ``owners``: rows of ``kit.analyze.partition_owners``, where they are known already.
     """
+    if owners is None:
+        owners = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
     stages = group_stages(groups, members, migration_states)
     parity: FrameT = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
-    unowned: FrameT = nw.from_native(unowned_partitions(groups, members, ownership, subscriptions, topic_partitions))
+    unowned: FrameT = nw.from_native(unowned_partitions(groups, members, owners))
     rows = stages.join(parity.rename({"n_unknown": "n_unread"}), on="group_id", how="left")
     rows = rows.join(_counted(unowned), on="group_id", how="left")
     blockers = [

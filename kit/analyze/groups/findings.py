@@ -25,11 +25,13 @@ def ownership_findings(
     topic_partitions: FrameT,
     committed_offsets: FrameT,
     stale_stores: FrameT | None = None,
+    owners: FrameT | None = None,
 ) -> FrameT:
     """What is wrong with who owns what. Where a read error could hide the missing piece, nothing is claimed.
 
     Args:
         stale_stores: rows of ``kit.analyze.stale_stores``: what lies there is no commit.
+        owners: rows of ``kit.analyze.partition_owners``, where they are known already.
 
     Columns:
         group_id: the key.
@@ -42,7 +44,9 @@ def ownership_findings(
         sentence: what was found and what to do.
     """
     commits = committed_offsets if stale_stores is None else in_use(committed_offsets, stale_stores)
-    rows = _owned_rows(groups, members, ownership, subscriptions, topic_partitions, commits)
+    if owners is None:
+        owners = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
+    rows = _owned_rows(owners, groups, members, commits)
     rules = {
         "unowned": _unowned(),
         "owner_not_registered": _not_registered(),
@@ -56,26 +60,15 @@ def ownership_findings(
 
 
 @nw.narwhalify
-def unowned_partitions(
-    groups: FrameT, members: FrameT, ownership: FrameT, subscriptions: FrameT, topic_partitions: FrameT
-) -> FrameT:
-    """The partitions of the finding ``unowned``. Columns: group_id, topic, partition."""
-    owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
+def unowned_partitions(groups: FrameT, members: FrameT, owners: FrameT) -> FrameT:
+    """The partitions of the finding ``unowned``, of ``partition_owners``. Columns: group_id, topic, partition."""
     rows = owners.join(unreadable_groups(groups), on="group_id", how="left")
     rows = rows.join(_member_counts(members), on="group_id", how="left")
     return rows.filter(_is_unowned()).select(*GROUP_PARTITION)
 
 
-def _owned_rows(
-    groups: FrameT,
-    members: FrameT,
-    ownership: FrameT,
-    subscriptions: FrameT,
-    topic_partitions: FrameT,
-    committed_offsets: FrameT,
-) -> FrameT:
+def _owned_rows(owners: FrameT, groups: FrameT, members: FrameT, committed_offsets: FrameT) -> FrameT:
     """Owners per partition with what the rules need to know about the group and its offsets."""
-    owners: FrameT = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
     states = groups.filter(nw.col("source") == KAFKA).select("group_id", "state").unique(subset=["group_id"])
     has_commit_row = ~nw.col("committed_offset").is_null() | ~nw.col("error").is_null()
     known = (

@@ -7,6 +7,13 @@ from narwhals.typing import FrameT
 
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
+FLAVOURS = {
+    "OZKCC": "old ZooKeeper consumer",
+    "MEZKCC": "migration-enabled ZooKeeper consumer, which embeds a Kafka consumer (EKC)",
+    "KC": "plain Kafka consumer",
+}
+"""What the names of the stages stand for, where they first stand."""
+
 
 @nw.narwhalify
 def member_flavours(members: FrameT) -> FrameT:

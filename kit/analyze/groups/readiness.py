@@ -18,10 +18,11 @@ def readiness(
     migration_states: FrameT,
     subscriptions: FrameT,
     topic_partitions: FrameT,
+    owners: FrameT | None = None,
 ) -> FrameT:
-    """:func:`group_readiness` of a snapshot's tables."""
+    """:func:`group_readiness` of a snapshot's tables; ``owners``: see :func:`kit.analyze.blockers`."""
     tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
-    rows: FrameT = nw.from_native(group_readiness(groups, members, migration_states, blockers(*tables)))
+    rows: FrameT = nw.from_native(group_readiness(groups, members, migration_states, blockers(*tables, owners)))
     return rows
 
 

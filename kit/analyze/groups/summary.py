@@ -27,7 +27,7 @@ def group_summary(
     partition_owners: FrameT,
     stale_stores: FrameT | None = None,
 ) -> FrameT:
-    """Every group once. The stores' lags stand side by side: each member's own setting says which one it resumes from.
+    """Every group once, with its lag in the store in use; beside it both stores' lags.
 
     Columns:
         group_id: the key.
@@ -36,6 +36,8 @@ def group_summary(
         kafka_state: the coordinator's.
         n_members, n_idle: how many, and how many own nothing.
         n_partitions, n_unowned: considered; subscribed and without an owner in either source.
+        lag: in records, of ``store_in_use``: the store of the mode in effect. Without a mode, it is the store that
+            lacks fewer partitions, then the one that is further ahead: what lies behind it was left over.
         zookeeper_lag, kafka_lag: in records; null: the store holds no offset that the group uses.
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_unknown: partitions whose lag could not be read, both stores.
@@ -53,6 +55,9 @@ def group_summary(
         _errors(groups), on="group_id", how="left"
     )
     rows = rows.join(_left(stale_stores, groups), on="group_id", how="left")
+    rows = rows.with_columns(store_in_use=_store_in_use())
+    is_zookeeper = nw.col("store_in_use") == ZOOKEEPER
+    rows = rows.with_columns(lag=nw.when(is_zookeeper).then("zookeeper_lag").otherwise("kafka_lag"))
     return rows.select(
         "group_id",
         _attention(),
@@ -63,6 +68,8 @@ def group_summary(
         _counted("n_idle"),
         _counted("n_partitions"),
         _counted("n_unowned"),
+        "lag",
+        "store_in_use",
         "zookeeper_lag",
         "kafka_lag",
         "stale_store",
@@ -80,10 +87,9 @@ def _left(stale_stores: FrameT | None, groups: FrameT) -> FrameT:
 
 
 def _attention() -> nw.Expr:
-    lag = nw.max_horizontal(f"{ZOOKEEPER}_lag", f"{KAFKA}_lag")
     has_members, is_read = nw.col("n_members") > 0, nw.col("error").is_null()
     rules = {
-        NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (lag > 0),
+        NOT_READ: is_read & (nw.col("n_members").is_null() | ~has_members) & (nw.col("lag") > 0),
         OWNED_TWICE: nw.col("n_owned_twice") > 0,
         COMMITS_NOTHING: has_members & (nw.col("n_without_commit") == nw.col("n_partitions")),
         WITHOUT_OWNER: has_members & (nw.col("n_unowned") > 0),
@@ -134,7 +140,27 @@ def _unowned(partition_owners: FrameT) -> FrameT:
 
 
 def _lag_in(store: str, group_lag: FrameT) -> FrameT:
-    return group_lag.filter(nw.col("store") == store).select("group_id", nw.col("lag").alias(f"{store}_lag"))
+    renamed = {f"{store}_lag": nw.col("lag"), f"{store}_missing": nw.col("n_without_commit")}
+    return group_lag.filter(nw.col("store") == store).select("group_id", **renamed)
+
+
+def _store_in_use() -> nw.Expr:
+    in_zookeeper, in_kafka = nw.col("zookeeper_lag"), nw.col("kafka_lag")
+    missing, missing_in_kafka = nw.col("zookeeper_missing"), nw.col("kafka_missing")
+    is_ahead = (missing < missing_in_kafka) | ((missing == missing_in_kafka) & (in_zookeeper < in_kafka))
+    by_mode = (
+        nw.when(nw.col("effective_mode").is_null()).then(is_ahead).otherwise(nw.col("effective_mode") == ZOOKEEPER)
+    )
+    return (
+        nw.when(in_kafka.is_null() & ~in_zookeeper.is_null())
+        .then(nw.lit(ZOOKEEPER))
+        .when(in_zookeeper.is_null() & ~in_kafka.is_null())
+        .then(nw.lit(KAFKA))
+        .when(~in_kafka.is_null() & by_mode)
+        .then(nw.lit(ZOOKEEPER))
+        .when(~in_kafka.is_null())
+        .then(nw.lit(KAFKA))
+    )
 
 
 @nw.narwhalify

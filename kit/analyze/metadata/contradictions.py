@@ -25,7 +25,7 @@ def _alarm(subject: str, sentence: str, remedy: str, check_id: str = "P01") -> K
 def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
     if facts.zk_state != POST_MIGRATION:
         return
-    migrating = [each.node_id for each in facts.registered_brokers if each.is_migrating]
+    migrating = sorted(each.node_id for each in facts.registered_brokers if each.is_migrating)
     if migrating:
         yield _alarm(
             f"brokers {_ids(migrating)}",
@@ -128,16 +128,26 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
     control = facts.control
     if control is None or control.checkpoint_at is None or phase(facts) not in (DUAL_WRITE, KRAFT):
         return
-    age = control.read_at - control.checkpoint_at
-    if age > SILENT:
+    silence = _silence(facts, control.read_at - control.checkpoint_at)
+    if silence is not None:
         yield _alarm(
             "/migration",
-            f"Dual write stands still: /migration was written last {age.total_seconds():.0f} s ago, and a controller "
-            "writes it twice a second. ZooKeeper misses every change since.",
-            "Look in the active controller's log for 'zk migration' and 'Unknown config resource type': a "
-            "client-metrics setting stops dual write at the next election.",
+            f"Dual write stands still: {silence}, and a controller moves it twice a second. ZooKeeper misses every "
+            "change since.",
+            "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
+            "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
+            "made again whose settings were left in ZooKeeper (docs/kraft.md).",
             check_id="P02",
         )
+
+
+def _silence(facts: Facts, age: timedelta) -> str | None:
+    """A sync that fails again and again writes the znode, too, but leaves the offset in it."""
+    if age > SILENT:
+        return f"/migration was written last {age.total_seconds():.0f} s ago"
+    if facts.behind is not None and facts.behind > SILENT:
+        return f"/migration is {facts.behind.total_seconds():.0f} s behind the metadata log"
+    return None
 
 
 def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:

@@ -10,9 +10,10 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
-LAST_QUOTA, CLIENT_METRICS, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
     "last_quota",
     "client_metrics",
+    "deleted_topic",
     "hand_edit",
     "failed_write",
     "not_copied",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import narwhals as nw
 from narwhals.typing import FrameT
 
-from kit.analyze.metadata.diff import FAILED_WRITE, HAND_EDIT, ITEM_KEY, NOT_COPIED, item_values, partition_values
+from kit.analyze.metadata.diff import (
+    DELETED_TOPIC,
+    FAILED_WRITE,
+    HAND_EDIT,
+    ITEM_KEY,
+    NOT_COPIED,
+    item_values,
+    partition_values,
+)
 
 
 @nw.narwhalify
@@ -20,29 +28,47 @@ def with_causes(
             set a value of what diverged.
         copied_until: the last offset of the copy out of ZooKeeper; None: what was before is not fully known.
 
-    ``cause`` of a diverged value: ``hand_edit``: KRaft has not changed the value since the copy, or it never had what
-    ZooKeeper holds: no controller wrote that. ``failed_write``: ZooKeeper holds what KRaft had before its last change:
-    that change did not arrive (or somebody put the old value back). Null: not known; of what ZooKeeper lacks and KRaft
-    made since the copy, nothing tells a write that failed from a deletion by hand.
+    ``cause`` of a diverged value:
+        ``deleted_topic``: a setting that a deleted topic had: a controller of 3.9 that was restarted since remembers
+        it, and writes it to ZooKeeper when it is elected.
+        ``hand_edit``: KRaft has not changed the value since the copy, or it never had what ZooKeeper holds: no
+        controller wrote that.
+        ``failed_write``: ZooKeeper holds what KRaft had before its last change: that change did not arrive (or
+        somebody put the old value back).
+        Null: not known. Of what ZooKeeper lacks and KRaft made since the copy, nothing tells a write that failed from
+        a deletion by hand.
     """
     value = "zookeeper_value"
     columns = [*ITEM_KEY, value]
-    earlier = nw.concat(
-        [
-            partition_values(earlier_partitions, value).select(*columns),
-            item_values(earlier_items, value).select(*columns),
-        ]
-    ).unique(columns)
-    rows = differences.join(earlier.with_columns(was_held=nw.lit(True)), on=columns, how="left")
-    was_held = nw.col("was_held").fill_null(False)
-    is_untouched = (nw.col("offset") <= (-1 if copied_until is None else copied_until)).fill_null(False)
+    partitions, items = partition_values(earlier_partitions, value), item_values(earlier_items, value)
+    earlier = nw.concat([each.select(*columns, "offset") for each in (partitions, items)])
+    rows = differences.join(
+        earlier.group_by(*columns).agg(nw.col("offset").max().alias("held_at")), on=columns, how="left"
+    )
+    rows = _with_creations(rows)
+    was_held = ~nw.col("held_at").is_null()
+    is_of_deleted = (nw.col("held_at") < nw.col("created_at")) | (nw.col("cause") == NOT_COPIED)
+    is_untouched = nw.col("offset") <= (-1 if copied_until is None else copied_until)
     is_foreign = ~nw.col(value).is_null() & ~was_held & nw.lit(copied_until is not None)
-    is_open = (nw.col("verdict") == "diverged") & ~(nw.col("cause") == NOT_COPIED).fill_null(False)
     cause = (
-        nw.when(is_open & (is_foreign | (is_untouched & ~nw.col("kraft_value").is_null())))
+        nw.when(nw.col("verdict") != "diverged")
+        .then(nw.col("cause"))
+        .when(was_held & is_of_deleted.fill_null(False))
+        .then(nw.lit(DELETED_TOPIC))
+        .when((nw.col("cause") == NOT_COPIED).fill_null(False))
+        .then(nw.col("cause"))
+        .when(is_foreign | (is_untouched & ~nw.col("kraft_value").is_null()).fill_null(False))
         .then(nw.lit(HAND_EDIT))
-        .when(is_open & was_held & nw.col("cause").is_null())
+        .when(was_held & nw.col("cause").is_null())
         .then(nw.lit(FAILED_WRITE))
         .otherwise(nw.col("cause"))
     )
-    return rows.with_columns(cause=cause).drop("was_held")
+    return rows.with_columns(cause=cause).drop("held_at", "created_at")
+
+
+def _with_creations(rows: FrameT) -> FrameT:
+    """``created_at`` of a topic's settings: the record that made the topic, as it is now."""
+    topics = rows.filter(nw.col("kind") == "topic")
+    named = nw.concat_str([nw.lit("topics/"), nw.col("entity")])
+    made = topics.select(nw.lit("config").alias("kind"), named.alias("entity"), created_at=nw.col("offset"))
+    return rows.join(made, on=["kind", "entity"], how="left")

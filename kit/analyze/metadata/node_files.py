@@ -66,18 +66,45 @@ def settings_change(mode: str, present: NodeSettings, voters: str | None) -> Set
 def render(change: SettingsChange, present: NodeSettings) -> str:
     """The whole file: what stays and what is set; as comments what is removed, secret, or to do by hand."""
     kept = {name: value for name, value in present.given.items() if name not in change.removed}
-    if change.mode.endswith(CONTROLLER) and present.role != CONTROLLER:
+    if _is_new(change, present):
         kept = {name: value for name, value in kept.items() if name.startswith(_OF_A_CONTROLLER)}
     merged = dict(sorted((kept | dict(change.values)).items()))
-    secrets = [name for name in sorted(present.secrets) if name not in change.removed]
     comments = [
         f"{present.name}: settings for {change.mode} mode, made from {present.source}",
-        *(f"removed: {name}" for name in change.removed if name in present.given or name in present.secrets),
-        *(f"{name}: set; copy its value from the node's own file" for name in secrets),
-        *change.by_hand,
-        *([_UNTOLD] if present.defaults else []),
+        *(f"removed: {name}" for name in _removed(change, present)),
+        *_by_hand(change, present),
     ]
     return "".join(f"# {visible(each)}\n" for each in comments) + render_properties(merged)
+
+
+def changed_lines(change: SettingsChange, present: NodeSettings) -> list[tuple[str, str, str | None]]:
+    """What differs from the node's present settings: (action, name, value), as in ``tables.NODE_SETTING_CHANGES``."""
+    is_new = _is_new(change, present)
+    values = [(name, value) for name, value in change.values.items() if is_new or present.get(name) != value]
+    removed = [] if is_new else _removed(change, present)
+    return [
+        *(("set", name, value) for name, value in values),
+        *(("remove", name, None) for name in removed),
+        *(
+            ("by hand", name, told or None)
+            for name, _, told in (each.partition(": ") for each in _by_hand(change, present))
+        ),
+    ]
+
+
+def _is_new(change: SettingsChange, present: NodeSettings) -> bool:
+    """A controller's, made from a broker's."""
+    return change.mode.endswith(CONTROLLER) and present.role != CONTROLLER
+
+
+def _removed(change: SettingsChange, present: NodeSettings) -> list[str]:
+    return [name for name in change.removed if name in present.given or name in present.secrets]
+
+
+def _by_hand(change: SettingsChange, present: NodeSettings) -> list[str]:
+    secrets = [name for name in sorted(present.secrets) if name not in change.removed]
+    copied = [f"{name}: set; copy its value from the node's own file" for name in secrets]
+    return [*copied, *change.by_hand, *([_UNTOLD] if present.defaults else [])]
 
 
 def _broker(mode: str, present: NodeSettings, voters: str | None) -> SettingsChange:

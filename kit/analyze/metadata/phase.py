@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kit.tables.metadata import KraftFact, KraftState, MetadataControl, MetadataNode, NodeFact
 
@@ -37,7 +37,8 @@ NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRA
 class Facts:
     """Everything that was read. ``control`` is None without ZooKeeper; ``log_error`` says why there is no log.
 
-    ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes.
+    ``zk_state`` is the last ZkMigrationState of the metadata log (None: it has none); ``registrations`` are its nodes;
+    ``behind``: how long before the log's last record the oldest one was written that ``/migration`` has not passed.
     """
 
     at: datetime
@@ -48,7 +49,9 @@ class Facts:
     log_read_at: datetime | None = None
     log_source: str = "the metadata log"
     log_error: str | None = None
+    behind: timedelta | None = None
     control_error: str | None = None
+    cluster: str = ""
 
     @property
     def has_log(self) -> bool:
@@ -79,6 +82,7 @@ def state(facts: Facts) -> KraftState:
     checkpoint = control.checkpoint if control else None
     is_known = high_watermark is not None and checkpoint is not None and phase(facts) in (DUAL_WRITE, KRAFT)
     return KraftState(
+        cluster=facts.cluster,
         at=facts.at,
         phase=phase(facts),
         zk_state=facts.zk_state,
@@ -140,7 +144,7 @@ def fact_rows(facts: Facts) -> list[KraftFact]:
     read_at = facts.log_read_at or facts.at
     rows.append(KraftFact("migration state", facts.zk_state, facts.log_source, read_at, facts.log_error))
     rows += [
-        KraftFact(f"registration of {each.role} {each.node_id}", _registered(each), facts.log_source, read_at, None)
+        KraftFact(f"registration of {each.role} {each.node_id}", registered(each), facts.log_source, read_at, None)
         for each in facts.registrations
     ]
     return rows
@@ -192,7 +196,8 @@ def _said(node: NodeFact) -> Iterable[tuple[str, str | None]]:
         )
 
 
-def _registered(node: MetadataNode) -> str:
+def registered(node: MetadataNode) -> str:
+    """What a registration in the metadata log says of a node's way."""
     if node.role == "controller":
         return "ready to migrate" if node.is_migration_ready else "not ready to migrate"
     return f"{'ZooKeeper' if node.is_migrating else 'KRaft'} mode{', fenced' if node.is_fenced else ''}"

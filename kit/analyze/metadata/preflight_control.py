@@ -145,15 +145,21 @@ def notifications(facts: PreflightFacts) -> Iterator[Problem]:
         )
 
 
+def content_counts(items: pl.DataFrame, partitions: pl.DataFrame) -> dict[str, int]:
+    """What of ZooKeeper's content will be copied, and how much of it could be read."""
+    counted = dict(items.filter(pl.col("error").is_null()).group_by("kind").len().iter_rows())
+    words = {"config": "settings", "quota": "quotas", "scram": "SCRAM credentials", "acl": "ACLs", "token": "tokens"}
+    rest = {word: counted.get(kind, 0) for kind, word in words.items()}
+    return {"topics": counted.get("topic", 0), "partitions": len(partitions), **rest}
+
+
 def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     """Z20: what will be copied, to compare with the controller's line "Completed migration of metadata"."""
     assert facts.items is not None
     assert facts.partitions is not None
-    counted = dict(facts.items.filter(pl.col("error").is_null()).group_by("kind").len().iter_rows())
-    n_topics, n_partitions = counted.get("topic", 0), len(facts.partitions)
-    words = {"config": "settings", "quota": "quotas", "scram": "SCRAM credentials", "acl": "ACLs", "token": "tokens"}
-    rest = ", ".join(f"{counted.get(kind, 0):,} {word}" for kind, word in words.items())
-    sentence = f"ZooKeeper holds {n_topics:,} topics with {n_partitions:,} partitions, {rest}."
+    counts = {what: f"{count:,} {what}" for what, count in content_counts(facts.items, facts.partitions).items()}
+    topics, partitions, *rest = counts.values()
+    sentence = f"ZooKeeper holds {topics} with {partitions}, {', '.join(rest)}."
     n_unread = facts.items["error"].count() + facts.partitions["error"].count()
     if n_unread:
         yield unread("cluster", f"{sentence} {n_unread:,} more could not be read.")

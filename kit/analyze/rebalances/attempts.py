@@ -32,8 +32,10 @@ from kit.tables.rebalances import MemberRebalance
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
     """The events in the order of their times, without quiet ones; a line without a time stays behind the line
-    before."""
+    before. So does, in a file where others say their zone, one that doesn't: the two clocks can't be compared."""
     frame = nw.from_native(events, eager_only=True)
+    is_comparable = ~nw.col("observed_at").is_null() | (nw.col("observed_at").count().over("file") == 0)
+    frame = frame.with_columns(local_at=nw.when(is_comparable).then(nw.col("local_at")))
     tells_epoch = nw.col("text").str.contains("ConsumerGroupHeartbeat", literal=True) & (nw.col("generation") > 0)
     frame = frame.filter(~nw.col("kind").is_in(QUIET) | tells_epoch).sort("file", "line", "record")
     rows: list[tuple[int, int, Event]] = []

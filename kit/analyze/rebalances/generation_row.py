@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kit.analyze.rebalances.consumer_instances import are_utc
+from kit.analyze.rebalances.consumer_instances import are_utc, time_of
 from kit.analyze.rebalances.group_logs import GroupLogs, Owners, member_of
 from kit.tables.rebalances import MemberRebalance, Rebalance
 
@@ -23,9 +23,13 @@ def generation_row(
     is_told = bool(members) or n_members == 0
     starts, ends = group.times(number, first)
     started, ended = min(starts, default=None), max(ends, default=None)
+    clocks = {row.is_utc for row in rows if row.started_at} | {
+        are_utc([each]) for each in broker_events if time_of(each)
+    }
+    has_one_clock = len(clocks) < 2
     leaders = [*(row.leader_id for row in rows), group.by_broker.leaders.get(number)]
     leader = next(filter(None, leaders), None)
-    last_joiner, join_spread_ms = _last_joiner(first)
+    last_joiner, join_spread_ms = _last_joiner(first) if has_one_clock else (None, None)
     moved, kept = moved_and_kept(owned_before, owned)
     reasons = [row.reason for row in rows if row.reason] + [e["reason"] for e in broker_events if e["reason"]]
     return Rebalance(
@@ -35,7 +39,7 @@ def generation_row(
         is_utc=all(row.is_utc for row in rows) and are_utc(broker_events),
         started_at=started,
         ended_at=ended,
-        duration_ms=None if started is None or ended is None else _ms(started, ended),
+        duration_ms=None if started is None or ended is None or not has_one_clock else _ms(started, ended),
         leader_id=leader,
         assignor=next((row.assignor for row in rows if row.assignor), None),
         coordinator=next((row.coordinator for row in rows if row.coordinator), None),

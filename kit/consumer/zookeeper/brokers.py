@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,12 @@ from kit.read.values import json_in
 QUIET = {"log_level": 0}
 DESCRIBE_SECONDS = 0.5
 """Small: a member that must let go of a partition for an old consumer asks before it does."""
+RENEW_SECONDS = 5.0
+"""When the list of groups has failed for so long, the handle that asks for it is made anew.
+
+A broker that starts can answer metadata without a broker in it. librdkafka's handle, whose only broker was away until
+then, may know none after that, and asks nobody before ``topic.metadata.refresh.interval.ms`` (5 minutes).
+"""
 STABLE = "Stable"
 ANY_TOPIC = "offramp"
 _GENERATED_ID = re.compile(r"-\d{13}-[0-9a-f]{1,8}$")
@@ -110,7 +117,8 @@ class GroupBrokers:
     def __init__(self, config: ConsumerConfig, bootstrap_servers: str) -> None:
         self._config = config
         self._servers = bootstrap_servers
-        self._admin = AdminClient(connection_settings(config, bootstrap_servers))
+        self._admin = self._new_admin()
+        self._failing_since: float | None = None
         self._nobody: Consumer | None = None
 
     def connect(self) -> Consumer:
@@ -122,8 +130,9 @@ class GroupBrokers:
     ) -> dict[TopicAndPartition, int]:
         """First (``smallest``) or next (``largest``) offset of each log; partitions without an answer are left out."""
         spec = OffsetSpec.earliest() if at == "smallest" else OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        admin = self._admin  # to keep: another thread may make it anew, and what it was asked would never be answered
         try:
-            asked = list_offsets(self._admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
+            asked = list_offsets(admin, {TopicPartition(*pair): spec for pair in partitions}, seconds)
         except KafkaException:
             return {}
         offsets = {}
@@ -176,8 +185,20 @@ class GroupBrokers:
         try:
             groups = self._admin.list_groups(self._config.group_id, timeout=DESCRIBE_SECONDS)
         except KafkaException:
+            self._renew_in_time()
             return None
+        self._failing_since = None
         return None if any(group.error is not None for group in groups) else list(groups)
+
+    def _renew_in_time(self) -> None:
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        elif now - self._failing_since > RENEW_SECONDS:
+            self._admin, self._failing_since = self._new_admin(), now
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient(connection_settings(self._config, self._servers))
 
     def _answers(self) -> bool:
         """Whether the group's coordinator answers: it alone knows offsets."""

@@ -11,7 +11,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.rendering.review import answers
-from kit.migrate.rendering.text import hours, observation_rows, plan_rows, worded, worded_json
+from kit.migrate.rendering.text import change_sentence, hours, observation_rows, plan_rows, worded, worded_json
 from kit.migrate.rendering.timeline import STYLE as TIMELINE_STYLE
 from kit.migrate.rendering.timeline import timeline_svg
 from kit.text.visible import html_text
@@ -41,11 +41,6 @@ _GOOD = {RunState.VERIFIED, RunState.UNDONE}
 _BAD = {RunState.FAILED, RunState.UNDO_HALTED, RunState.STALE}
 
 
-def plan_html(plan: Plan) -> str:
-    """One page: what will change, before and after, and what that rests on."""
-    return _page(plan.name.rstrip(","), plan_section(plan))
-
-
 def record_html(record: RunRecord) -> str:
     """One page of evidence: how it ended, who agreed, what was done to each item, and all that happened."""
     state = record.state
@@ -62,7 +57,7 @@ def record_html(record: RunRecord) -> str:
         "<h2>Approval</h2>",
         _table(("approved by", "at", "until", "plan"), approvals),
         "<h2>What was done</h2>",
-        _table(("step", "item", "outcome", "before", "after", "why"), _outcomes(record.events)),
+        _table(("step", "item", "outcome", "what became of it", "why"), _outcomes(record.events)),
         "<h2>Plan</h2>",
         plan_section(record.plan),
         "<h2>Every other event</h2>",
@@ -137,7 +132,7 @@ def _outcomes(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
     for it in events:
         if it.event in ("acted", "undone"):
             step = it.step_id if it.event == "acted" else f"undo of {it.step_id}"
-            yield step, it.item, it.outcome, worded_json(it.before), worded_json(it.after), it.error
+            yield step, it.item, it.outcome, change_sentence(it.outcome, it.before, it.after), it.error
 
 
 def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:

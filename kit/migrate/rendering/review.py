@@ -12,6 +12,11 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.rendering.stretches import item_stretches
 from kit.migrate.rendering.text import worded
 
+_LOST = (
+    "Not measured by the run: it reads no records. The notebook report/migration.ipynb counts both, where consumers "
+    "and producers wrote down their records."
+)
+
 
 def answers(record: RunRecord) -> list[tuple[str, str]]:
     """Question and answer, in the order in which they are asked."""
@@ -20,7 +25,7 @@ def answers(record: RunRecord) -> list[tuple[str, str]]:
         ("What", _what(record)),
         ("How long", _how_long(record)),
         ("Stood still", " ".join(_stood_still(record))),
-        ("Lost, twice", "A run reads no records, so it counts neither. kit.proof does, from what members wrote down."),
+        ("Lost, twice", _LOST),
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.observation import WITHIN, Observation
+from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.plan import Consent, Plan
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.step import Step
@@ -47,6 +48,22 @@ def worded_json(text: str | None) -> str | None:
     except ValueError:
         return text
     return worded(value)
+
+
+def change_sentence(outcome: str | None, before: str | None, after: str | None) -> str:
+    """What became of one item, by the columns of its event. Not escaped.
+
+    >>> change_sentence("CONFIRMED", '"zookeeper"', '"kafka"'), change_sentence("REFUSED", "7", None)
+    ('It was zookeeper. It is kafka now.', 'Nothing was written. It was 7.')
+    """
+    was, now = ("absent" if text in (None, "null") else worded_json(text) for text in (before, after))
+    if outcome == Outcome.CONFIRMED:
+        return f"It was {was}. It is {now} now."
+    if outcome == Outcome.UNCHANGED:
+        return f"Nothing was written. It is {now}."
+    if outcome == Outcome.UNKNOWN:
+        return f"It was {was}. What it is now is not known."
+    return f"Nothing was written. It was {was}."
 
 
 def _nested(value: Json) -> str:

@@ -6,6 +6,7 @@ its dataDir or dataLogDir. What a file is says its content, not its name: the ad
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import zlib
@@ -22,8 +23,8 @@ SNAPSHOT, LOG = "snapshot", "log"
 MAGICS = {b"ZKSN": SNAPSHOT, b"ZKLG": LOG}
 _NAME = re.compile(r"(snapshot|log)\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
 _GZIP, _SNAPPY = b"\x1f\x8b", b"\x82SNAPPY\0"
-MOST_BYTES = 64 * 2**30
-"""What a compressed file may become; a server's heap holds all of it."""
+MOST_BYTES = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 3
+"""A file is read whole, and its tables stand beside it: a larger one, or one that unpacks to more, has no room here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class ZooKeeperFile:
             ReadError: it can't be read, or is neither a snapshot nor a log.
         """
         try:
-            data = Path(self.path).read_bytes()
+            with open(self.path, "rb") as file:
+                head = file.read(len(_SNAPPY))
+                self._refuse_strangers(head, _GZIP, _SNAPPY)
+                data = head + file.read()
         except OSError as error:
             raise ReadError(f"{self.path} can't be read: {error.strerror}") from None
         compression, problem = "none", None
@@ -57,12 +61,19 @@ class ZooKeeperFile:
             compression, (data, problem) = "gzip", _gunzipped(data)
         elif data.startswith(_SNAPPY):
             compression, (data, problem) = "snappy", _unsnapped(data)
-        if not problem and data[:4] not in MAGICS and not (self.kind == LOG and not data.strip(b"\0")):
+        if not problem:
+            self._refuse_strangers(data)
+        return data, compression, problem
+
+    def _refuse_strangers(self, data: bytes, *compressed: bytes) -> None:
+        """By its size and how it begins, before all of it is read; a log may be nothing but zeros."""
+        if (self.n_bytes or 0) > MOST_BYTES:
+            raise ReadError(f"{self.path} is larger than a third of this machine's memory ({MOST_BYTES:,} bytes)")
+        if not data.startswith((*MAGICS, *compressed)) and not (self.kind == LOG and not data.strip(b"\0")):
             raise ReadError(
                 f"{self.path} is neither a snapshot nor a transaction log of ZooKeeper: it begins with "
                 f"{data[:4]!r}, and these begin with b'ZKSN' or b'ZKLG'"
             )
-        return data, compression, problem
 
 
 def find_files(paths: Iterable[str | Path]) -> list[ZooKeeperFile]:
@@ -106,13 +117,15 @@ def _gunzipped(data: bytes) -> tuple[bytes, str | None]:
     """What can be unpacked, also of a file that was cut."""
     parts, size, unpacker = list[bytes](), 0, zlib.decompressobj(wbits=31)
     try:
-        while not unpacker.eof and size < MOST_BYTES:
+        while not unpacker.eof:
             part = unpacker.decompress(data, 16 * 2**20)
             data = unpacker.unconsumed_tail
             if not part and not data:
                 return b"".join(parts), "its gzip ends too early"
             parts.append(part)
             size += len(part)
+            if size > MOST_BYTES:
+                return b"", f"its gzip unpacks to more than a third of this machine's memory ({MOST_BYTES:,} bytes)"
     except zlib.error as problem:
         return b"".join(parts), f"its gzip is damaged: {problem}"
     return b"".join(parts), None

@@ -19,6 +19,8 @@ Index: TypeAlias = tuple[Ints, Ints]
 
 FIXED_BYTES = 68
 WINDOW = 8 * 2**20
+MOST_DATA = 2**30
+"""No server takes a znode of more (its jute.maxbuffer is 1 MiB unless raised); a length that says so is damaged."""
 _SLASH, _INT, _MOST_PASSES = 0x2F, struct.Struct(">i"), 8
 
 
@@ -57,7 +59,7 @@ def _ends(data: bytes, octets: npt.NDArray[np.uint8], starts: Ints) -> tuple[Int
     size = numbers[middles].astype(np.int64)
     ends = middles + 4 + np.maximum(size, 0) + FIXED_BYTES
     is_last = (length == 1) & (octets[starts + 4] == _SLASH)
-    return middles, ends, (size >= -1) & (ends <= len(data)) & ~is_last
+    return middles, ends, (size >= -1) & (size <= MOST_DATA) & (ends <= len(data)) & ~is_last
 
 
 def _walked(data: bytes, at: int) -> Index:
@@ -68,7 +70,7 @@ def _walked(data: bytes, at: int) -> Index:
             middle = at + 4 + length
             (size,) = _INT.unpack_from(data, middle)
             end = middle + 4 + max(size, 0) + FIXED_BYTES
-            if length < 0 or (length == 1 and data[at + 4] == _SLASH) or size < -1 or end > len(data):
+            if length < 0 or (length == 1 and data[at + 4] == _SLASH) or not -1 <= size <= MOST_DATA or end > len(data):
                 break
             middles.append(middle)
             ends.append(at := end)

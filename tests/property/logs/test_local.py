@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import polars as pl
@@ -71,6 +72,15 @@ def test_what_is_for_spark(tmp_path):
     (tmp_path / "_SUCCESS").unlink()
     (tmp_path / "folder").mkdir()
     assert files_here([str(tmp_path)]) is None
+
+
+def test_a_small_gzip_may_be_a_large_log(tmp_path):
+    """A megabyte of lines that are all alike becomes a gigabyte: in one process that is six of memory."""
+    (tmp_path / "app.log.gz").write_bytes(gzip.compress(bytes(1_000_000)))
+    assert files_here([str(tmp_path)], most=999_999) is None
+    assert files_here([str(tmp_path)], most=1_000_000) is not None
+    (tmp_path / "app.log.gz").write_bytes(gzip.compress(b"as short as logs can be")[:-4] + b"\xff" * 4)
+    assert files_here([str(tmp_path)], most=1_000_000) is not None  # cut: whatever stands at its end
 
 
 def test_no_such_log_and_no_spark_are_refused(tmp_path):

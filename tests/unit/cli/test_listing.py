@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from kit.cli import groups as verbs
 from kit.cli import listing, terminal
+from kit.cli.groups import _SPARE
 from kit.cli.main import app
 from kit.cli.table import table_lines
 from kit.snapshot import Snapshot
@@ -149,3 +150,63 @@ def test_what_is_longer_than_the_screen_goes_to_a_pager(monkeypatch):
     rows = pl.DataFrame({"group_id": ["g"] * 20, "lag": range(20)})
     listing.Listing().print(rows)
     assert pages[0].count("\n") == 21
+
+
+def test_a_condition_that_would_take_minutes_is_refused():
+    """polars needs quadratic time for a chain of ORs, and ends the process by a longer one."""
+    chain = " OR ".join(["lag > 1"] * 20_000)
+    ended = CliRunner().invoke(app, ["lag", "--where", chain])
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith("offramp: --where has 219,996 characters, and 4,000 are the most")
+    assert len(ended.stderr) < 300
+
+
+def test_plans_are_a_listing_too(tmp_path):
+    (tmp_path / "plans").mkdir()
+    for name in ("0000", "1111"):
+        (tmp_path / "plans" / f"{name}.json").write_text("{", encoding="utf-8")
+    where = ("plan", "list", "--runs", str(tmp_path))
+    rows = json.loads(told(*where, "--json"))
+    assert {row["plan"] for row in rows} == {"0000", "1111"}
+    assert [row["plan"] for row in csv.DictReader(io.StringIO(told(*where, "--csv", "--sort", "plan")))] == [
+        "0000",
+        "1111",
+    ]
+    assert json.loads(told(*where, "--json", "--where", "plan = '1111'")) == [r for r in rows if r["plan"] == "1111"]
+    assert told("runs", "--runs", str(tmp_path / "none"), "--csv").splitlines()[0].startswith("run_id,state,kind")
+
+
+def test_a_parquet_file_is_whole_or_as_it_was(tmp_path, monkeypatch):
+    """Half of a file is written when the disk is full: polars raises an error of its own then."""
+    file = tmp_path / "lag.parquet"
+    told("lag", "--parquet", str(file))
+    before = file.read_bytes()
+
+    def fail(rows, path):
+        path.write_bytes(b"PAR1")
+        raise pl.exceptions.ComputeError("No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    ended = CliRunner().invoke(app, ["lag", "--parquet", str(file)])
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        f"offramp: --parquet {file}: it can't be written: No space left on device\n",
+    )
+    assert (file.read_bytes(), list(tmp_path.iterdir())) == (before, [file])
+
+
+def test_rows_are_handed_on_in_one_way():
+    ended = CliRunner().invoke(app, ["lag", "--json", "--csv"])
+    assert ended.exit_code == 2
+    assert "choose one" in ended.stderr
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_a_row_is_about_and_its_lag_stay_where_the_terminal_is_narrow(width):
+    words = ("group_id", "attention", "stage", "effective_mode", "kafka_state")
+    numbers = ("n_members", "n_idle", "n_partitions", "lag", "zookeeper_lag", "kafka_lag", "n_findings", "n_blockers")
+    row = ["order-fulfilment", "–", "Kafka coordination", "kafka", "Stable", "2", "0", "18", "0", "0", "0", "0", "1"]
+    columns = {**dict.fromkeys(words, False), **dict.fromkeys(numbers, True)}
+    (head, *_), dropped = table_lines(columns, [row], width, _SPARE)
+    assert set(head.split()) >= {"group_id", "attention", "stage", "lag"}
+    assert set(head.split()) | set(dropped) == set(columns)

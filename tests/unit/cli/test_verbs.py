@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.main import get_command
@@ -89,3 +90,9 @@ def test_a_verb_that_is_misspelt_is_guessed():
     ended = CliRunner().invoke(app, ["gruops"])
     assert ended.exit_code == 2
     assert "Did you mean 'groups'" in ended.stderr
+
+
+def test_the_version_is_the_package_s_and_loads_no_verb() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"offramp {version('offramp')}\n")
+    assert loaded_after("--version") == "[]"

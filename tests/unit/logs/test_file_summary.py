@@ -31,8 +31,9 @@ NOTHING = {"n_events": 0}
         (files(NOTHING), "a.log holds no line about coordination"),
         (files({"n_time_regressions": 2}), "a.log has times that go back"),
         (files({"n_unzoned": 2}), "a.log does not say its time zone"),
+        (files({"n_unzoned": 2, "first_at": 1, "n_time_regressions": 1}), "a.log says the zone of some times alone"),
     ],
-    ids=["sound", "empty", "no coordination", "times go back", "zone unknown"],
+    ids=["sound", "empty", "no coordination", "times go back", "zone unknown", "zones differ"],
 )
 def test_what_can_be_lived_with_is_said(account, told):
     assert pl.Series([verified(account)]).str.contains(told).item()

@@ -235,3 +235,9 @@ def test_a_file_that_is_gone_where_tasks_run_is_a_row(tmp_path):
 def test_tables_are_spark_s_too():
     assert "raw binary" in tables.METADATA_RECORDS.spark_row_schema
     assert "replicas array<int> NOT NULL" in tables.METADATA_PARTITIONS.spark_row_schema
+
+
+def test_how_far_an_offset_is_behind(tmp_path):
+    first, second = written.batch(0, THREE, first_ms=1_000), written.batch(3, [NO_OP], first_ms=21_000)
+    log = read_log(written.write_log(tmp_path, {0: first + second}))
+    assert [log.behind(offset).total_seconds() for offset in (-1, 1, 2, 3)] == [20, 20, 0, 0]

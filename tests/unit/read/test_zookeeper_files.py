@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from kit.cli.znodes import app
 from kit.errors import InputError, NotFound, PartialRead, ReadError
+from kit.read.zookeeper_files import files, index
 from kit.read.zookeeper_files.snapshot import FIXED
 from kit.text.fingerprints import Fingerprints
 from kit.zookeeper_files import ZooKeeperFiles, read_zookeeper_files, verify_files
@@ -195,6 +196,17 @@ def test_logs_without_a_snapshot_say_what_they_do_not_know(tmp_path):
     assert "No snapshot begins it" in repr(found)
 
 
+@pytest.mark.parametrize("octets", [b"", b"PK\3\4 something else", bytes(500)], ids=["empty", "foreign", "zeros"])
+def test_a_snapshot_that_can_t_be_read_hides_no_other(history, octets):
+    """A full disk leaves an empty snapshot behind: the server starts from the one before, so its files are readable."""
+    whole = read_zookeeper_files([history])
+    write(history, snapshot_5=octets)
+    found = read_zookeeper_files([history])
+    assert held(found) == held(whole)
+    with pytest.raises(PartialRead, match=r"snapshot\.5: is neither a snapshot nor a transaction log of ZooKeeper"):
+        verify_files(found)
+
+
 def test_missing_transactions_are_told(tmp_path):
     logs = written.log(*written.changes(1, OPERATIONS[:2]), *written.changes(7, [set_data("/a", b"9", 9)]))
     found = read_zookeeper_files([write(tmp_path, snapshot_0=empty(), log_1=logs)])
@@ -288,6 +300,34 @@ def test_a_length_that_lies_keeps_nobody(tmp_path):
         write(tmp_path, snapshot_1=b"ZKSN" + struct.pack(">iq", 2, -1) + octets * 9)
         with pytest.raises((PartialRead, NotFound), match=r"can't follow|ends too early|no whole znode"):
             verify_files(read_zookeeper_files([tmp_path]))
+
+
+@pytest.mark.parametrize("name", ["snapshot.1", "snapshot.1.gz", "notes.txt"])
+def test_a_file_without_room_in_memory_is_refused(tmp_path, name, monkeypatch):
+    """A few kilobytes of gzip become gigabytes, and any file may be named by mistake."""
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
+    octets = written.snapshot(znode("/", czxid=0), znode("/a", bytes(2**22)))
+    (tmp_path / name).write_bytes(gzip.compress(octets) if name.endswith("gz") else octets)
+    with pytest.raises(
+        (ReadError, NotFound), match=r"more than a third of this machine's memory|is larger than a third"
+    ):
+        read_zookeeper_files([tmp_path / name])
+
+
+def test_a_stranger_is_refused_by_how_it_begins(tmp_path):
+    with (tmp_path / "notes").open("wb") as file:
+        file.write(b"hello")
+        file.truncate(files.MOST_BYTES - 1)  # sparse: nobody has so much memory twice
+    with pytest.raises(ReadError, match="it begins with b'hell'"):
+        read_zookeeper_files([tmp_path / "notes"])
+
+
+def test_a_znode_larger_than_any_server_takes_is_none(tmp_path, monkeypatch):
+    """Two that are declared 2 GiB, in a file with holes, would have no room in a column together."""
+    monkeypatch.setattr(index, "MOST_DATA", 1000)
+    write(tmp_path, snapshot_1=written.snapshot(znode("/", czxid=0), znode("/a", bytes(1001))))
+    with pytest.raises(NotFound, match="no whole znode stands at byte 100 of"):
+        read_zookeeper_files([tmp_path])
 
 
 def told(*words: str) -> tuple[int, str, str]:

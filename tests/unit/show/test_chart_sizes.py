@@ -29,14 +29,15 @@ def long_names(count: int) -> list[str]:
 def many_rows(name: str) -> pl.DataFrame:
     """As of ``long_names(MANY)``, and a second apart."""
     row = hostile_faces.chart_rows(name, long_names(1))
-    rows = row.join(pl.DataFrame({"at": range(MANY)}), how="cross")
+    rows = row.join(pl.DataFrame({"number": range(MANY)}), how="cross")
     texts = [
-        pl.format("{}{}", pl.lit("n" * (LONG - 6)), "at").alias(each) for each in row.select(pl.col(pl.String)).columns
+        pl.format("{}{}", pl.lit("n" * (LONG - 6)), "number").alias(each)
+        for each in row.select(pl.col(pl.String)).columns
     ]
     shown = {"source", "phase", "verdict", "store"}
-    later = [pl.col(each) + pl.duration(seconds="at") for each in row.select(pl.col(pl.Datetime)).columns]
+    later = [pl.col(each) + pl.duration(seconds="number") for each in row.select(pl.col(pl.Datetime)).columns]
     rows = rows.with_columns([each for each in texts if each.meta.output_name() not in shown] + later)
-    return rows.drop("at")
+    return rows.drop("number")
 
 
 def words(svg: str) -> str:

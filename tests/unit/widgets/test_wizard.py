@@ -170,6 +170,33 @@ def test_from_the_plan_to_the_proof_by_buttons(view, model, toy):
     assert toy.writes == ["OZKCC → MEZKCC"]
 
 
+def test_the_plan_stays_in_view_while_it_runs_and_afterwards(view, model, toy):
+    assert "No plan yet" in text(view)
+    plan = planned(view, model)
+    field(view, "Type the group's name").value, field(view, "Type the digest's first 8").value = GROUP, plan.digest[:8]
+    button(view, "Approve this plan").click()
+    toy.gate.clear()
+    button(view, "Carry out the plan").click()
+    deadline = time.monotonic() + 20
+    while not model.direction:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    for is_over in (False, True):
+        assert "This is the plan of the run below" in text(view)
+        assert plan.digest in text(view)
+        if not is_over:
+            toy.gate.set()
+            model.wait(20)
+    assert "There is no plan to approve" in text(view)
+
+
+def test_what_stages_are_called_is_spelled_out_where_it_first_stands(view):
+    shown = text(view)
+    assert shown.index("OZKCC: old ZooKeeper consumer") < shown.index("Next:")
+    assert "MEZKCC: migration-enabled ZooKeeper consumer" in shown
+    assert "KC: plain Kafka consumer" in shown
+
+
 def test_a_disabled_button_that_is_pressed_all_the_same_does_nothing(view, model, toy):
     for label in ("Carry out the plan", "Approve this plan", "Resume this run", "Stop", "Undo this run"):
         assert button(view, label).disabled

@@ -96,16 +96,47 @@ def test_a_stale_lag_is_marked_and_counts_nowhere():
     assert (row["zookeeper_lag"], row["kafka_lag"], row["stale_store"]) == (None, 10, ZOOKEEPER)
 
 
+@pytest.mark.parametrize(
+    ("members", "commits", "store", "lag"),
+    [
+        pytest.param([], BOTH, KAFKA, 10, id="nobody is left: the store that is ahead"),
+        pytest.param([], ZOOKEEPER_AHEAD, ZOOKEEPER, 10, id="nobody is left, and it is ZooKeeper"),
+        pytest.param([], [*BOTH[:2], *committed(KAFKA, 1000)], ZOOKEEPER, 1800, id="one partition is no store in use"),
+        pytest.param([OZKCC], BOTH, ZOOKEEPER, 1800, id="old consumers: by the mode in effect, wound back or not"),
+        pytest.param([OZKCC], committed(KAFKA, 5, 5), KAFKA, 1990, id="the only one that has offsets"),
+        pytest.param([MEZKCC, EKC], BOTH, ZOOKEEPER, 1800, id="both in use: by the mode in effect"),
+        pytest.param([KC], BOTH, KAFKA, 10, id="plain Kafka consumers"),
+        pytest.param([KC], committed(ZOOKEEPER, 1, 1), None, None, id="nothing but what was left over"),
+    ],
+)
+def test_a_groups_lag_is_that_of_the_store_in_use(members, commits, store, lag):
+    (row,) = views.summary(snapshot(members, commits)).to_dicts()
+    assert (row["store_in_use"], row["lag"]) == (store, lag)
+
+
+def test_offsets_left_over_do_not_make_a_group_without_members_hurt():
+    (row,) = views.summary(snapshot([], [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 1000, 1000)])).to_dicts()
+    assert (row["attention"], row["lag"]) == (None, 0)
+
+
 def test_the_group_with_the_most_lag_is_one_that_is_behind_in_use():
     left, behind = snapshot([KC], BOTH), snapshot([KC], committed(KAFKA, 985, 995))
-    together = SimpleNamespace(snapshot_id="s")
-    for table in tables.ALL:
-        one, other = getattr(left, table.name), getattr(behind, table.name)
-        if "group_id" in one.columns:
-            one = pl.concat([one, other.with_columns(group_id=pl.col("group_id").str.replace("g", "h"))])
-        setattr(together, table.name, one)
+    together = both(left, behind)
     assert views.lag(together).sort("lag")["group_id"][-1] == "g"
     assert views.most_lagging(together) == "h"
+    stopped = snapshot([], [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 1000, 1000)])
+    assert views.most_lagging(both(stopped, behind)) == "h"
+
+
+def both(one: Any, other: Any) -> Any:
+    """Group ``g`` of the first, and of the other as ``h``."""
+    together = SimpleNamespace(snapshot_id="s")
+    for table in tables.ALL:
+        rows, more = getattr(one, table.name), getattr(other, table.name)
+        if "group_id" in rows.columns:
+            rows = pl.concat([rows, more.with_columns(group_id=pl.col("group_id").str.replace("g", "h"))])
+        setattr(together, table.name, rows)
+    return together
 
 
 def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_other_store():

@@ -41,6 +41,7 @@ def cause(zookeeper, kraft, offset=60, was=None, copied_until=COPIED, held=("1",
         ({"zookeeper": "1", "kraft": None, "offset": None, "was": "last_quota"}, "last_quota"),
         ({"zookeeper": "7", "kraft": None, "offset": None, "was": "last_quota"}, "hand_edit"),
         ({"zookeeper": "7", "kraft": None, "offset": None, "was": "not_copied"}, "not_copied"),
+        ({"zookeeper": "1", "kraft": None, "offset": None, "was": "not_copied"}, "deleted_topic"),
         ({"zookeeper": "7", "kraft": "2", "copied_until": None}, None),
         ({"zookeeper": "1", "kraft": "2", "copied_until": None}, "failed_write"),
         ({"zookeeper": "1", "kraft": "2", "verdict": "in_flight"}, None),
@@ -48,6 +49,22 @@ def cause(zookeeper, kraft, offset=60, was=None, copied_until=COPIED, held=("1",
 )
 def test_the_cause(given, expected):
     assert cause(**given) == [expected]
+
+
+@pytest.mark.parametrize(("held_at", "expected"), [(50, "deleted_topic"), (60, "failed_write")])
+def test_a_setting_of_the_topic_that_had_the_name_before(held_at, expected):
+    key = ("config", "topics/t", "retention.ms")
+    rows = [
+        MetadataDifference("topic", "t", "id", "x", "x", "equal", None, None, 7, 55, None),
+        MetadataDifference(*key, "7", None, "diverged", None, None, 7, None, None),
+    ]
+    found = with_causes(
+        pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)),
+        pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
+        pl.DataFrame(tables.METADATA_ITEMS.from_rows([MetadataItem("kraft", *key, "7", False, None, held_at, None)])),
+        COPIED,
+    )
+    assert found["cause"].to_list() == [None, expected]
 
 
 def test_a_partition_is_compared_as_a_whole():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.analyze.metadata.node_files import render, settings_change
+from kit.analyze.metadata.node_files import changed_lines, render, settings_change
 from kit.analyze.metadata.node_lint import RULES, lint
 from kit.analyze.metadata.node_settings import (
     CONTROLLER,
@@ -209,3 +209,27 @@ def test_files_are_held_against_each_other():
         "Id 1 is in b1.properties and in b2.properties.",
         "controller.quorum.voters differs between files.",
     ]
+
+
+def test_the_lines_that_change_are_those_of_the_file():
+    present = of_file(PLAIN, "b1", KEY)
+    lines = changed_lines(settings_change(KRAFT, present, VOTERS), present)
+    by = {action: {name: value for each, name, value in lines if each == action} for action, _, _ in lines}
+    assert by["set"].items() >= {("process.roles", "broker"), ("node.id", "1"), ("controller.quorum.voters", VOTERS)}
+    assert "listeners" not in by["set"]
+    assert {"broker.id", "zookeeper.connect", "zookeeper.ssl.keystore.password"} <= by["remove"].keys()
+    assert by["by hand"]["password.encoder.secret"] == "set; copy its value from the node's own file"
+    assert SECRET not in str(lines)
+
+
+def test_what_a_node_has_already_is_no_change():
+    present = of_file(PLAIN | {"zookeeper.metadata.migration.enable": "true"}, "b1", KEY)
+    names = [name for action, name, _ in changed_lines(settings_change(MIGRATION, present, VOTERS), present)]
+    assert "zookeeper.metadata.migration.enable" not in names
+    assert "broker.id" not in names
+
+
+def test_of_a_controller_that_is_made_from_a_broker_all_is_set_and_nothing_removed():
+    present = of_file(PLAIN, "b1", KEY)
+    actions = {action for action, _, _ in changed_lines(settings_change(CONTROLLER, present, VOTERS), present)}
+    assert actions == {"set", "by hand"}

@@ -145,6 +145,7 @@ def test_what_was_not_read_is_unknown_and_not_zero():
         (replace(SOUND, nodes=(node("controller", has_flag=False),)), "P01", "alarm", "finalises the migration"),
         (replace(SOUND, control=control(has_migration=False)), "P01", "alarm", "has no /migration"),
         (replace(SOUND, control=control(checkpoint_at=AT - timedelta(seconds=60))), "P02", "alarm", "60 s ago"),
+        (replace(SOUND, behind=timedelta(seconds=16)), "P02", "alarm", "16 s behind"),
         (replace(SOUND, zk_state="PRE_MIGRATION"), "Z02", "block", "left over"),
         (replace(SOUND, control=UNREADABLE), "Z02", "block", "KAFKA-19480"),
         (replace(SOUND, nodes=(SILENT,)), "Z03", "block", "no controller answers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -348,3 +349,30 @@ def test_what_a_client_asked_to_join_with_is_told_once():
     assert "asked to join with a session time-out of 10 s and the assignors range" in first
     assert "asked to join" not in second
     assert "a session time-out of 45 s and the assignors range, sticky" in third
+
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def test_times_with_and_without_a_zone_in_one_file_are_not_compared():
+    """A line in local time, its neighbour in UTC: their difference is the zone's, and no duration."""
+    events = log(
+        ("joining", {"at": 7200}),
+        ("joined", {"generation": 5, "member_id": "a", "observed_at": NOON}),
+        ("assigned", {"partitions": ["t-0"], "observed_at": NOON + timedelta(seconds=1)}),
+    )
+    (row,) = member_rebalances(events).to_dicts()
+    assert (row["started_at"], row["join_ms"], row["assign_ms"]) == (NOON, None, 1000)
+    (generation,) = rebalances(events).to_dicts()
+    assert (generation["duration_ms"], generation["is_utc"]) == (1000, True)
+
+
+def test_how_long_a_generation_took_is_not_known_by_two_clocks():
+    at = int(NOON.timestamp())
+    joined = ("joined", {"generation": 5, "member_id": "a", "observed_at": NOON, "at": at})
+    printed = ("joined", {"generation": 5, "member_id": "b", "at": at + 7200})
+    done = ("assigned", {"partitions": ["t-0"], "at": at + 7201})
+    events = pl.concat([log(("joining", {"observed_at": NOON}), joined), log(printed, done, client="till-2")])
+    (generation,) = rebalances(events).to_dicts()
+    assert (generation["duration_ms"], generation["last_joiner"], generation["join_spread_ms"]) == (None, None, None)
+    assert generation["members"] == ["a", "b"]

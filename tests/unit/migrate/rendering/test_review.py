@@ -7,9 +7,11 @@ import re
 
 import pytest
 
+from kit.migrate import evidence
+from kit.migrate.engine.event import at
 from kit.migrate.rendering.pages import record_html
 from kit.migrate.rendering.review import answers
-from kit.migrate.rendering.text import worded, worded_json
+from kit.migrate.rendering.text import change_sentence, worded, worded_json
 from kit.migrate.rendering.timeline import timeline_svg
 from tests.models.engine import World
 
@@ -36,6 +38,37 @@ def test_the_picture_has_a_line_per_step_and_per_item_of_several(record):
     labels = re.findall(r'<text class="" [^>]*>([^<]+)</text>', svg)
     assert labels == [f"1. {record.plan.steps[0].title}", "i00", "i01", f"2. {record.plan.steps[1].title}"]
     assert "url(" not in svg
+
+
+def test_what_became_of_an_item_is_a_sentence(record):
+    page = record_html(record)
+    assert "<td>It was old. It is new now.</td>" in page
+    assert change_sentence("UNCHANGED", None, '"kafka"') == "Nothing was written. It is kafka."
+    assert change_sentence("REFUSED", None, '"kafka"') == "Nothing was written. It was absent."
+    assert change_sentence("UNKNOWN", "5", None) == "It was 5. What it is now is not known."
+
+
+def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_said(record, tmp_path):
+    assert dict(answers(record))["Lost, twice"].startswith("Not measured by the run")
+    assert evidence.lost_and_twice(record)[0].startswith("Not measured: name the folders")
+    during = round(at(record.events[0]).timestamp() * 1000) + 1
+    write(tmp_path / "produced", "p", [(during - 60_000, 0), *((during, offset) for offset in (1, 2, 3))])
+    write(tmp_path / "consumed", "shop_a", [(during, 0), (during + 1, 1), (during + 2, 2), (during + 9, 2)])
+    write(tmp_path / "consumed", "other", [(during, 3)])
+    folders = (tmp_path / "consumed", tmp_path / "produced")
+    (first, *_) = evidence.lost_and_twice(record, *folders, "shop_.*")
+    assert re.match(r"Of 3 records produced from .* UTC, 0 were lost, and 1 were handed out twice\.", first)
+    write(tmp_path / "consumed", "shop_b", [(during + 20, 4)])
+    (first, *more) = evidence.lost_and_twice(record, *folders, "shop_.*")
+    assert "1 were lost, and 1 were handed out twice." in first
+    assert any("acknowledged and never handed out: 1." in sentence for sentence in more)
+
+
+def write(folder, who, rows):
+    folder.mkdir(exist_ok=True)
+    known = {"consumer": who, "producer": who, "topic": "t", "partition": 0}
+    lines = [json.dumps({**known, "at_ms": when, "offset": offset, "number": offset}) for when, offset in rows]
+    (folder / f"{who}.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
 
 def test_values_are_words():

@@ -11,7 +11,7 @@ from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.performer import Checked
 from kit.migrate.engine.plan import load_plan, save_plan
 from kit.migrate.engine.step import Change, Step
-from kit.migrate.rendering.pages import plan_html, record_html
+from kit.migrate.rendering.pages import plan_section, record_html
 from kit.migrate.rendering.text import event_text, observation_rows, plan_rows, plan_text, record_text
 from tests.models.engine import World, make_plan
 
@@ -75,7 +75,6 @@ def page(text):
     assert parsed.links == []
     assert "script" not in parsed.tags
     assert "url(" not in text
-    assert "prefers-color-scheme: dark" in text
     return parsed.text
 
 
@@ -98,7 +97,7 @@ SAID = [
 
 def test_text_and_page_say_everything_of_a_plan():
     plan = rich_plan()
-    for text in (plan_text(plan), page(plan_html(plan))):
+    for text in (plan_text(plan), page(plan_section(plan))):
         for said in [*SAID, plan.digest]:
             assert said in text, said
 
@@ -128,7 +127,7 @@ def test_rows_of_a_plan():
 
 def test_many_groups_are_all_named():
     plan = rich_plan(targets=("a.one", "b.two"))
-    for text in (plan_text(plan), page(plan_html(plan))):
+    for text in (plan_text(plan), page(plan_section(plan))):
         assert "2 groups" in text
         assert "a.one" in text
         assert "b.two" in text
@@ -138,8 +137,8 @@ def test_many_groups_are_all_named():
 def test_nothing_poses_as_markup_or_moves_the_cursor(place):
     evil = {"targets": (EVIL,), "risks": (EVIL,), "parameters": {EVIL: EVIL}, "overridden": {EVIL: EVIL}}
     plan = rich_plan(**{place: evil.get(place, EVIL)})
-    assert '<script>alert("x")</script>\\x1b[2J' in page(plan_html(plan))
-    assert "\x1b" not in plan_html(plan) + plan_text(plan)
+    assert '<script>alert("x")</script>\\x1b[2J' in page(plan_section(plan))
+    assert "\x1b" not in plan_section(plan) + plan_text(plan)
 
 
 def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
@@ -147,6 +146,7 @@ def test_a_page_of_evidence_says_what_was_done_and_how_it_ended(tmp_path):
     world.run.act()
     text = page((world.folder / "report.html").read_text())
     assert (world.folder / "report.html").read_text() == record_html(world.run.record)
+    assert "prefers-color-scheme: dark" in record_html(world.run.record)
     for said in ("VERIFIED", "Every step was carried out", "Bob", "i01", "CONFIRMED", "Ann <ann@example.org>"):
         assert said in text, said
     world.run.undo()
@@ -180,4 +180,4 @@ def test_what_is_shown_is_what_was_saved(tmp_path):
     plan = rich_plan()
     save_plan(plan, tmp_path / "plan.json")
     loaded = load_plan(tmp_path / "plan.json")
-    assert (plan_text(loaded), plan_html(loaded)) == (plan_text(plan), plan_html(plan))
+    assert (plan_text(loaded), plan_section(loaded)) == (plan_text(plan), plan_section(plan))

@@ -233,7 +233,7 @@ def test_the_table_is_narrowed_by_stage_by_name_and_to_those_not_ready(view, mod
     assert "· its stage is OZKCC" in text(view)
     assert "✓ ready" not in text(view)
     field(view, "Show groups").value = "("
-    assert "the group pattern '(' is not a regular expression" in text(view)
+    assert "the group_id pattern '(' is not a regular expression" in text(view)
     assert "5 groups, of which 4 are ready for Kafka's assignment" in text(view)
 
 

@@ -1,10 +1,10 @@
-"""The proof of the demo's migration is about the records written meanwhile, whenever they were handed out."""
+"""A proof about a stretch of time is about the records written in it, whenever they were handed out."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from kit.demo.migration import handed_out_of
+from kit.proof import handed_out_of
 
 
 def test_a_record_handed_out_before_its_producer_heard_of_it_counts():

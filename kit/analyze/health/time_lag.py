@@ -1,0 +1,213 @@
+"""How old the next unread record is: lag in time, with the bracket in which the truth lies."""
+
+from __future__ import annotations
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.health.windows import PARTITION
+
+POLLS, ANCHORS = "polls", "anchors"
+_LOG = ["topic", "partition"]
+_SAMPLED = ["sampled_ms", "sampled_until_ms"]
+_FLAGS = ["is_idle", "is_truncated", "is_extrapolated"]
+
+
+@nw.narwhalify
+def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int) -> FrameT:
+    """Lag in time from a history of log ends: a record was appended between the polls that its offset lies between.
+
+    After an end that went down (a topic that was made anew, or a log that lost records) only later polls count.
+
+    Args:
+        partition_lag: rows of ``kit.analyze.partition_lag``; their own ends count as a poll at ``at_ms``.
+        ends: topic, partition, log_end_offset, sampled_ms, sampled_until_ms (epoch: between which it was read).
+        at_ms: when the ends of ``partition_lag`` were known (epoch).
+
+    Columns:
+        group_id, store, topic, partition: the key.
+        committed_offset, lag: as they are there.
+        method: ``polls``.
+        time_lag_ms: at_ms − when the next unread record was appended, by a straight line between two polls; 0 without
+            lag; null where nothing is known to draw it by.
+        lower_ms, upper_ms: the truth lies between; null: no bound is known.
+        is_idle: nothing was appended between the last two polls; null: this method, or so few polls, can't tell.
+        is_truncated: the next record was deleted before it was read; all is said of the oldest that is left.
+        is_extrapolated: the record is older than every poll that counts.
+        error: why the lag, and with it this, is unknown.
+
+    Ends were 100, 160 and 220, polled every 30 s. The record at 130 came half-way between the first two:
+
+    >>> import polars as pl
+    >>> place = {"topic": "t", "partition": 0}
+    >>> lag = pl.DataFrame({"group_id": ["a", "b", "c"], "store": "kafka", **place, "committed_offset": [130, 40, 220],
+    ...     "log_start_offset": [0, 0, 0], "log_end_offset": [220] * 3, "lag": [90, 180, 0]})
+    >>> lag = lag.with_columns(error=pl.lit(None, pl.String))
+    >>> ends = pl.DataFrame({**place, "log_end_offset": [100, 160, 220], "sampled_ms": [0, 30_000, 60_000]})
+    >>> ends = ends.with_columns(sampled_until_ms="sampled_ms")
+    >>> rows = time_lag_by_polls(lag, ends, 60_000).sort("committed_offset")
+    >>> rows.select("committed_offset", "time_lag_ms", "lower_ms", "upper_ms", "is_extrapolated").rows()
+    [(40, 90000, 60000, None, True), (130, 45000, 30000, 60000, False), (220, 0, 0, 0, False)]
+    """
+    now = {name: nw.lit(at_ms, nw.Int64) for name in _SAMPLED}
+    own = partition_lag.select(*_LOG, "log_end_offset", **now).unique()
+    earlier = ends.filter(nw.col("sampled_until_ms") < at_ms).select(*_LOG, "log_end_offset", *_SAMPLED)
+    known = nw.concat([earlier, own]).filter(~nw.col("log_end_offset").is_null())
+    points = _since_it_fell(known)
+    placed = _placed(partition_lag)
+    around = _around(placed, points)
+    rows = placed.join(around, on=PARTITION, how="left").join(_idle(points), on=_LOG, how="left")
+    return _told(rows.with_columns(appended_ms=_on_the_line()), POLLS, at_ms)
+
+
+@nw.narwhalify
+def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
+    """Lag in time from what the brokers say of the next unread records; columns as :func:`time_lag_by_polls` has.
+
+    Args:
+        partition_lag: rows of ``kit.analyze.partition_lag``.
+        arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups that stand there share it.
+        method: how they were found, for the column.
+        at_ms: when the ends of ``partition_lag`` were known (epoch).
+
+    >>> import polars as pl
+    >>> place = {"topic": "t", "partition": 0}
+    >>> lag = pl.DataFrame({"group_id": "g", "store": "kafka", **place, "committed_offset": [3],
+    ...     "log_start_offset": [7], "log_end_offset": [9], "lag": [6], "error": None},
+    ...     schema_overrides={"error": pl.String})
+    >>> arrivals = pl.DataFrame({**place, "offset": [7], "appended_ms": [4000], "from_ms": [4000], "until_ms": [4900],
+    ...     "error": None}, schema_overrides={"error": pl.String})
+    >>> rows = time_lag_by_records(lag, arrivals, "bisection", 10_000)
+    >>> rows.select("time_lag_ms", "lower_ms", "upper_ms", "is_truncated").rows()
+    [(6000, 5100, 6000, True)]
+    """
+    rows = _placed(partition_lag).join(_found(arrivals), on=[*_LOG, "offset"], how="left")
+    flags = {"is_idle": nw.lit(None, nw.Boolean), "is_extrapolated": nw.lit(False)}
+    reason = nw.concat_str([nw.lit("time lag: "), nw.col("arrival_error")])
+    return _told(rows.with_columns(**flags, error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
+
+
+@nw.narwhalify
+def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> FrameT:
+    """Lag in time by a straight line from a log's first record to its newest; columns as the polls' have.
+
+    It is off where records came unevenly, and the bracket is the whole log: the cheapest method and the weakest.
+
+    Args:
+        partition_lag: rows of ``kit.analyze.partition_lag``.
+        anchors: ``tables.LOG_ANCHORS``.
+        at_ms: when the ends of ``partition_lag`` were known (epoch).
+
+    >>> import polars as pl
+    >>> place = {"topic": "t", "partition": 0}
+    >>> lag = pl.DataFrame({"group_id": "g", "store": "kafka", **place, "committed_offset": [50],
+    ...     "log_start_offset": [0], "log_end_offset": [101], "lag": [51], "error": None},
+    ...     schema_overrides={"error": pl.String})
+    >>> anchors = pl.DataFrame({**place, "first_offset": [0], "first_ms": [0], "newest_offset": [100],
+    ...     "newest_ms": [8000], "error": None}, schema_overrides={"error": pl.String})
+    >>> time_lag_by_anchors(lag, anchors, 9000).select("time_lag_ms", "lower_ms", "upper_ms").rows()
+    [(5000, 1000, 9000)]
+    """
+    offset, newest = nw.col("offset"), nw.col("newest_offset")
+    line = _line("first_ms", "newest_ms", offset - nw.col("first_offset"), newest - nw.col("first_offset"))
+    rows = _placed(partition_lag).select(*_LOG, "offset").unique().join(anchors, on=_LOG, how="inner")
+    arrivals = rows.select(
+        *_LOG,
+        "offset",
+        appended_ms=nw.when(offset >= newest).then(nw.col("newest_ms")).otherwise(line),
+        from_ms=nw.col("first_ms"),
+        until_ms=nw.col("newest_ms"),
+        error=nw.col("error"),
+    )
+    result: FrameT = nw.from_native(time_lag_by_records(partition_lag, arrivals, ANCHORS, at_ms))
+    return result
+
+
+def _found(arrivals: FrameT) -> FrameT:
+    times = ["appended_ms", "from_ms", "until_ms"]
+    return arrivals.select(*_LOG, "offset", *times, arrival_error=nw.col("error"))
+
+
+def _placed(partition_lag: FrameT) -> FrameT:
+    """With ``offset``: where the group will read next, which is the log's start if that has overtaken it."""
+    start, committed = nw.col("log_start_offset"), nw.col("committed_offset")
+    rows = partition_lag.select(*PARTITION, "committed_offset", "log_start_offset", "log_end_offset", "lag", "error")
+    return rows.with_columns(
+        offset=nw.when(start > committed).then(start).otherwise(committed),
+        is_truncated=(start > committed),
+    )
+
+
+def _since_it_fell(points: FrameT) -> FrameT:
+    before = nw.col("log_end_offset").shift(1).over(*_LOG, order_by="sampled_ms")
+    rows = points.with_columns(before=before)
+    rows = rows.with_columns(fell=(nw.col("log_end_offset") < nw.col("before")).fill_null(False).cast(nw.Int64))
+    rows = rows.with_columns(life=nw.col("fell").cum_sum().over(*_LOG, order_by="sampled_ms"))
+    rows = rows.with_columns(last_life=nw.col("life").max().over(*_LOG))
+    return rows.filter(nw.col("life") == nw.col("last_life")).select(*_LOG, "log_end_offset", *_SAMPLED, "before")
+
+
+def _idle(points: FrameT) -> FrameT:
+    last = points.with_columns(last_ms=nw.col("sampled_ms").max().over(*_LOG))
+    last = last.filter(nw.col("sampled_ms") == nw.col("last_ms"))
+    return last.select(*_LOG, is_idle=nw.col("log_end_offset") == nw.col("before"))
+
+
+def _around(placed: FrameT, points: FrameT) -> FrameT:
+    """The polls on both sides of each offset, and the outermost ones: ends only grow, so extremes are enough."""
+    end, sampled = nw.col("log_end_offset"), nw.col("sampled_ms")
+    is_before = end <= nw.col("offset")
+    rows = placed.select(*PARTITION, "offset").join(points.drop("before"), on=_LOG, how="inner")
+    rows = rows.filter(~nw.col("offset").is_null()).with_columns(
+        left_end=nw.when(is_before).then(end),
+        left_ms=nw.when(is_before).then(sampled),
+        right_end=nw.when(~is_before).then(end),
+        right_ms=nw.when(~is_before).then(nw.col("sampled_until_ms")),
+        first_end=end,
+        first_ms=sampled,
+    )
+    return (
+        rows.group_by(*PARTITION)
+        .agg(
+            *[nw.col(name).max() for name in ("left_end", "left_ms")],
+            *[nw.col(name).min() for name in ("right_end", "right_ms", "first_end", "first_ms")],
+            last_end=nw.col("log_end_offset").max(),
+            last_ms=nw.col("sampled_ms").max(),
+        )
+        .with_columns(
+            from_ms=nw.col("left_ms"), until_ms=nw.col("right_ms"), is_extrapolated=nw.col("left_ms").is_null()
+        )
+    )
+
+
+def _on_the_line() -> nw.Expr:
+    offset = nw.col("offset")
+    between = _line("left_ms", "right_ms", offset - nw.col("left_end"), nw.col("right_end") - nw.col("left_end"))
+    before = _line("first_ms", "last_ms", offset - nw.col("first_end"), nw.col("last_end") - nw.col("first_end"))
+    return nw.when(nw.col("is_extrapolated")).then(before).otherwise(between)
+
+
+def _line(begin: str, end: str, part: nw.Expr, whole: nw.Expr) -> nw.Expr:
+    """begin + (end − begin) · part / whole; null for a flat line."""
+    slope = part.cast(nw.Float64) / nw.when(whole > 0).then(whole).cast(nw.Float64)
+    return nw.col(begin) + ((nw.col(end) - nw.col(begin)).cast(nw.Float64) * slope).round(0).cast(nw.Int64)
+
+
+def _told(rows: FrameT, method: str, at_ms: int) -> FrameT:
+    has_none = nw.col("lag") == 0
+    values = {"time_lag_ms": "appended_ms", "lower_ms": "until_ms", "upper_ms": "from_ms"}
+    return rows.select(
+        *PARTITION,
+        "committed_offset",
+        "lag",
+        nw.lit(method).alias("method"),
+        *[_age(has_none, at_ms - nw.col(time)).alias(name) for name, time in values.items()],
+        *[nw.when(~nw.col("lag").is_null()).then(nw.col(name)).alias(name) for name in _FLAGS],
+        "error",
+    )
+
+
+def _age(has_none: nw.Expr, age: nw.Expr) -> nw.Expr:
+    """0 without lag; at least 0; null where the lag is."""
+    at_least_zero = nw.when(age < 0).then(nw.lit(0, nw.Int64)).otherwise(age)
+    return nw.when(has_none).then(nw.lit(0, nw.Int64)).when(~has_none).then(at_least_zero)

@@ -1,0 +1,42 @@
+"""``offramp lag --time``: how old the next unread record of each partition is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import polars as pl
+import typer
+
+from kit import views
+from kit.cli.listing import Listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import refusals
+from kit.cluster import connect
+from kit.profile import load_profile
+from kit.snapshot import observe, of_group, verify_read
+
+Method: TypeAlias = Annotated[
+    Literal["bisection", "anchors", "record"],
+    typer.Option("--method", help="With --time: how, see docs/health.md."),
+]
+_SPARE = ("is_idle", "is_extrapolated", "is_truncated", "method", "committed_offset", "store")
+
+
+def print_time_lag(
+    listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, method: Method
+) -> None:
+    """Each partition of the group, or of every group, the oldest unread record first."""
+    from kit.health import seen_at_ms, time_lag, verify_time_lag
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+            taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+            partitions = views.lag(taken).filter(~pl.col("is_stale"))
+            rows = time_lag(cluster, partitions, seen_at_ms(taken), method)
+        order = ["group_id", "store", "topic", "partition"]
+        listing.print(rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True), _SPARE)
+        verify_read(taken)
+        verify_time_lag(rows)

@@ -1,0 +1,131 @@
+"""Everything opens on 10,000 groups of 20 partitions and 2,400 groups in ZooKeeper: a part of ``make soak``.
+
+To fill that lab takes a minute and a half, so no quick run has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import papermill
+import pytest
+
+from kit.lab.ports import free_ports
+from kit.profile import load_profile
+from kit.report import run_report
+from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
+from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.notebook_page import NotebookPage, picture
+from tests.browser.test_wizard import Wizard
+from tests.interop.group import IS_SOAK
+from tests.notebooks.shop import NOTEBOOKS, ended
+
+pytestmark = [
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("size"),
+    pytest.mark.skipif(not IS_SOAK, reason="a part of make soak"),
+]
+
+SIZES = Sizes()
+REPORT_MB = 5
+OPEN_MS = 120_000
+GROUP = group_name(7)
+OPENED = {
+    "runbook/migrate_group": ({"group_id": GROUP}, "OZKCC"),
+    "runbook/fleet": ({}, f"{SIZES.groups:,} groups"),
+    "runbook/move_offsets": ({"groups": GROUP}, f"ZooKeeper has {PARTITIONS} offsets"),
+}
+"""Each wizard's parameters, and a text that it shows of what it read. No plan can be made of these groups."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with filled(SIZES) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def jupyter(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jupyter]:
+    home = tmp_path_factory.mktemp("size")
+    (home / "notebooks").mkdir()
+    for name, (parameters, _) in OPENED.items():
+        source, target = NOTEBOOKS / f"{name}.ipynb", home / "notebooks" / f"{Path(name).name}.ipynb"
+        given = {"profile": WHOLE, "profile_file": str(site.profiles), "runs": str(home / "runs"), **parameters}
+        papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
+    settings = home / "config" / "labconfig" / "default_setting_overrides.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+    (port,) = free_ports(1)
+    running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
+    supervised = site.lab.supervisor.start(
+        "jupyter", command(port, home / "notebooks"), environment(home, running.token)
+    )
+    with ended(supervised) as server:
+        server.wait_until(running.answers, "its first answer", START_SECONDS)
+        yield running
+
+
+def listed(site: Site, *words: str) -> list[dict[str, Any]]:
+    """The rows of a verb, as JSON."""
+    options = ["--profile", WHOLE, "--profile-file", str(site.profiles), "--json"]
+    ended = subprocess.run([sys.executable, "-m", "kit", *words, *options], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    rows: list[dict[str, Any]] = json.loads(ended.stdout)
+    return rows
+
+
+def test_every_listing_has_every_group(site):
+    assert len({row["group_id"] for row in listed(site, "groups")}) == SIZES.groups
+    assert len(listed(site, "lag")) == SIZES.groups + SIZES.registered_groups
+    assert len(listed(site, "lag", "--group", GROUP)) == 2 * PARTITIONS
+    assert len(listed(site, "readiness")) == SIZES.groups
+    assert listed(site, "ownership") == []
+
+
+def test_the_report_is_one_page_of_a_size_that_opens(site, tab, tmp_path):
+    """The second one, too: it compares with the first."""
+    for name in ("first", "second"):
+        started, used = time.monotonic(), _cpu_seconds()
+        made = run_report(load_profile(WHOLE, site.profiles), tmp_path, ".*")
+        size = made.html.stat().st_size / 1e6
+        print(f"{name} report: {time.monotonic() - started:.0f} s, {_cpu_seconds() - used:.0f} CPU s, {size:.1f} MB")
+        assert made.outcome["groups"] == SIZES.groups
+        assert size <= REPORT_MB
+    started = time.monotonic()
+    tab.page.goto(made.html.as_uri())
+    tab.page.get_by_text(f"All {SIZES.groups:,} groups, to search and to sort").wait_for(timeout=OPEN_MS)
+    print(f"the page is open after {time.monotonic() - started:.1f} s")
+    picture(tab.page, "size-report", 1000)
+
+
+def _cpu_seconds() -> float:
+    """Of processes that have ended, the kernel and Spark among them."""
+    return sum(os.times()[2:4])
+
+
+def test_the_notebook_of_one_group_runs(site, tmp_path):
+    given = {"profile": WHOLE, "profile_file": str(site.profiles), "group_id": GROUP}
+    source = NOTEBOOKS / "explore" / "group.ipynb"
+    papermill.execute_notebook(source, tmp_path / "group.ipynb", given, cwd=source.parent, progress_bar=False)
+    assert (tmp_path / "group.ipynb").stat().st_size < REPORT_MB * 1e6
+
+
+@pytest.mark.parametrize("name", OPENED)
+def test_each_wizard_opens(jupyter, tab, name):
+    notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
+    notebook.open(jupyter.address(f"{Path(name).name}.ipynb"))
+    notebook.start_all()
+    started = time.monotonic()
+    wizard.expect(OPENED[name][1], OPEN_MS)
+    print(f"{name}: open after {time.monotonic() - started:.1f} s")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    wizard.all.first.scroll_into_view_if_needed()
+    tab.page.screenshot(path=SCREENSHOTS / f"size-{Path(name).name}.png")

@@ -1,0 +1,143 @@
+"""The notebooks about a move to KRaft, by papermill on one lab: before it, in dual write, and when nothing answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli.kraft import app
+from kit.lab import Lab
+from kit.lab.entities import QUOTAS, set_quotas
+from kit.lab.servers.migrating import connected
+from tests.notebooks import html_tables
+from tests.notebooks.shop import NOTEBOOKS
+from tests.notebooks.test_explore import texts
+
+EXPLORE, PREFLIGHT = NOTEBOOKS / "explore" / "kraft.ipynb", NOTEBOOKS / "runbook" / "kraft_preflight.ipynb"
+SILENT_S = 300
+
+
+class Seen:
+    """The executed notebooks by moment, what they raised, and the folders they were given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.profile = folder, folder / "offramp.toml"
+        self.notebooks: dict[str, nbformat.NotebookNode] = {}
+        self.raised: dict[str, papermill.PapermillExecutionError] = {}
+
+    def run(self, moment: str, source: Path, **parameters: object) -> None:
+        output = self.folder / f"{moment}.ipynb"
+        given = {"profile_file": str(self.profile), **parameters}
+        try:
+            papermill.execute_notebook(source, output, given, cwd=source.parent, progress_bar=False)
+        except papermill.PapermillExecutionError as error:
+            self.raised[moment] = error
+        self.notebooks[moment] = nbformat.read(output, as_version=4)
+
+    def table(self, moment: str, *columns: str) -> list[html_tables.Row]:
+        return html_tables.with_columns(html_tables.of_notebook(self.notebooks[moment]), *columns)
+
+    def chart(self, moment: str, said: str) -> str:
+        (found,) = [each for each in texts(self.notebooks[moment], "image/svg+xml") if said in each]
+        return found
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory) -> Seen:
+    found = Seen(tmp_path_factory.mktemp("kraft"))
+    with Lab(brokers=1, controllers=1) as lab:
+        found.profile.write_text(lab.profile_toml())
+        lab.create_topic("orders", 2)
+        set_quotas(lab.migration, QUOTAS)
+        found.run("too early", PREFLIGHT)
+        lab.migration.reach("controllers")
+        nodes, made = str(collect(lab, found.folder / "nodes")), str(found.folder / "made")
+        found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
+        lab.migration.reach("dual-write")
+        with connected(lab.zookeeper_connect) as client:
+            held = {"version": 1, "config": {"retention.ms": "7"}}
+            client.set("/config/topics/orders", json.dumps(held).encode())
+        history = str(found.folder / "history")
+        watch = ["watch", "--history", history, "--every", "0", "--count", "2", "--profile-file", str(found.profile)]
+        assert CliRunner().invoke(app, watch).exit_code == 0
+        found.run("dual write", EXPLORE, history=history)
+        for broker in lab.migration.migrating:
+            broker.process.stop()
+        lab.migration.stop_controllers()
+        found.run("silent", EXPLORE)
+    return found
+
+
+def collect(lab: Lab, folder: Path) -> Path:
+    """The nodes' own files, as an operator would copy them."""
+    for node in (*lab.migration.migrating, *lab.migration.controllers):
+        (folder / node.name).mkdir(parents=True)
+        for name in ("server.properties", "data/meta.properties"):
+            shutil.copy(lab.folder / node.name / name, folder / node.name)
+    return folder
+
+
+def test_a_preflight_that_does_not_know_all_raises_and_shows_what(seen):
+    assert seen.raised["too early"].ename == "PartialRead"
+    rows = seen.table("too early", "answer", "remedy")
+    assert {row["answer"] for row in rows} >= {"not known"}
+    assert {row["phase"] for row in rows} <= {"controllers", "dual write", "rollback", "any", "settings"}
+
+
+def test_a_preflight_of_a_sound_cluster_passes_and_counts_what_is_there(seen):
+    assert "ready" not in seen.raised
+    assert "answers are as they should be" in seen.notebooks["ready"].cells[-1].outputs[0].text
+    counts = {row["what"]: row["count"] for row in seen.table("ready", "what", "count")}
+    assert (counts["topics"], counts["partitions"]) == (1, 2)
+    assert counts["quotas"] == sum(map(len, QUOTAS.values()))
+
+
+def test_its_settings_are_those_of_the_files_it_wrote(seen):
+    rows = seen.table("ready", "file", "action", "name")
+    made = {file.name: file.read_text() for file in (seen.folder / "made").iterdir()}
+    assert {row["file"] for row in rows} == set(made)
+    modes = {"broker-1.migration", "broker-1.kraft", "broker-1.zookeeper"}
+    assert {name.removesuffix(".properties") for name in made} > modes
+    kraft = [row for row in rows if row["file"] == "broker-1.kraft.properties"]
+    assert ("set", "process.roles", "broker") in {(row["action"], row["name"], row["value"]) for row in kraft}
+    for row in kraft:
+        is_set = f"\n{row['name']}=" in made["broker-1.kraft.properties"]
+        assert is_set == (row["action"] == "set"), row
+
+
+def test_in_dual_write_phase_nodes_and_differing_values_are_shown(seen):
+    assert "dual write" not in seen.raised
+    strip, nodes = seen.chart("dual write", "Cluster lab"), seen.chart("dual write", "Nodes")
+    assert "1 broker, 1 controller" in strip
+    assert "migration mode" in nodes
+    (row,) = seen.table("dual write", "verdict", "error")
+    assert (row["entity"], row["item"], row["verdict"]) == ("topics/orders", "retention.ms", "diverged")
+    assert (row["zookeeper_value"], row["kraft_value"]) == (7, None)
+    assert "diverged" in seen.chart("dual write", "ZooKeeper beside KRaft")
+
+
+def test_each_fact_has_its_age(seen):
+    ages = [row["age_s"] for row in seen.table("dual write", "fact", "age_s")]
+    assert len(ages) > 8
+    assert all(0 <= age < SILENT_S for age in ages)
+
+
+def test_the_timeline_has_the_looks_of_the_history(seen):
+    assert "Looks: 2" in seen.chart("dual write", "Dual write over time")
+
+
+def test_when_nothing_answers_it_says_so_and_fails(seen):
+    assert seen.raised["silent"].ename == "PartialRead"
+    assert "none answered" in seen.raised["silent"].evalue
+    assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")
+    told = "".join(
+        output.get("text", "") for cell in seen.notebooks["silent"].cells for output in cell.get("outputs", ())
+    )
+    assert "Cluster lab: phase unknown." in told
+    assert "Nothing to compare" in told

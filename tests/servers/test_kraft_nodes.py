@@ -1,0 +1,374 @@
+"""Three brokers and three controllers in dual write: changes, faults and findings; and a diff that is never wrong.
+
+A part of ``make soak``: six nodes take five minutes of two cores before the first test; the workload half an hour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pytest
+from confluent_kafka import ElectionType
+from confluent_kafka.admin import ConfigResource
+from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
+
+from kit.cluster import connect
+from kit.errors import ConnectError
+from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.lab import Lab, faults
+from kit.lab.entities import alter_config, ask, await_reassigned, done, reassign, set_quotas
+from kit.lab.process import wait_until
+from kit.lab.servers.migrating import connected
+from kit.metadata_log import Controllers, read_log
+from kit.profile import load_profile
+from tests.servers.checkpoints import Checkpoint, checkpoints
+from tests.servers.kraft_changes import Changes
+
+IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
+WORKLOAD_S = 1800.0
+_KEYS = ("kraft_controller_id", "kraft_metadata_offset", "kraft_controller_epoch", "kraft_metadata_epoch")
+NO_CHECKPOINT = {"version": 0, **dict.fromkeys(_KEYS, -1)}
+LEFT_OVER = NO_CHECKPOINT | {"kraft_metadata_offset": 142, "kraft_metadata_epoch": 1}
+
+pytestmark = [
+    pytest.mark.timeout(WORKLOAD_S + 600),
+    pytest.mark.skipif(not IS_SOAK, reason="a part of make soak"),
+]
+
+
+@dataclass
+class Walk:
+    """What was seen on the way."""
+
+    lab: Lab
+    statuses: dict[str, KraftStatus] = field(default_factory=dict)
+    diffs: dict[str, MetadataDiff] = field(default_factory=dict)
+    under_load: list[MetadataDiff] = field(default_factory=list)
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    damaged: list[Checkpoint] = field(default_factory=list)
+
+    def status(self, moment: str, only_controller: str = "") -> None:
+        with connect(load_profile(file=self._profile(only_controller))) as cluster:
+            self.statuses[moment] = kraft_status(cluster)
+
+    def diff(self, moment: str, settle_s: float = 30.0) -> MetadataDiff:
+        with connect(load_profile(file=self._profile())) as cluster:
+            self.diffs[moment] = kraft_diff(cluster, settle_s)
+        return self.diffs[moment]
+
+    def found(self, moment: str) -> set[tuple[str, str]]:
+        """Ids and severities of the findings."""
+        return {(each.check_id, each.severity) for each in self.statuses[moment].findings}
+
+    def checkpoints_so_far(self) -> list[Checkpoint]:
+        """Read from the files of the running servers."""
+        log = read_log(Controllers(self.lab.migration.controller_addresses))
+        return list(checkpoints(self.lab.folder / "zookeeper" / "data", log))
+
+    def _profile(self, only_controller: str = "") -> Path:
+        file = self.lab.folder / "offramp.toml"
+        controllers = self.lab.migration.controller_addresses
+        file.write_text(self.lab.profile_toml().replace(controllers, only_controller or controllers))
+        return file
+
+
+@pytest.fixture(scope="module")
+def walk() -> Iterator[Walk]:
+    with Lab(brokers=3, controllers=3) as lab:
+        seen = Walk(lab)
+        lab.create_topics({"orders": 4, "moved": 2}, 3)
+        set_quotas(lab.migration, {(("client-id", f"app {n}"),): {"consumer_byte_rate": 10.0} for n in range(6)})
+        before_dual_write(seen)
+        lab.migration.reach("dual-write")
+        seen.status("dual write")
+        seen.diff("copied")
+        change_replicas(seen)
+        under_load(seen)
+        seen.checkpoints = seen.checkpoints_so_far()
+        damage(seen)
+        stop_dual_write(seen)
+        finalise_by_accident(seen)
+        yield seen
+
+
+def before_dual_write(seen: Walk) -> None:
+    """One controller alone first; a ``/migration`` of somebody else; a flag forgotten."""
+    lab, servers = seen.lab, seen.lab.migration
+    faults.start_controller_alone(lab, 3001)
+    servers.start_controllers()
+    seen.status("controllers")
+    leader = seen.statuses["controllers"].read.leader
+    assert leader is not None
+    seen.status("one controller named", only_controller=leader.address)
+    set_checkpoint(lab, b"")
+    seen.status("null checkpoint")
+    set_checkpoint(lab, json.dumps(LEFT_OVER).encode())
+    seen.status("left-over checkpoint")
+    set_checkpoint(lab, json.dumps(NO_CHECKPOINT).encode())
+    follower = next(each for each in servers.controllers if each.broker_id != leader.node_id)
+    faults.forget_flag(lab, follower.broker_id)
+    seen.status("flags differ")
+    servers.restart_controller(follower, has_flag=True)
+
+
+def set_checkpoint(lab: Lab, held: bytes) -> None:
+    """Deleted and made again: the controllers expect version 0 when they write it first."""
+    with connected(lab.zookeeper_connect) as client:
+        client.delete("/migration")
+        client.create("/migration", held)
+
+
+def change_replicas(seen: Walk) -> None:
+    """Reassignments, a killed broker, its return, an election of the preferred leaders: a diff after each."""
+    lab, servers = seen.lab, seen.lab.migration
+    reassign(servers, {("moved", 0): [3, 1], ("moved", 1): [2]})
+    await_reassigned(servers)
+    seen.diff("reassigned")
+    victim = servers.migrating[1]
+    faults.kill(victim)
+    with connected(lab.zookeeper_connect) as client:
+        path = "/brokers/topics/orders/partitions/0/state"
+        wait_until(lambda: 2 not in json.loads(client.get(path)[0])["isr"], "an ISR without broker 2", 60)
+    seen.diff("broker killed")
+    servers.roll_broker(victim, victim.mode)
+    seen.diff("broker back")
+    lab.admin.elect_leaders(ElectionType.PREFERRED).result(30)
+    seen.diff("elected")
+
+
+def under_load(seen: Walk) -> None:
+    """Changes of every kind, ZooKeeper delayed by 0 to 5 s, controllers killed: a diff after the other."""
+    dice, ends = random.Random(1), time.monotonic() + WORKLOAD_S
+    with Changes(seen.lab) as changes:
+        trouble = threading.Thread(target=make_trouble, args=(seen.lab, ends), name="trouble")
+        trouble.start()
+        while time.monotonic() < ends:
+            with contextlib.suppress(ConnectError):  # During an election nobody has the log.
+                seen.under_load.append(seen.diff("under load", settle_s=dice.choice([2.0, 8.0, 15.0])))
+        trouble.join()
+    assert min(changes.made.values()) > 0, changes
+    seen.diff("after the load")
+    tell(seen, changes)
+
+
+def make_trouble(lab: Lab, ends: float) -> None:
+    """In turn: what the controllers send to ZooKeeper comes later; the active controller is killed."""
+    dice, pause = random.Random(2), threading.Event()
+    while time.monotonic() < ends:
+        for _ in range(3):
+            faults.delay_controllers_to_zookeeper(lab, dice.uniform(0, 5))
+            pause.wait(dice.uniform(3, 6))
+            faults.delay_controllers_to_zookeeper(lab, 0)
+            pause.wait(dice.uniform(1, 6))
+        lab.migration.restart_controller(faults.kill_active_controller(lab), has_flag=True)
+
+
+def tell(seen: Walk, changes: Changes) -> None:
+    """The figures of a soak."""
+    verdicts = Counter(each for found in seen.under_load for each in found.differences["verdict"].to_list())
+    n_reads = sum(each.n_reads for each in seen.under_load)
+    n_changes = sum(changes.made.values())
+    print(
+        f"{len(seen.under_load)} diffs, {n_reads} reads, {verdicts.total()} rows: {dict(verdicts)}; {n_changes} changes"
+    )
+
+
+def damage(seen: Walk) -> None:
+    """Kafka's fault with the last quota, what else it leaves unwritten, and edits by hand; an election heals.
+
+    A controller that was restarted since a topic was deleted brings its settings back when it is elected.
+    """
+    lab, servers = seen.lab, seen.lab.migration
+    lab.create_topic("gone", 1)
+    alter_config(lab.admin, ConfigResource.Type.TOPIC, "gone", {"retention.ms": "77777"})
+    done(lab.admin.delete_topics(["gone"]), "topic")
+    quotas = {(("client-id", f"app {n}"),): {"consumer_byte_rate": 20.0} for n in range(1, 6)}
+    set_quotas(servers, {(("client-id", "app 0"),): {"consumer_byte_rate": None}} | quotas)
+    with connected(lab.zookeeper_connect) as client:
+        client.set("/config/topics/orders", b'{"version":1,"config":{"retention.ms":"7"}}')
+        path = "/brokers/topics/moved/partitions/1/state"
+        client.set(path, json.dumps(json.loads(client.get(path)[0]) | {"isr": [1, 2]}).encode())
+    seen.diff("damaged")
+    seen.damaged = seen.checkpoints_so_far()
+    for each in servers.controllers:
+        if each.broker_id != servers.controlling():
+            servers.restart_controller(each, has_flag=True)
+    servers.restart_controller(faults.kill_active_controller(lab), has_flag=True)
+    seen.diff("healed")
+
+
+def stop_dual_write(seen: Walk) -> None:
+    """A client-metrics setting; after the next election dual write stands still, until the setting is gone."""
+    lab, servers = seen.lab, seen.lab.migration
+    set_metrics(lab, "1000")
+    seen.diff("client metrics")
+    active = faults.controller(lab, servers.controlling() or 0)
+    faults.kill(active)
+    wait_until(lambda: servers.controlling() != active.broker_id, "another controller", 60)
+    alter_config(lab.admin, ConfigResource.Type.TOPIC, "orders", {"segment.ms": "123456"})
+    seen.diff("stuck", settle_s=1)
+
+    def is_silent() -> bool:
+        seen.status("stuck")
+        return ("P02", "alarm") in seen.found("stuck")
+
+    wait_until(is_silent, "the finding of a dual write that stands still", 60)
+    set_metrics(lab, None)
+    servers.await_fail_over(active.broker_id)
+    seen.diff("unstuck")
+
+
+def set_metrics(lab: Lab, interval_ms: str | None) -> None:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    config = resource.AlterableConfig(name="interval.ms", config_operation=0 if interval_ms else 1, value=interval_ms)
+    wanted = resource(resource_type=16, resource_name="watchers", configs=[config])
+    response = ask(lab.migration, IncrementalAlterConfigsRequest(resources=[wanted], validate_only=False))
+    assert response.responses[0].error_code == 0, response
+
+
+def finalise_by_accident(seen: Walk) -> None:
+    """One controller without its flag; ``/migration`` deleted; all controllers dead; all back without the flag."""
+    lab, servers = seen.lab, seen.lab.migration
+    stopped = next(each for each in servers.controllers if each.process is None or not each.process.running)
+    faults.forget_flag(lab, stopped.broker_id)
+    seen.status("a flag forgotten")
+    with connected(lab.zookeeper_connect) as client:
+        client.delete("/migration")
+    seen.status("no checkpoint")
+    for each in servers.controllers:
+        faults.kill(each)
+    seen.status("controllers dead")
+    for each in servers.controllers:
+        faults.forget_flag(lab, each.broker_id)
+
+    def is_finalised() -> bool:
+        seen.status("finalised too early")
+        return seen.statuses["finalised too early"].state.phase == "finalised"
+
+    wait_until(is_finalised, "the end of the migration", 60)
+
+
+SOUND = [
+    "copied", "reassigned", "broker killed", "broker back", "elected", "after the load", "healed", "client metrics",
+    "unstuck",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("moment", SOUND)
+def test_both_stores_hold_the_same(walk, moment):
+    found = walk.diffs[moment]
+    rows = found.of("diverged", "in_flight", "unknown")
+    known = pl.col("cause").eq_missing("deleted_topic")
+    if moment in ("healed", "client metrics", "unstuck"):
+        known |= pl.col("kind") == "scram"  # Lost once by an election, see docs/kraft.md: not explained.
+    assert rows.filter(~known).to_dicts() == []
+    assert len(found.of("equal").filter(pl.col("kind") == "partition")) >= 6
+
+
+@pytest.mark.parametrize(
+    ("moment", "partition", "part"),
+    [
+        ("reassigned", ("moved", "0"), "3,1 isr 1,3 "),
+        ("reassigned", ("moved", "1"), "2 isr 2 "),
+        ("broker killed", ("orders", "0"), " isr 1,3 "),
+        ("broker back", ("orders", "0"), " isr 1,2,3 "),
+    ],
+)
+def test_replicas_are_compared_as_they_change(walk, moment, partition, part):
+    rows = walk.diffs[moment].of("equal").filter(pl.col("kind") == "partition")
+    (row,) = rows.filter(pl.col("entity") == partition[0], pl.col("item") == partition[1]).to_dicts()
+    assert part in row["kraft_value"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        ("null checkpoint", ("Z02", "block")),
+        ("left-over checkpoint", ("Z02", "block")),
+        ("one controller named", ("L01", "warn")),
+        ("flags differ", ("L01", "block")),
+        ("dual write", ("Z16", "warn")),
+        ("stuck", ("P02", "alarm")),
+        ("a flag forgotten", ("P01", "alarm")),
+        ("no checkpoint", ("P01", "alarm")),
+        ("controllers dead", ("Z03", "block")),
+        ("finalised too early", ("P01", "alarm")),
+    ],
+)
+def test_each_fault_raises_its_finding(walk, moment, expected):
+    assert expected in walk.found(moment)
+
+
+def test_an_alarm_says_which_node_or_znode(walk):
+    def subjects(moment: str) -> set[str]:
+        return {each.subject for each in walk.statuses[moment].findings if each.check_id == "P01"}
+
+    assert any(each.startswith("controller 127.0.0.1:") for each in subjects("a flag forgotten"))
+    assert "/migration" in subjects("no checkpoint")
+    assert subjects("finalised too early") == {"brokers 1, 2, 3", "/brokers/ids"}
+
+
+def test_a_sound_cluster_raises_neither_alarm_nor_block(walk):
+    for moment in ("controllers", "dual write"):
+        assert {severity for _, severity in walk.found(moment)} <= {"warn"}
+
+
+def test_nothing_is_called_diverged_while_everything_changes(walk):
+    wrong = [each.of("diverged").to_dicts() for each in walk.under_load]
+    assert wrong == [[]] * len(wrong)
+    assert len(wrong) >= 3
+
+
+def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
+    """And no later ones: at every move ZooKeeper held exactly what KRaft had at that offset.
+
+    But for the first, which the copy itself sets: what changed meanwhile follows.
+    """
+    moved = walk.checkpoints[1:]
+    assert sum(each.n_changed for each in moved) > 50
+    assert [each for each in moved if each.early] == []
+    assert [each for each in walk.damaged if each.early], "an edit by hand is seen, so a late write would be"
+
+
+@pytest.mark.parametrize(
+    ("key", "cause"),
+    [
+        (("quota", "clients/app%200", "consumer_byte_rate"), "last_quota"),
+        (("config", "topics/orders", "retention.ms"), "hand_edit"),
+        (("partition", "moved", "1"), "hand_edit"),
+    ],
+)
+def test_what_diverged_has_its_cause(walk, key, cause):
+    rows = walk.diffs["damaged"].of("diverged").select("kind", "entity", "item", "cause").rows()
+    assert (*key, cause) in rows
+
+
+def test_settings_of_a_deleted_topic_come_back_with_a_restarted_controller(walk):
+    rows = (
+        walk.diffs["healed"].of("diverged").select("entity", "item", "zookeeper_value", "kraft_value", "cause").rows()
+    )
+    assert rows == [("topics/gone", "retention.ms", "77777", None, "deleted_topic")]
+
+
+def test_what_kafka_leaves_unwritten_behind_its_fault_is_a_failed_write(walk):
+    rows = walk.diffs["damaged"].of("diverged").filter(pl.col("cause") == "failed_write")
+    assert set(rows["entity"]) <= {f"clients/app%20{n}" for n in range(1, 6)}
+    assert set(rows.select("zookeeper_value", "kraft_value").rows()) == {("10", "20")}
+
+
+def test_client_metrics_are_named_before_and_while_they_stop_dual_write(walk):
+    named = walk.diffs["client metrics"].differences.filter(pl.col("cause") == "client_metrics")
+    assert named.select("entity", "verdict").rows() == [("client-metrics/watchers", "expected")]
+    waiting = walk.diffs["stuck"].of("in_flight").filter(pl.col("entity") == "topics/orders")
+    assert set(waiting["cause"]) == {"client_metrics"}
+    assert walk.diffs["stuck"].of("diverged").is_empty()

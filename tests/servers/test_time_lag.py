@@ -1,0 +1,126 @@
+"""Lag in time on a real broker: the bracket holds the truth, which the records and the lab's own files tell."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
+
+from kit import analyze, connect, observe, of_group, views
+from kit.errors import InputError
+from kit.health import METHODS, seen_at_ms, time_lag
+from kit.lab.process import wait_until
+from kit.lab.topics import QUIET
+from kit.profile import load_profile
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def cluster(lab):
+    path = lab.folder / "time-lag.toml"
+    path.write_text(lab.profile_toml())
+    with connect(load_profile(file=path)) as connected:
+        yield connected
+
+
+def produce_dated(lab, topic: str, times: dict[int, list[int]]) -> None:
+    """Records whose timestamps are these, by partition."""
+    producer = Producer({**QUIET, "bootstrap.servers": lab.servers.addresses(), "linger.ms": 5})
+    for partition, each in times.items():
+        for at_ms in each:
+            producer.produce(topic, b"x" * 100, partition=partition, timestamp=at_ms)
+    assert producer.flush(30) == 0
+
+
+def commit(lab, group: str, topic: str, offsets: dict[int, int]) -> None:
+    wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    (future,) = lab.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)]).values()
+    future.result(30)
+
+
+def test_dated_records(lab, cluster):
+    """A steady log, a burst after hours of nothing, a lone old record, one that is read to its end."""
+    lab.create_topic("dated", 4)
+    start = time.time_ns() // 1_000_000 - 5 * HOUR_MS
+    times = {
+        0: [start + 1000 * number for number in range(2000)],
+        1: [*(start + number for number in range(500)), *(start + 4 * HOUR_MS + number for number in range(500))],
+        2: [start + 60_000],
+        3: [start, start + 7],
+    }
+    produce_dated(lab, "dated", times)
+    offsets = {"early": {0: 3, 1: 499, 2: 0, 3: 2}, "late": {0: 1500, 1: 500, 3: 1}}
+    for group, positions in offsets.items():
+        commit(lab, f"dated-{group}", "dated", positions)
+
+    snapshot = observe(cluster, "dated-.*")
+    lag, at_ms = views.lag(snapshot), seen_at_ms(snapshot)
+    truth = {
+        (f"dated-{group}", partition): at_ms - times[partition][offset] if offset < len(times[partition]) else 0
+        for group, positions in offsets.items()
+        for partition, offset in positions.items()
+    }
+    for method in METHODS:
+        rows = time_lag(cluster, lag, at_ms, method).to_dicts()
+        found = {(row["group_id"], row["partition"]): row for row in rows}
+        assert found.keys() == truth.keys()
+        assert {row["method"] for row in rows} == {method}
+        for key, waited_ms in truth.items():
+            row = found[key]
+            assert row["error"] is None
+            assert row["lower_ms"] <= waited_ms <= row["upper_ms"], (method, key)
+            assert row["lower_ms"] <= row["time_lag_ms"] <= row["upper_ms"]
+            if method == "record":
+                assert row["time_lag_ms"] == waited_ms
+            if method == "bisection":
+                assert abs(row["time_lag_ms"] - waited_ms) <= 1000
+    with pytest.raises(InputError, match="there is no method 'guess'"):
+        time_lag(cluster, lag, at_ms, "guess")
+
+
+def test_records_that_were_deleted_unread(lab, cluster):
+    lab.create_topic("cut", 1)
+    start = time.time_ns() // 1_000_000 - HOUR_MS
+    produce_dated(lab, "cut", {0: [start + 1000 * number for number in range(100)]})
+    commit(lab, "cut-group", "cut", {0: 10})
+    lab.admin.delete_records([TopicPartition("cut", 0, 40)])[TopicPartition("cut", 0)].result(30)
+    snapshot = of_group(observe(cluster, "cut-group"), "cut-group")
+    at_ms = seen_at_ms(snapshot)
+    for method in METHODS:
+        (row,) = time_lag(cluster, views.lag(snapshot), at_ms, method).to_dicts()
+        assert row["is_truncated"], method
+        assert row["lower_ms"] <= at_ms - (start + 40_000) <= row["upper_ms"], method
+
+
+def test_a_stopped_reader_of_a_running_topic(lab, cluster):
+    """By polls: the lab knows when each record was acknowledged, the record when it was made."""
+    lab.create_topic("flowing", 2)
+    producer = lab.start_producer("flowing", 100)
+    reader = lab.start_new_consumer("flowing-group", "flowing")
+    polls = []
+    for n_records in (60, 120, 180, 240):
+        wait_until(lambda: len(producer.acknowledged()) > n_records, f"{n_records} records", 30)  # noqa: B023
+        before = time.time_ns() // 1_000_000
+        snapshot = of_group(observe(cluster, "flowing-group"), "flowing-group")
+        logs = snapshot.log_offsets.select("topic", "partition", "log_end_offset")
+        polls.append(logs.with_columns(sampled_ms=pl.lit(before), sampled_until_ms=pl.lit(seen_at_ms(snapshot))))
+        if n_records == 120:
+            wait_until(lambda: len(reader.records()) > 100, "records handed out", 30)
+            reader.stop()
+    producer.process.stop()
+
+    at_ms, lag = seen_at_ms(snapshot), views.lag(snapshot)
+    assert lag["lag"].min() > 0
+    acknowledged = {(each["partition"], each["offset"]): each["at_ms"] for each in producer.acknowledged()}
+    made = {row["partition"]: row["time_lag_ms"] for row in time_lag(cluster, lag, at_ms, "record").to_dicts()}
+    for row in analyze.time_lag_by_polls(lag, pl.concat(polls), at_ms).to_dicts():
+        since_acknowledged = at_ms - acknowledged[row["partition"], row["committed_offset"]]
+        assert since_acknowledged <= made[row["partition"]] < since_acknowledged + 2000
+        assert row["lower_ms"] <= made[row["partition"]]
+        assert since_acknowledged <= row["upper_ms"]
+        assert not row["is_extrapolated"]
+    for row in time_lag(cluster, lag, at_ms).to_dicts():
+        assert row["lower_ms"] <= made[row["partition"]] <= row["upper_ms"]

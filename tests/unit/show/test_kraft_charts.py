@@ -1,0 +1,88 @@
+"""The pictures of a move to KRaft say what the frames hold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from kit.analyze.metadata.phase import PHASES
+from kit.show import charts, kraft_charts
+from kit.tables import schema as tables
+from kit.tables.metadata import KraftNode, KraftState
+from tests.unit.show.test_chart_sizes import words
+from tests.unit.test_kraft_watch import DIFFERING, seen
+
+BROKER = KraftNode("broker", 1, "b:9092", "dual write", "migration", True, True, "ZooKeeper mode", None, None)
+CONTROLLER = KraftNode("controller", 3000, "c:9093", "dual write", "kraft", True, None, "ready to migrate", True, None)
+SILENT = replace(CONTROLLER, node_id=3001, stands_at="unknown", mode=None, has_flag=None, error="no answer")
+
+
+def nodes(*rows: KraftNode) -> pl.DataFrame:
+    return pl.DataFrame(tables.KRAFT_NODES.from_rows(rows))
+
+
+def drawn(chart) -> list[str]:
+    return words(charts.svg(chart)).split(" | ")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_strip_has_a_box_for_each_phase_and_a_dot_for_each_node(phase):
+    said = drawn(kraft_charts.phase_strip(nodes(BROKER, CONTROLLER), phase))
+    assert [each for each in said if each in (*PHASES, "unknown")] == list(PHASES)
+    assert {"1", "3000", "broker, migration mode", "1 broker, 1 controller"} <= set(said)
+
+
+def test_who_does_not_answer_has_a_box_of_its_own():
+    said = drawn(kraft_charts.phase_strip(nodes(BROKER, SILENT), "dual write"))
+    assert {"unknown", "3001", "no answer", "1 broker, 1 controller, 1 of 2 don't answer"} <= set(said)
+
+
+def test_a_controller_without_the_flag_is_told_apart():
+    said = drawn(kraft_charts.phase_strip(nodes(replace(CONTROLLER, has_flag=False)), "dual write"))
+    assert "controller, no flag" in said
+    assert "controller" not in said
+
+
+def test_of_many_nodes_those_that_stand_elsewhere_are_drawn():
+    many = [replace(BROKER, node_id=at) for at in range(500)]
+    said = drawn(kraft_charts.phase_strip(nodes(*many, replace(BROKER, node_id=999, stands_at="kraft")), "dual write"))
+    assert "999" in said
+    assert "120 of 501 nodes, first those that stand elsewhere" in said
+
+
+def test_the_grid_says_what_each_node_said():
+    said = drawn(kraft_charts.node_grid(nodes(BROKER, CONTROLLER, SILENT)))
+    assert {"broker 1 b:9092", "migration mode", "leads", "no answer", "ready to migrate", "yes", "–"} <= set(said)
+
+
+def test_the_matrix_counts_each_verdict_of_each_kind():
+    said = drawn(kraft_charts.verdict_matrix(DIFFERING.differences))
+    assert "2 of 6 values are equal in both stores" in said
+    assert said.count("1") == 6
+    assert {"in flight", "diverged", "quota"} <= set(said)
+
+
+def states(*rows: KraftState) -> pl.DataFrame:
+    return pl.DataFrame(tables.KRAFT_STATES.from_rows(rows))
+
+
+def test_the_timeline_stacks_what_differs_and_leaves_gaps():
+    looks = [seen(DIFFERING).state, seen(minutes=1).state, seen(error="gone", minutes=2).state]
+    svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
+    said = words(svg).split(" | ")
+    assert {"Looks: 3", "in 1 of 3 looks something could not be read", "records behind", "diverged"} <= set(said)
+    heights = [float(each) for each in re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?v(-?[\d.]+)', svg)]
+    assert len(heights) == 3 + 3, "a band of the phase per look, and a rectangle per open verdict of the first"
+
+
+def test_points_show_the_worst_of_the_looks_they_share():
+    first = seen(DIFFERING).state
+    calm = [replace(first, at=first.at + timedelta(seconds=at), lag=1) for at in range(1_000)]
+    calm[500] = replace(calm[500], lag=77)
+    said = drawn(kraft_charts.drift_timeline(states(*calm)))
+    assert "334 points of 1,000 looks, each the worst of 3" in said
+    assert "60" in said, "the axis reaches to the 77 of one look"

@@ -1,0 +1,81 @@
+"""A history, or the coordinators' topic, as the analyses of health take them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from kit import analyze, health
+from kit.errors import PartialRead
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+START_MS = 1_767_225_600_000
+KEY = {"group_id": "g", "store": "zookeeper", "topic": "t", "partition": 0}
+
+
+def minute(number: float) -> datetime:
+    return START + timedelta(minutes=number)
+
+
+def committed(*rows: tuple[int | None, float, float | None, str | None]) -> pl.DataFrame:
+    """(offset, observed, written, error), times in minutes."""
+    schema = {"committed_offset": pl.Int64, "committed_at": pl.Datetime("us", "UTC"), "error": pl.String}
+    made = [
+        {
+            **KEY,
+            "committed_offset": offset,
+            "observed_at": minute(seen),
+            "committed_at": None if written is None else minute(written),
+            "error": error,
+        }
+        for offset, seen, written, error in rows
+    ]
+    return pl.DataFrame(made, schema_overrides=schema)
+
+
+def seen(rows: pl.DataFrame) -> list[tuple[int | None, float]]:
+    found = health.commits_of_history(rows).sort("order").select("committed_offset", "committed_ms").rows()
+    return [(offset, (ms - START_MS) / 60_000) for offset, ms in found]
+
+
+def test_an_offset_that_does_not_move_is_one_commit():
+    assert seen(committed((5, 0, None, None), (5, 1, None, None), (8, 2, None, None))) == [(5, 0), (8, 2)]
+
+
+def test_a_store_that_tells_the_time_shows_each_commit():
+    rows = committed((5, 0, -0.5, None), (5, 1, -0.5, None), (5, 2, 1.5, None))
+    assert seen(rows) == [(5, -0.5), (5, 1.5)]
+
+
+def test_an_offset_that_could_not_be_read_is_no_commit_and_a_deleted_one_forgets():
+    rows = committed((5, 0, None, None), (None, 1, None, "no leader"), (5, 2, None, None), (None, 3, None, None))
+    assert seen(rows) == [(5, 0), (None, 3)]
+
+
+def test_ends_are_read_between_two_times():
+    logs = pl.DataFrame(
+        {"snapshot_id": "s", "observed_at": minute(1), "topic": "t", "partition": 0, "log_end_offset": [9]}
+    )
+    steps = {"snapshot_id": "s", "step": ["metadata", "log offsets"], "started_at": [minute(0), minute(0.5)]}
+    (row,) = health.ends_of_history(logs, pl.DataFrame(steps)).to_dicts()
+    assert (row["sampled_ms"] - START_MS, row["sampled_until_ms"] - START_MS) == (30_000, 60_000)
+
+
+def test_from_a_history_to_a_verdict():
+    """The group stops after a minute, while records come."""
+    rows = committed(*((min(10 + at, 12), at, None, None) for at in range(8)))
+    sampled = range(START_MS, START_MS + 480_000, 60_000)
+    logs = {"topic": "t", "partition": [0] * 8, "log_end_offset": range(20, 28), "sampled_ms": sampled}
+    ends = pl.DataFrame(logs)
+    times = pl.DataFrame({"at_ms": [START_MS + 60_000 * at for at in (2, 4, 5)]})
+    found = analyze.partition_health(health.commits_of_history(rows), ends, times).sort("at_ms")
+    assert found["status"].to_list() == ["WARN", "WARN", "STOP"]
+
+
+def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
+    rows = pl.DataFrame({**KEY, "lag": [0, 7], "time_lag_ms": [0, None], "error": [None, "time lag: no leader"]})
+    assert "1 partitions" in health.verify_time_lag(rows.head(1))
+    with pytest.raises(PartialRead, match="is unknown, not zero:\ng/t-0: time lag: no leader"):
+        health.verify_time_lag(rows)

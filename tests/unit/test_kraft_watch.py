@@ -1,0 +1,181 @@
+"""Looks at a cluster on its way to KRaft: what is kept of them, and what a history that was cut off gives back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from kit import kraft_watch
+from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.phase import state
+from kit.cli import kraft as verbs
+from kit.errors import ConnectError, HistoryError, PartialRead
+from kit.kraft import KraftStatus, MetadataDiff
+from kit.kraft_watch import KraftHistory, KraftLook
+from kit.metadata_log import MetadataLog
+from kit.metadata_log.image import Image
+from kit.tables import schema as tables
+from kit.tables.metadata import MetadataDifference
+from tests.property.conftest import spark  # noqa: F401
+from tests.unit.analyze.metadata.test_phase import SILENT, SOUND
+
+LOG = MetadataLog((), Image(), pl.DataFrame())
+
+
+def difference(kind: str, verdict: str, **changed) -> MetadataDifference:
+    row = MetadataDifference(kind, "orders", "a", "1", "2", verdict, None, None, 5, 6, None)
+    return replace(row, **changed)
+
+
+def diff(*rows: MetadataDifference) -> MetadataDiff:
+    return MetadataDiff(pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows(rows)), 79, 82, 2, log=LOG)
+
+
+def seen(found: MetadataDiff | None = None, error: str | None = None, minutes: int = 0, **changed) -> KraftLook:
+    facts = replace(SOUND, cluster="one", at=SOUND.at + timedelta(minutes=minutes), **changed)
+    return KraftLook(KraftStatus(facts.cluster, state(facts), findings(facts), facts), found, error)
+
+
+DIFFERING = diff(
+    difference("topic", "equal"),
+    difference("config", "equal"),
+    difference("config", "diverged", item="b"),
+    difference("acl", "in_flight"),
+    difference("quota", "expected"),
+    difference("scram", "unknown", error="/config/users/a: no JSON"),
+)
+
+
+def test_a_look_counts_what_its_diff_found():
+    row = seen(DIFFERING).state
+    counts = (row.n_equal, row.n_expected, row.n_in_flight, row.n_diverged, row.n_unknown)
+    assert counts == (2, 1, 1, 1, 1)
+    assert row.error is None
+    assert seen(DIFFERING).line() == (
+        "08:00:00Z phase dual write, 2 records behind, 2 equal, 1 diverged, 1 in flight, 1 unknown"
+    )
+
+
+def test_without_a_diff_its_numbers_are_unknown_and_not_zero():
+    row = seen(error="the controllers went away").state
+    assert (row.n_equal, row.n_diverged, row.error) == (None, None, "the controllers went away")
+    assert "nothing compared; not read: the controllers went away" in seen(error="the controllers went away").line()
+
+
+@pytest.mark.parametrize(
+    ("look", "said"),
+    [
+        (seen(DIFFERING), "/config/users/a: no JSON"),
+        (seen(error="no diff"), "no diff"),
+        (seen(nodes=(SILENT,)), "no answer"),
+    ],
+)
+def test_what_could_not_be_read_is_no_success(look, said):
+    with pytest.raises(PartialRead, match=said):
+        look.verify()
+
+
+def test_all_that_was_read_verifies_even_where_stores_differ():
+    assert "phase dual write" in seen(diff(difference("config", "diverged"))).verify()
+
+
+def test_what_was_appended_comes_back_in_its_order(tmp_path):
+    kept = KraftHistory(tmp_path)
+    for minutes in (2, 0, 1):
+        kept.append(seen(DIFFERING if minutes else None, minutes=minutes))
+    kept.append(replace(seen(), status=replace(seen().status, state=replace(seen().state, cluster="two"))))
+    states = kept.states("one")
+    assert states["at"].to_list() == [SOUND.at + timedelta(minutes=minutes) for minutes in range(3)]
+    assert states["n_diverged"].to_list() == [None, 1, 1]
+    assert kept.differences("one").select("verdict").to_series().to_list() == ["in_flight", "diverged", "unknown"] * 2
+    assert states.columns == tables.KRAFT_STATES.stamped_schema.names
+    assert len(kept.states("two")) == 1
+    assert kept.states("three").is_empty()
+
+
+def test_a_look_that_was_cut_off_is_not_loaded(tmp_path, monkeypatch):
+    kept = KraftHistory(tmp_path)
+    kept.append(seen(DIFFERING))
+    write = KraftHistory._write
+
+    def cut_off(self, table, *arguments):
+        if table is tables.KRAFT_STATES:
+            raise KeyboardInterrupt
+        write(self, table, *arguments)
+
+    monkeypatch.setattr(KraftHistory, "_write", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        kept.append(seen(DIFFERING, minutes=1))
+    assert len(kept.states("one")) == 1
+    assert len(kept.differences("one")) == 3
+
+
+def test_a_file_that_was_cut_off_is_not_loaded(tmp_path):
+    kept = KraftHistory(tmp_path)
+    kept.append(seen())
+    (whole,) = (tmp_path / "kraft_states").rglob("rows.parquet")
+    half = whole.parent.parent / "snapshot_id=cut"
+    half.mkdir()
+    (half / ".rows.parquet").write_bytes(whole.read_bytes()[:100])
+    assert len(kept.states("one")) == 1
+
+
+@pytest.mark.parametrize("held", [b"", b"PAR1 and no more", None])
+def test_a_damaged_file_is_named(tmp_path, held):
+    kept = KraftHistory(tmp_path)
+    kept.append(seen())
+    (whole,) = (tmp_path / "kraft_states").rglob("rows.parquet")
+    if held is None:
+        pl.DataFrame({"at": [1]}).write_parquet(whole)
+    else:
+        whole.write_bytes(held)
+    with pytest.raises(HistoryError, match=r"kraft_states can't be read: .*damaged, or of another offramp"):
+        kept.states("one")
+
+
+def test_no_history_says_how_to_make_one(tmp_path):
+    with pytest.raises(HistoryError, match=r"there is no history of looks in .*: offramp kraft watch"):
+        KraftHistory(tmp_path / "none").states("one")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HistoryError, match=r"was not written: Not a directory; name another folder"):
+        KraftHistory(tmp_path / "file").append(seen())
+
+
+def test_where_no_connection_is_made_the_nodes_are_asked_all_the_same(monkeypatch):
+    def refuse(profile):
+        raise ConnectError("none answered")
+
+    monkeypatch.setattr(kraft_watch, "connect", refuse)
+    monkeypatch.setattr(kraft_watch, "status_without", lambda profile, error: (profile, str(error)))
+    assert kraft_watch.look("profile").status == ("profile", "none answered")
+
+
+def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
+    profile = tmp_path / "offramp.toml"
+    profile.write_text('[clusters.one]\nbootstrap_servers = "127.0.0.1:1"\nzookeeper_connect = "127.0.0.1:1"\n')
+    looks = iter([seen(), seen(minutes=1), seen(error="gone", minutes=2)])
+    monkeypatch.setattr(verbs, "look", lambda chosen, settle_s: next(looks))
+    folder = tmp_path / "kept"
+    options = ["--history", str(folder), "--every", "0", "--count", "3", "--profile-file", str(profile)]
+    ended = CliRunner().invoke(verbs.app, ["watch", *options])
+    assert ended.exit_code == PartialRead.exit_code
+    assert "08:02:00Z phase dual write, 2 records behind, nothing compared; not read: gone" in ended.output
+    assert len(KraftHistory(folder).states("one")) == 3
+
+
+def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
+    kept = KraftHistory(tmp_path)
+    kept.append(seen(DIFFERING))
+    kept.append(seen(minutes=1))
+    states = spark.read.parquet(str(tmp_path / "kraft_states"))
+    assert set(states.columns) == {*tables.KRAFT_STATES.stamped_schema.names, "date"}
+    assert [row.n_diverged for row in states.orderBy("at").collect()] == [1, None]
+    rows = spark.read.parquet(str(tmp_path / "metadata_differences")).join(states, "snapshot_id", "left_semi")
+    assert rows.count() == 3
