@@ -19,7 +19,7 @@ from kit.lab.process import wait_until
 from kit.migrate import commands
 from kit.migrate.commands import CUT_OFF, LINE_CHARACTERS, OUTPUT_BYTES, OUTPUT_LINES
 from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
-from kit.profile import DeploySettings, Profile
+from kit.profile import GroupDeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
 SWAP = MemberReplacement("orders", "orders_host-1", "c-1", "host-1", "OZKCC", "MEZKCC", 1)
@@ -105,7 +105,7 @@ def test_a_name_like_a_secret_is_handed_over(name):
     ],
 )
 def test_a_command_that_is_refused_with_the_profile(command, wrong):
-    settings = DeploySettings(kind="command", command=command)
+    settings = GroupDeploySettings(kind="command", command=command)
     with pytest.raises(ProfileError, match=wrong):
         deployer_of(Profile(name="p", file="/x/offramp.toml", bootstrap_servers="b:1", deploy=settings))
 
