@@ -10,7 +10,9 @@ import json
 import socket
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,14 @@ ANSWER_SECONDS = 120.0
 class Control:
     """Serves one lab; ``replace`` is called with group, member and flavour, ``move`` with role, id, action and mode.
 
-    Both say what they did.
+    Both say what they did. Each caller is served at once; orders for one node, or of members, one after the other.
     """
 
     def __init__(
         self, folder: Path, replace: Callable[[str, str, str], str], move: Callable[[str, int, str, str], str]
     ) -> None:
         self._replace, self._move = replace, move
+        self._turns: defaultdict[int | None, threading.Lock] = defaultdict(threading.Lock)
         self._path = folder / NAME
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(self._path))
@@ -46,17 +49,24 @@ class Control:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rwb") as stream:
-                stream.write(json.dumps(self._answer(stream.readline())).encode() + b"\n")
+            threading.Thread(target=self._serve_one, args=[connection], name="lab order", daemon=True).start()
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection, connection.makefile("rwb") as stream:  # Who asked may be gone by now.
+            stream.write(json.dumps(self._answer(stream.readline())).encode() + b"\n")
 
     def _answer(self, line: bytes) -> dict[str, str]:
         try:
             asked: dict[str, Any] = json.loads(line)
-            if "node" in asked:
-                return {"said": self._move(asked["role"], asked["node"], asked["action"], asked["mode"])}
-            return {"said": self._replace(asked["group"], asked["member"], asked["flavour"])}
+            with self._turns[asked.get("node")]:
+                return {"said": self._carry_out(asked)}
         except (OfframpError, ValueError, KeyError) as error:
             return {"error": f"{error}"}
+
+    def _carry_out(self, asked: dict[str, Any]) -> str:
+        if "node" in asked:
+            return self._move(asked["role"], asked["node"], asked["action"], asked["mode"])
+        return self._replace(asked["group"], asked["member"], asked["flavour"])
 
 
 def replace(folder: Path, group: str, member: str, flavour: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from kit.analyze.metadata.phase import FINALISED as PHASE_FINALISED
 from kit.analyze.metadata.phase import KRAFT, MIGRATION, POST_MIGRATION, PRE_MIGRATION
@@ -33,7 +34,9 @@ class _ControllerActor(NodeActor):
         if not numbers:
             return {}
         report.attempt([controller_item(number) for number in numbers])
-        return {number: self.hands.order(words, CONTROLLER, number, action, modes)[1] for number in numbers}
+        with ThreadPoolExecutor(len(numbers)) as together:
+            said = together.map(lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers)
+        return dict(zip(numbers, said))
 
     def _n_answering(self, words: KraftParameters) -> int:
         return len(self.hands.look(words).answering_controllers)
