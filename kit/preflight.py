@@ -23,6 +23,7 @@ from kit.analyze.metadata.node_settings import (
     FINAL_CONTROLLER,
     KRAFT,
     MIGRATION,
+    MODES,
     VOTERS,
     ZOOKEEPER,
     NodeSettings,
@@ -173,8 +174,9 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
     partitions, items = pl.DataFrame(znodes.partitions), pl.DataFrame(znodes.items)
     described, unread = _described(cluster, facts.nodes)
-    of_files = {(each.role, each.node_id) for each in folder.settings}
-    settings = [*folder.settings, *(each for each in described if (each.role, each.node_id) not in of_files)]
+    files = _one_per_node(folder.settings)
+    of_files = {(each.role, each.node_id) for each in files}
+    settings = [*files, *(each for each in described if (each.role, each.node_id) not in of_files)]
     found = PreflightFacts(
         facts=replace(facts, control=znodes.control),
         partitions=partitions,
@@ -186,9 +188,17 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
         metas=folder.metas,
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
-    voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
+    voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
     rows = [*preflight(found), *lint(folder.settings)]
     return Preflight(cluster.name, rows, settings, voters, content_counts(items, partitions))
+
+
+def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
+    """Where a node has a file for each mode, the one of the earliest: the others are only linted."""
+    first = dict[tuple[str, int | str], NodeSettings]()
+    for each in sorted(files, key=lambda it: MODES.index(it.mode)):
+        first.setdefault((each.role, each.source if each.node_id is None else each.node_id), each)
+    return list(first.values())
 
 
 def read_settings_folder(path: Path) -> SettingsFolder:
