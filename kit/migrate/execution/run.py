@@ -219,7 +219,8 @@ class Run:
         RunError: a later run changed every group of this one; what this run knows of them is old.
         """
         plan = context.record.plan
-        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.begun else {}
+        # Before its first write a run has left no mark: the last one is then of a run before it.
+        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.has_written else {}
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
             what, verb = (f"group {target}", f"group {target}") if plan.consent is None else (target, "kraft")
