@@ -175,7 +175,8 @@ def _old_members(look: Look) -> str | None:
     more = f" and {len(live) - 10} more" if len(live) > 10 else ""
     plans = "; ".join(f"offramp plan group {group} --to 'all KC'" for group in list(live)[:3])
     return (
-        f"{len(live)} groups have live members under /consumers: {names}{more}. In KRaft mode no broker is in"
+        f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
+        " In KRaft mode no broker is in"
         f" /brokers/ids, so they would find none and own nothing, without an error. Move them first: {plans}"
     )
 
@@ -216,7 +217,7 @@ def _v0_known(look: Look) -> str | None:
 
 
 def _settings(role: str, mode: str) -> Problem:
-    """The operator's files for the mode that comes next are there and right; the lab makes its own."""
+    """The operator's files for the next mode, or for an undo, are there and right; the lab makes its own."""
 
     def look_at(look: Look) -> str | None:
         profile, numbers = look.cluster.profile, look.now.brokers if role == BROKER else look.controllers
@@ -272,6 +273,7 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _SOUND,
         _SYNC,
         _files(BROKER, MIGRATION_MODE),
+        replace(_files(BROKER, ZOOKEEPER_MODE), where=(CONTROLLERS,)),
         _gate("waiting", "the controllers wait with an empty log", _waiting, where=(CONTROLLERS,)),
         replace(_BEFORE, where=(CONTROLLERS,)),
         _gate("low_epoch", "KRaft's epoch is low (L03)", _low_epoch, True, (CONTROLLERS,)),
@@ -287,6 +289,7 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _SYNC,
         _gate("old_consumers", "no live member stands under /consumers", _old_members),
         _files(BROKER, KRAFT_MODE),
+        _files(BROKER, MIGRATION_MODE),
         _SAME,
     ),
     FINALISED: (

@@ -134,11 +134,18 @@ def tolerance(observation: Observation) -> str:
     return observation.tolerance.replace("_", " ")
 
 
+def told_consent(consent: Consent) -> str:
+    """Who approves such a plan, what is typed, for how long that holds."""
+    person = "a second person" if consent.second_person else "a person"
+    limit = "" if consent.longest_hours is None else f"; it holds for {hours(consent.longest_hours * 3600)} at most"
+    return f"by {person} who types {consent.subject!r}{limit}"
+
+
 def _plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{plan.name} on cluster {plan.cluster_id}"
     yield f"planned by {plan.made_by} at {plan.made_at.isoformat()}"
     if plan.consent is not None:
-        yield _told_consent(plan.consent)
+        yield f"approval: {told_consent(plan.consent)}"
     if len(plan.targets) > 1:
         yield f"groups: {', '.join(plan.targets)}"
     yield from _pairs("parameters", ((name, shown(value)) for name, value in plan.parameters.items()))
@@ -152,12 +159,6 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     yield f"if a step fails: {'undo what was done' if plan.on_failure == 'undo' else 'stop there'}"
     yield f"way back: without a new approval until {hours(plan.way_back_s)} after the run began"
     yield f"digest: {plan.digest}"
-
-
-def _told_consent(consent: Consent) -> str:
-    person = "a second person" if consent.second_person else "a person"
-    limit = "" if consent.longest_hours is None else f"; it holds for {hours(consent.longest_hours * 3600)} at most"
-    return f"approval: by {person} who types {consent.subject!r}{limit}"
 
 
 def _step_lines(number: int, step: Step) -> Iterator[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
+from typer.testing import CliRunner
 
-from kit.cli.plan import VERBS
-from kit.errors import ApprovalError, InputError, NothingToDo, PlanError
+from kit.cli import kraft_plan
+from kit.cli.main import app
+from kit.cli.terminal import refusals
+from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
@@ -19,10 +25,11 @@ from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
+from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.migrate.recipes import refuse_altered
-from kit.profile import ApprovalSettings, KraftSettings
-from tests.models.engine import START
+from kit.profile import ApprovalSettings, KraftSettings, Profile
+from tests.models.engine import START, make_plan
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
 
 CONTROLLERS = {3000: "host:9093"}
@@ -217,6 +224,17 @@ def test_finalising_needs_every_broker_in_kraft_mode():
         assert gate("finalised", "all_in_kraft_mode", look_at(now)).is_blocking
 
 
+def test_the_files_of_an_undo_are_asked_for_before_the_way_forward(tmp_path):
+    (tmp_path / "broker-1.migration.properties").write_text("broker.id=1\n")
+    look = look_at(
+        in_phase("controllers"),
+        kraft=KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path),
+        deploy=SimpleNamespace(nodes=SimpleNamespace(kind="command")),
+    )
+    assert "broker-1.zookeeper.properties can't be read" in gate("dual write", "settings_zookeeper", look).sentence
+    assert "broker 1 in zookeeper mode, not" in gate("kraft", "settings_migration", look).sentence
+
+
 def test_only_these_gates_can_be_overridden():
     names = {(to, each.rule.name) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden}
     assert names == {
@@ -357,8 +375,67 @@ def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch)
     assert hand_back.handed_back_problem(actor, WORDS, now) == "broker 1 names 2"
 
 
-def test_nothing_that_people_use_reaches_a_move_yet():
-    """Several brokers were not tried on servers: see docs/kraft-move.md."""
-    assert "kraft" not in VERBS
-    with pytest.raises(PlanError, match="a plan of kind 'move to KRaft' can't be carried out by this version"):
-        Operations._performer(SimpleNamespace(cluster=None), plan_to("kraft"))
+def operations(tmp_path) -> Operations:
+    named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
+    profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
+    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=profile, zookeeper=MagicMock())
+    return Operations(cluster, tmp_path)
+
+
+def test_a_move_holds_the_whole_cluster_and_a_group_its_group(tmp_path):
+    desk, move = operations(tmp_path), plan_to("kraft")
+    assert type(desk._lock(move)) is ClusterLock
+    assert type(desk._lock(make_plan())) is ZookeeperLock
+    assert desk._performer(move).cluster_id == "abc"
+
+
+def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
+    """The verb, on a cluster for which a plan or an error is there already."""
+    asked = []
+
+    def made(cluster, deployer, request, made_by, overrides):
+        asked.append((request, tuple(overrides)))
+        if error is not None:
+            raise error
+        return plan
+
+    monkeypatch.setattr("kit.migrate.kraft.plan.plan_kraft", made)
+    desk = operations(tmp_path)
+    monkeypatch.setattr(kraft_plan, "open_operations", lambda *_: opened(desk))
+    return CliRunner().invoke(app, ["plan", "kraft", *words]), asked
+
+
+@contextmanager
+def opened(desk):
+    with refusals():
+        yield desk
+
+
+def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_path):
+    plan = plan_to("zookeeper")
+    words = ("--to", "zookeeper", "--node-timeout", "60", "--override", "R03_known")
+    ended, asked = plan_kraft(monkeypatch, tmp_path, *words, plan=plan)
+    assert ended.exit_code == 0, ended.output
+    ((request, overrides),) = asked
+    assert (request.to_phase, request.node_timeout_s, overrides) == ("zookeeper", 60.0, ("R03_known",))
+    assert "approval: by a person who types 'roll back production'" in ended.stdout
+    assert "cannot be undone: from then on ZooKeeper's controller changes metadata" in ended.stdout
+    assert f"approve it: offramp approve {plan.digest[:8]}" in ended.stderr
+    assert operations(tmp_path).plan(plan.digest[:8]) == plan
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "exit_code", "told"),
+    [
+        (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
+        (("--to", "kraft"), UnsafePlan("shop (1) lives"), 15, "offramp: shop (1) lives"),
+        (("--to", "kraft"), NothingToDo("it is there already"), 14, "offramp: it is there already"),
+        ((), None, 2, "Missing option '--to'"),
+    ],
+)
+def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, words, error, exit_code, told):
+    ended, _ = plan_kraft(monkeypatch, tmp_path, *words, error=error)
+    assert ended.exit_code == exit_code
+    assert told in ended.stderr
+    assert "Traceback" not in ended.output
+    assert list(tmp_path.iterdir()) == []

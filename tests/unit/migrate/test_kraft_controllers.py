@@ -94,3 +94,11 @@ def test_outcomes_of_controllers_that_run_already_are_unchanged():
     outcomes = StartActor(hands_of(nodes, is_running=True)).act(start_step("01", WORDS), Report())
     assert nodes.ordered == []
     assert {each.outcome for each in outcomes} == {Outcome.UNCHANGED}
+
+
+def test_stopped_controllers_are_not_waited_for_twice():
+    """Nobody elects a leader meanwhile; that ``/migration`` stands still is asked once, before the transaction."""
+    found = StopActor(hands_of(Nodes(), is_running=False)).verify(stop_step("01", WORDS))
+    assert (found.ok, found.sentence) == (True, "no controller answers")
+    still = StopActor(hands_of(Nodes(), is_running=True)).verify(stop_step("01", WORDS))
+    assert "a:9093, b:9093, c:9093 still answer" in still.sentence
