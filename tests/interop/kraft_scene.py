@@ -78,7 +78,8 @@ main()
 """
 _MOVING = re.compile(
     r"/(controller(_epoch)?|migration|offramp(/.*)?|brokers/ids/.*|latest_producer_id_block|zookeeper.*"
-    r"|(config/changes|isr_change_notification|log_dir_event_notification)/.*|(kafka-acl.*|delegation_token/token)_?changes/.*)"
+    r"|consumers/[^/]+/(offsets|owners)/.*|(config/changes|isr_change_notification|log_dir_event_notification)/.*"
+    r"|(kafka-acl.*|delegation_token/token)_?changes/.*)"
 )
 """What two moments of one cluster don't have in common, whoever controls it."""
 _LEADERS = ("leader", "leader_epoch", "controller_epoch", "isr", "version")

@@ -35,6 +35,7 @@ class Story:
     lost: set[tuple[int, int]] | None = None
     unread: set[tuple[int, int]] | None = None
     pauses_ms: list[int] = field(default_factory=list)
+    n_looks: int = 0
 
     def note(self, name: str) -> None:
         self.statuses[name] = self.scene.status()
@@ -152,7 +153,7 @@ def story() -> Iterator[Story]:
         acknowledged = {(row["partition"], row["offset"]) for row in producer.acknowledged()}
         wait_until(lambda: len(_read(readers)) >= len(acknowledged), "the members to read all", 60)
         seen.unread = acknowledged - _read(readers)
-        seen.pauses_ms = seen.scene.longest_pauses_ms()
+        seen.pauses_ms, seen.n_looks = seen.scene.longest_pauses_ms(), watch.n_looks
         print(f"\nacknowledged {seen.n_acknowledged}, pauses {seen.pauses_ms} ms, leaderless {seen.scene.offline}")
         yield seen
 
@@ -165,6 +166,14 @@ def test_no_acknowledged_record_is_lost(story):
     assert story.n_acknowledged > 100_000
     assert story.lost == set()
     assert story.unread == set()
+
+
+def test_no_partition_is_offline_longer_than_a_restart(story):
+    """Every partition has three replicas: none is without a leader, but where a node was killed."""
+    assert story.n_looks > 1000
+    assert max((seconds for each in story.scene.offline.values() for seconds in each), default=0.0) < 20.0
+    assert len(story.pauses_ms) == PARTITIONS
+    assert max(story.pauses_ms) < 60_000
 
 
 def test_each_run_ends_in_its_phase_however_often_it_was_killed(story):
