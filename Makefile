@@ -62,8 +62,8 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 
-soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, everything on 10,000 groups (two hours)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_size.py -s --timeout=3600
+soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, 10,000 groups (two hours)
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_size.py -s --timeout=3600
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -73,6 +75,22 @@ def connect(profile: Profile | str | None = None, timeout_s: float = CONNECT_TIM
             _stop(zookeeper)
         raise
     return Cluster(profile, cluster_id, client, zookeeper)
+
+
+@contextmanager
+def connect_zookeeper(profile: Profile, timeout_s: float = CONNECT_TIMEOUT_S) -> Iterator[KazooClient]:
+    """ZooKeeper alone, of a profile that names it, where no broker answers: its cluster id is checked as well.
+
+    Raises:
+        ConnectError, AuthenticationFailed, WrongCluster: as ``connect``.
+    """
+    client = _connect_zookeeper(profile, timeout_s)
+    try:
+        if profile.cluster_id is not None:
+            _check_zookeeper(profile, profile.cluster_id, client, f"expected cluster id {profile.cluster_id}")
+        yield client
+    finally:
+        _stop(client)
 
 
 def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
@@ -191,14 +209,18 @@ def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: Kazo
             f"answers as {actual}; nothing was read"
         )
     if zookeeper is not None:
-        (answer,) = fetch_data(zookeeper, ["/cluster/id"])
-        data = answer.data.decode() if isinstance(answer, Znode) else ""
-        if f'"{actual}"' not in data:
-            raise WrongCluster(
-                f"cluster {profile.name!r}: the brokers answer as {actual}, but ZooKeeper {profile.zookeeper_connect} "
-                f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read"
-            )
+        _check_zookeeper(profile, actual, zookeeper, f"the brokers answer as {actual}")
     return actual
+
+
+def _check_zookeeper(profile: Profile, cluster_id: str, zookeeper: KazooClient, because: str) -> None:
+    (answer,) = fetch_data(zookeeper, ["/cluster/id"])
+    data = answer.data.decode() if isinstance(answer, Znode) else ""
+    if f'"{cluster_id}"' not in data:
+        raise WrongCluster(
+            f"cluster {profile.name!r}: {because}, but ZooKeeper {profile.zookeeper_connect} "
+            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read"
+        )
 
 
 def _stop(client: KazooClient) -> None:

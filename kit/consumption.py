@@ -20,6 +20,7 @@ import pyarrow as pa
 from kit.errors import HistoryError, PartialRead
 from kit.tables import schema as tables
 from kit.tables.groups import UnreadLine
+from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,11 +110,12 @@ def verify_loaded(loaded: Loaded[Any]) -> str:
     if not malformed.is_empty():
         first = malformed.row(0, named=True)
         raise PartialRead(
-            f"{len(malformed)} lines could not be read and are missing from the records, first in {first['file']}: "
+            f"{quantity(len(malformed), 'line')} could not be read: records are missing, first in {first['file']}: "
             f"{first['text']!r} ({first['reason']})"
         )
     n_records = len(loaded.records) if isinstance(loaded.records, pl.DataFrame) else loaded.records.count()
-    return f"{n_records} records were read; {len(lines)} lines are unfinished."
+    unfinished = quantity(len(lines), "line is", "lines are")
+    return f"{quantity(n_records, 'record was', 'records were')} read; {unfinished} unfinished."
 
 
 def _line_schema(table: tables.Table, *without: str) -> pa.Schema:

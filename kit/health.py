@@ -19,6 +19,7 @@ from kit.read.record_timestamps import read_record_times
 from kit.snapshot import Frame, Snapshot
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 BISECTION, ANCHORS, RECORD = "bisection", "anchors", "record"
@@ -102,10 +103,10 @@ def verify_time_lag(rows: pl.DataFrame) -> str:
     """
     unknown = rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null())
     if unknown.is_empty():
-        return f"Lag in time: {len(rows)} partitions, all known."
+        return f"Lag in time: {quantity(len(rows), 'partition')}, all known."
     lines = [f"{row['group_id']}/{row['topic']}-{row['partition']}: {row['error']}" for row in unknown.to_dicts()]
     shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
-    raise PartialRead(f"The lag in time of {len(lines)} partitions is unknown, not zero:\n{shown}")
+    raise PartialRead(f"The lag in time of {quantity(len(lines), 'partition')} is unknown, not zero:\n{shown}")
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:

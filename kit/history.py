@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from kit.errors import HistoryError
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
+from kit.text.quantity import quantity
 
 _ABOUT = "offramp_history"
 _ABOUT_SCHEMA = "schema_version int"
@@ -56,7 +57,8 @@ class History:
             expected, n_kept = getattr(snapshot, table.name).count(), getattr(kept, table.name).count()
             if n_kept != expected:
                 raise HistoryError(
-                    f"{self._path(table.name)}: {snapshot.snapshot_id} has {expected} rows, the history {n_kept}"
+                    f"{self._path(table.name)}: {snapshot.snapshot_id} has {quantity(expected, 'row')}, "
+                    f"the history {n_kept:,}"
                 )
 
     def previous(self, snapshot: Snapshot[DataFrame]) -> Snapshot[DataFrame] | None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 import polars as pl
 from kazoo.client import KazooClient
@@ -23,8 +23,8 @@ from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, 
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
-from kit.cluster import Cluster, kafka_settings
-from kit.errors import ConnectError, InputError, OfframpError, PartialRead
+from kit.cluster import Cluster, connect_zookeeper, kafka_settings
+from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
@@ -33,10 +33,11 @@ from kit.metadata_log.secrets import is_secret_config
 from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import fetch_control
-from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.metadata_znodes import fetch_max_state_epoch, fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
+from kit.text.fingerprints import Fingerprints, Hide
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -86,6 +87,11 @@ class KraftStatus:
         errors: list[str] = self.facts["error"].drop_nulls().unique(maintain_order=True).to_list()
         return errors
 
+    @property
+    def is_anything_read(self) -> bool:
+        """Whether ZooKeeper, a node, or the metadata log said anything."""
+        return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
+
     def verify(self) -> None:
         """Raises PartialRead where a fact could not be read: which, and why."""
         if self.unread:
@@ -105,7 +111,7 @@ def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Fa
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
-            control = fetch_control(cluster.zookeeper)
+            control = _control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
     asked = broker_addresses(cluster) if brokers is None else brokers
@@ -124,10 +130,27 @@ def metadata_controllers(profile: Profile) -> Controllers:
     return Controllers(",".join(profile.kraft.addresses), profile.security.kafka)
 
 
-def status_without(profile: Profile, refusal: ConnectError) -> KraftStatus:
-    """Of a cluster to which no connection was made: what the nodes that the profile names say, each by itself."""
+def status_without(profile: Profile) -> KraftStatus:
+    """Of a cluster where no broker, or no ZooKeeper, answers: what the others that the profile names say, each alone.
+
+    Raises:
+        AuthenticationFailed, WrongCluster: ZooKeeper refused the login, or is another cluster's.
+    """
+    control, control_error = None, None
+    if profile.zookeeper_connect:
+        try:
+            with connect_zookeeper(profile) as zookeeper:
+                control = _control(zookeeper)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            control_error = str(error)
     brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
-    return _judged(_facts(profile, brokers, None, str(refusal)))
+    return _judged(_facts(profile, brokers, control, control_error))
+
+
+def _control(zookeeper: KazooClient) -> MetadataControl:
+    return replace(fetch_control(zookeeper), max_state_epoch=fetch_max_state_epoch(zookeeper))
 
 
 def _judged(facts: Facts) -> KraftStatus:
@@ -225,12 +248,20 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
         )
+    return diff_stores(cluster.name, cluster.zookeeper, metadata_controllers(cluster.profile), settle_s)
+
+
+def diff_stores(
+    name: str, zookeeper: KazooClient, controllers: Controllers, settle_s: float = SETTLE_S
+) -> MetadataDiff:
+    """As ``kraft_diff``, of the stores themselves; brokers are not asked. Secrets are compared by fingerprints."""
+    compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
     deadline = time.monotonic() + settle_s
-    found, before, n_reads = _compare(cluster), None, 1
+    found, before, n_reads = compare(), None, 1
     while _is_open(found, before) and time.monotonic() < deadline:
-        _await_checkpoint(cluster.zookeeper, found.until, deadline)
+        _await_checkpoint(zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
-        found = _compare(cluster, n_reads)
+        found = compare(n_reads)
     return _explained(_confirmed(found, before))
 
 
@@ -261,19 +292,20 @@ def _explained(found: MetadataDiff) -> MetadataDiff:
     if diverged.is_empty():
         return found
     earlier = earlier_values(found.log, set(diverged.select("kind", "entity").iter_rows()))
-    rows = with_causes(found.differences, earlier.partitions, earlier.items, earlier.copied_until)
+    rows = with_causes(
+        found.differences, earlier.partitions, earlier.items, earlier.copied_until, earlier.removed_mechanisms
+    )
     return replace(found, differences=rows)
 
 
-def _compare(cluster: Cluster, n_reads: int = 1) -> MetadataDiff:
+def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: Hide, n_reads: int = 1) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
-    assert cluster.zookeeper is not None
-    znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
-    log = read_log(metadata_controllers(cluster.profile))
+    znodes = fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
+    log = read_log(controllers, hide)
     checkpoint = znodes.control.checkpoint
     if _zk_state(log) != MIGRATION or checkpoint is None:
         raise InputError(
-            f"cluster {cluster.name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "
+            f"cluster {name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "
             "there are no two stores to compare; see: offramp kraft status"
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]

@@ -25,6 +25,7 @@ from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftState
 from kit.tables.schema import Table
+from kit.text.quantity import quantity
 
 OPEN = ("diverged", "in_flight", "unknown")
 """Verdicts whose rows a history keeps; of the others their number."""
@@ -68,7 +69,7 @@ class KraftLook:
             return f"Nothing to compare: the cluster is in phase {self.status.state.phase}, not in dual write."
         return (
             f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
-            f"read {self.diff.n_reads} times: {'the same' if self.diff.is_clean else 'not the same'}."
+            f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."
         )
 
     @property
@@ -85,11 +86,11 @@ class KraftLook:
     def line(self) -> str:
         """The look in a line, for a terminal or a log."""
         state = self.state
-        lag = "unknown" if state.lag is None else str(state.lag)
+        behind = "lag unknown" if state.lag is None else f"{quantity(state.lag, 'record')} behind"
         counts = [(state.n_equal, "equal"), *((getattr(state, f"n_{each}"), each.replace("_", " ")) for each in OPEN)]
         compared = ", ".join(f"{count} {word}" for count, word in counts) if self.diff else "nothing compared"
         unread = f"; not read: {state.error}" if state.error else ""
-        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {lag} records behind, {compared}{unread}"
+        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {behind}, {compared}{unread}"
 
     def verify(self) -> str:
         """One sentence; raises PartialRead where a fact, the diff, or a value in ZooKeeper could not be read."""
@@ -103,7 +104,7 @@ class KraftLook:
 def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
     """Connect and read once; in dual write the diff too, for which ``settle_s`` is as in ``kraft_diff``.
 
-    Where brokers or ZooKeeper don't answer, the nodes of the profile are asked all the same.
+    Where brokers or ZooKeeper don't answer, the others that the profile names are asked all the same.
 
     Raises:
         ProfileError, AuthenticationFailed, WrongCluster: as ``connect``.
@@ -113,8 +114,8 @@ def look(profile: Profile, settle_s: float = SETTLE_S) -> KraftLook:
             return _look(cluster, settle_s)
     except AuthenticationFailed:
         raise
-    except ConnectError as error:
-        return KraftLook(status_without(profile, error))
+    except ConnectError:
+        return KraftLook(status_without(profile))
 
 
 def _look(cluster: Cluster, settle_s: float) -> KraftLook:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 from kafka.errors import KafkaError
 
 from kit.analyze.metadata.node_files import SettingsChange, changed_lines, render, settings_change
@@ -37,18 +40,28 @@ from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
+from kit.identity.login import system_user
 from kit.kraft import kraft_diff, kraft_status, metadata_controllers
+from kit.metadata_file import SavedMetadata
 from kit.metadata_log import read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
+from kit.read.znode_tree import fetch_znodes
 from kit.tables import schema as tables
 from kit.tables.metadata import NodeFact
 from kit.tables.preflight import NodeMeta, NodeSettingChange, PreflightFinding
 from kit.text.numbers import partition_in
 from kit.text.properties import parse_properties
+from kit.text.stand_ins import stand_in
 
+SAVED = (
+    "/admin", "/brokers", "/cluster", "/config", "/controller", "/controller_epoch", "/delegation_token", "/feature",
+    "/isr_change_notification", "/kafka-acl", "/kafka-acl-changes", "/kafka-acl-extended",
+    "/kafka-acl-extended-changes", "/latest_producer_id_block", "/log_dir_event_notification", "/migration",
+)  # fmt: skip
+"""Kafka's znodes but ``/consumers``: what controllers read, and what a preflight looks at."""
 _BROKER = 4
 _BIGGEST_FILE = 1_000_000
 _OF_A_NODE = frozenset(("broker.id", "node.id", "process.roles", "zookeeper.connect", "log.dirs"))
@@ -66,7 +79,7 @@ class SettingsFolder:
 class Preflight:
     """``rows``: what was found, and what is met; ``settings``: of each node; ``voters``: the controllers, if known.
 
-    ``content``: how much of each kind ZooKeeper holds, as ``content_counts``.
+    ``content``: how much of each kind ZooKeeper holds, as ``content_counts``; ``notes``: what a file can't tell.
     """
 
     cluster_name: str
@@ -74,6 +87,7 @@ class Preflight:
     settings: Sequence[NodeSettings] = field(repr=False)
     voters: str | None = None
     content: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @cached_property
     def findings(self) -> pl.DataFrame:
@@ -164,33 +178,83 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
         InputError: the profile names no ZooKeeper.
         ConnectError: ZooKeeper stopped answering.
     """
+    return judge(cluster.name, read_preflight_facts(cluster), folder)
+
+
+def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | None = None) -> Preflight:
+    """Run every check on what was read, now or when a file was saved; a node's own file goes before its answer."""
+    folder = folder or SettingsFolder()
+    files = _one_per_node(folder.settings)
+    of_files = {(each.role, each.node_id) for each in files}
+    settings = [*files, *(each for each in facts.settings if (each.role, each.node_id) not in of_files)]
+    found = replace(facts, settings=settings, metas=folder.metas)
+    voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
+    rows = [*preflight(found), *lint(folder.settings)]
+    assert found.items is not None
+    assert found.partitions is not None
+    return Preflight(cluster_name, rows, settings, voters, content_counts(found.items, found.partitions))
+
+
+def preflight_of(saved: SavedMetadata, folder: SettingsFolder | None = None) -> Preflight:
+    """As ``kraft_preflight`` said, or would have said, when the file was saved."""
+    age_h = (datetime.now(UTC) - saved.taken_at).total_seconds() / 3600
+    note = (
+        f"As of {saved.taken_at:%F %T} UTC, {age_h:.1f} h ago. A file can't tell what has changed since, nor whether "
+        "the nodes answer now: run the preflight on the live cluster before you begin."
+    )
+    return replace(judge(saved.cluster_name, saved.facts, folder), notes=[note])
+
+
+def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
+    """Everything that the checks look at, but the nodes' files.
+
+    Raises:
+        InputError: the profile names no ZooKeeper.
+        ConnectError: ZooKeeper stopped answering.
+    """
     if cluster.zookeeper is None:
         raise InputError(
             f"cluster {cluster.name!r}: the profile names no ZooKeeper, so there is nothing to move to KRaft: "
             "add zookeeper_connect"
         )
-    folder = folder or SettingsFolder()
     facts = kraft_status(cluster).read
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
     partitions, items = pl.DataFrame(znodes.partitions), pl.DataFrame(znodes.items)
     described, unread = _described(cluster, facts.nodes)
-    files = _one_per_node(folder.settings)
-    of_files = {(each.role, each.node_id) for each in files}
-    settings = [*files, *(each for each in described if (each.role, each.node_id) not in of_files)]
-    found = PreflightFacts(
+    return PreflightFacts(
         facts=replace(facts, control=znodes.control),
         partitions=partitions,
         items=items,
         znodes=fetch_preflight_znodes(cluster.zookeeper),
         kraft_items=_log_items(cluster) if facts.has_log else None,
         differences=_differences(cluster, facts.zk_state, unread),
-        settings=settings,
-        metas=folder.metas,
+        settings=described,
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
-    voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
-    rows = [*preflight(found), *lint(folder.settings)]
-    return Preflight(cluster.name, rows, settings, voters, content_counts(items, partitions))
+
+
+def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
+    """Read everything that a preflight and a rehearsal need into one file; secrets become random text of their form.
+
+    Raises:
+        InputError: the profile names no ZooKeeper; the file is there already or can't be written.
+        ConnectError: ZooKeeper stopped answering.
+    """
+    facts = read_preflight_facts(cluster)
+    assert cluster.zookeeper is not None
+    znodes = [fetch_znodes(cluster.zookeeper, top, stand_in) for top in SAVED]
+    saved = SavedMetadata(
+        cluster_name=cluster.name,
+        cluster_id=cluster.cluster_id,
+        chroot=cluster.zookeeper.chroot,
+        taken_at=datetime.now(UTC),
+        taken_by=system_user(),
+        release=version("offramp"),
+        znodes=pa.concat_tables(znodes),
+        facts=facts,
+    )
+    saved.write(path)
+    return saved
 
 
 def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:

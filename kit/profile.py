@@ -43,13 +43,16 @@ The profile never holds a secret, only where it is. File names are relative to `
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from types import NoneType
+from typing import Any, Literal
 
 from kit.errors import ProfileError
 from kit.text.numbers import partition_in
@@ -59,6 +62,7 @@ FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
 MANUAL: Literal["manual"] = "manual"
 COMMAND = "command"
 LAB = "lab"
+_REFERENCE = '{ env = "NAME" } or { file = "path" }'
 
 
 class Secret(str):
@@ -70,21 +74,16 @@ class Secret(str):
         return "'***'"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class SecretReference(_Section):
+@dataclass(frozen=True, kw_only=True)
+class SecretReference:
     """The place of a secret: an environment variable, or a file (its first line)."""
 
     env: str | None = None
     file: Path | None = None
 
-    @model_validator(mode="after")
-    def _one_place(self) -> SecretReference:
+    def __post_init__(self) -> None:
         if (self.env is None) == (self.file is None):
-            raise ValueError('give either { env = "NAME" } or { file = "path" }')
-        return self
+            raise ValueError(f"give either {_REFERENCE}")
 
     def reveal(self) -> Secret:
         """The secret itself.
@@ -106,26 +105,27 @@ class SecretReference(_Section):
         return Secret(lines[0] if lines else "")
 
 
-class _Tls(_Section):
+@dataclass(frozen=True, kw_only=True)
+class _Tls:
     ca_file: Path | None = None
     certificate_file: Path | None = None
     key_file: Path | None = None
     key_password: SecretReference | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class KafkaSecurity(_Tls):
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     username: str | None = None
     password: SecretReference | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> KafkaSecurity:
+    def __post_init__(self) -> None:
         if self.protocol.startswith("SASL") and not (self.mechanism and self.username and self.password):
             raise ValueError(f"{self.protocol} needs mechanism, username and password")
-        return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class ZookeeperSecurity(_Tls):
     digest: SecretReference | None = None
     check_host_name: bool = True
@@ -135,20 +135,23 @@ class ZookeeperSecurity(_Tls):
         return self.ca_file is not None or self.certificate_file is not None
 
 
-class Security(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Security:
     kafka: KafkaSecurity = KafkaSecurity()
     zookeeper: ZookeeperSecurity = ZookeeperSecurity()
 
 
-class SparkSettings(_Section):
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
     """``remote`` (a Spark Connect URL) wins over ``master``; ``conf`` goes to Spark unchanged."""
 
     master: str = "local[*]"
     remote: str | None = None
-    conf: dict[str, str] = Field(default_factory=dict)
+    conf: dict[str, str] = field(default_factory=dict)
 
 
-class DeploySettings(_Section):
+@dataclass(frozen=True, kw_only=True)
+class DeploySettings:
     """The other keys are for kind ``command``; ``command`` is a list: program and arguments, with placeholders.
 
     ``allow_any_characters`` permits names with other characters than letters, digits and ``._:-``.
@@ -156,45 +159,56 @@ class DeploySettings(_Section):
 
     kind: Literal["manual", "command", "lab"] = MANUAL
     command: tuple[str, ...] = ()
-    timeout_s: float = Field(default=300.0, gt=0)
+    timeout_s: float = 300.0
     allow_any_characters: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.timeout_s > 0:
+            raise ValueError("timeout_s must be more than 0")
 
+
+@dataclass(frozen=True, kw_only=True)
 class GroupDeploySettings(DeploySettings):
     """How members are replaced; ``nodes``: how brokers and controllers are."""
 
     nodes: DeploySettings = DeploySettings()
 
 
-class ApprovalSettings(_Section):
+@dataclass(frozen=True, kw_only=True)
+class ApprovalSettings:
     """``signers``: name → public SSH keys. ``longest_hours``: the longest validity of an approval."""
 
     require_second_person: bool = False
     require_signature: bool = False
-    longest_hours: float = Field(default=24.0, gt=0, allow_inf_nan=False)
-    signers: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    longest_hours: float = 24.0
+    signers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @field_validator("signers")
-    @classmethod
-    def _whose(cls, signers: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        if not signers:
-            return signers
-        from kit.identity.ssh_signature import public_key  # Only signatures need it, and it takes time to load.
-
-        keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}
-        of_all = [key for name in keys for key in keys[name]]
-        if len(set(of_all)) < len(of_all):
-            raise ValueError("one key is given for two names: its signature would prove neither")
-        return keys
-
-    @model_validator(mode="after")
-    def _somebody(self) -> ApprovalSettings:
+    def __post_init__(self) -> None:
+        if not (self.longest_hours > 0 and math.isfinite(self.longest_hours)):
+            raise ValueError("longest_hours must be a number of hours, more than 0")
+        object.__setattr__(self, "signers", _public_keys(self.signers))
         if self.require_signature and not self.signers:
             raise ValueError("require_signature needs [approvals.signers]: add the approvers and their public SSH keys")
-        return self
 
 
-class KraftSettings(_Section):
+def _public_keys(signers: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Without their comments."""
+    if not signers:
+        return {}
+    from kit.identity.ssh_signature import public_key  # Only signatures need it, and it takes time to load.
+
+    try:
+        keys = {name: tuple(map(public_key, lines)) for name, lines in signers.items()}
+    except ValueError as problem:
+        raise ValueError(f"signers: {problem}") from None
+    of_all = [key for name in keys for key in keys[name]]
+    if len(set(of_all)) < len(of_all):
+        raise ValueError("signers: one key is given for two names: its signature would prove neither")
+    return keys
+
+
+@dataclass(frozen=True, kw_only=True)
+class KraftSettings:
     """``controllers``: ``host:port`` or ``id@host:port`` of each KRaft controller, comma between.
 
     ``settings_dir``: a folder with each node's settings for each mode, named as ``offramp kraft preflight
@@ -204,14 +218,11 @@ class KraftSettings(_Section):
     controllers: str = ""
     settings_dir: Path | None = None
 
-    @field_validator("controllers")
-    @classmethod
-    def _each_once(cls, controllers: str) -> str:
-        found = _controllers_in(controllers)
+    def __post_init__(self) -> None:
+        found = _controllers_in(self.controllers)
         ids = [number for number, _ in found if number is not None]
         if len(set(ids)) < len(ids) or len({address for _, address in found}) < len(found):
-            raise ValueError("an id or an address stands twice")
-        return controllers
+            raise ValueError("controllers: an id or an address stands twice")
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -229,14 +240,15 @@ def _controllers_in(text: str) -> list[tuple[int | None, str]]:
     entries = [each.strip().rpartition("@") for each in text.split(",") if each.strip()]
     wrong = [number for number, at, _ in entries if at and partition_in(number) is None]
     if wrong:
-        raise ValueError(f"{wrong[0]!r} is no id of a controller: write id@host:port, with commas between")
+        raise ValueError(f"controllers: {wrong[0]!r} is no id of a controller: write id@host:port, with commas between")
     for _, _, address in entries:
         if not re.fullmatch(r"\S+:\d{1,5}", address):
-            raise ValueError(f"{address!r} is no host:port")
+            raise ValueError(f"controllers: {address!r} is no host:port")
     return [(int(number) if at else None, address) for number, at, address in entries]
 
 
-class Profile(_Section):
+@dataclass(frozen=True, kw_only=True)
+class Profile:
     """One cluster of ``offramp.toml``."""
 
     name: str
@@ -301,29 +313,78 @@ def _parse(path: Path) -> dict[str, Any]:
 def _validated(path: Path, name: str, section: Any) -> Profile:
     if not isinstance(section, dict):
         raise ProfileError(f"{path}: clusters.{name} is not a section")
-    try:
-        profile = Profile.model_validate({**section, "name": name, "file": path})
-    except ValidationError as error:
-        problems = "; ".join(_problem(name, item) for item in error.errors(include_input=False, include_url=False))
-        raise ProfileError(f"{path}: {problems}") from None
-    return cast(Profile, _resolved(profile, path.parent))
+    reading = _Reading(path.parent)
+    profile = reading.section(Profile, {**section, "name": name, "file": path.name}, f"clusters.{name}")
+    if profile is None:
+        raise ProfileError(f"{path}: {'; '.join(reading.problems)}")
+    return typing.cast(Profile, profile)
 
 
-def _problem(name: str, item: Any) -> str:
-    key = ".".join(map(str, ("clusters", name, *item["loc"])))
-    if item["type"] == "extra_forbidden":
-        return f"{key} is not a known key"
-    if item["loc"] and item["loc"][-1] in {"password", "digest", "key_password"}:
-        return f'{key} must be a reference, {{ env = "NAME" }} or {{ file = "path" }}, never the secret itself'
-    return f"{key}: {item['msg'].removeprefix('Value error, ')}"
+_WANTED: dict[Any, str] = {
+    str: "a text in quotes",
+    Path: "a file name in quotes",
+    float: "a number",
+    bool: "true or false",
+    tuple: "a list",
+    dict: "a section",
+}
 
 
-def _resolved(section: Any, folder: Path) -> Any:
-    """Make every file name of a section and its subsections absolute, from the profile's folder."""
-    updates = {}
-    for key, value in section:
-        if isinstance(value, BaseModel):
-            updates[key] = _resolved(value, folder)
-        elif isinstance(value, Path):
-            updates[key] = folder / value.expanduser()
-    return section.model_copy(update=updates)
+class _Reading:
+    """TOML's values as the sections above want them; ``problems`` names every key that is wrong, and no secret."""
+
+    def __init__(self, folder: Path) -> None:
+        self.problems: list[str] = []
+        self._folder = folder
+
+    def section(self, kind: type[Any], given: Mapping[str, Any], key: str) -> Any:
+        """A section of this class; None: there is a problem."""
+        hints, n_problems = typing.get_type_hints(kind), len(self.problems)
+        values = {name: self._value(hints[name], given[name], f"{key}.{name}") for name in hints if name in given}
+        required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+        self.problems += [f"{key}.{name}: Field required" for name in required if name not in given]
+        self.problems += [f"{key}.{name} is not a known key" for name in given if name not in hints]
+        if len(self.problems) > n_problems:
+            return None
+        try:
+            return kind(**values)
+        except ValueError as problem:
+            return self._refuse(kind, key, str(problem))
+
+    def _value(self, hint: Any, given: Any, key: str) -> Any:
+        kind = _without_none(hint)
+        arguments = typing.get_args(kind)
+        if typing.get_origin(kind) is Literal:
+            return given if given in arguments else self._refuse(kind, key, f"must be {_listed(arguments)}")
+        is_section = is_dataclass(kind)
+        of = dict if is_section else typing.get_origin(kind) or kind
+        if not _is_toml_of(of, given):
+            return self._refuse(kind, key, f"must be {_WANTED[of]}")
+        if is_section:
+            return self.section(kind, given, key)
+        if of is dict:
+            return {name: self._value(arguments[1], each, f"{key}.{name}") for name, each in given.items()}
+        if of is tuple:
+            return tuple(self._value(arguments[0], each, key) for each in given)
+        return self._folder / Path(given).expanduser() if of is Path else of(given)
+
+    def _refuse(self, kind: Any, key: str, why: str) -> None:
+        is_secret = kind is SecretReference  # What stands there may be the secret itself.
+        self.problems.append(
+            f"{key} must be a reference, {_REFERENCE}, never the secret itself" if is_secret else f"{key}: {why}"
+        )
+
+
+def _is_toml_of(kind: type, given: Any) -> bool:
+    """Whether TOML gives such a value for this type; for Python, true is a number."""
+    forms: dict[type, type | tuple[type, ...]] = {Path: str, float: (int, float), tuple: list}
+    return isinstance(given, forms.get(kind, kind)) and not (kind is float and isinstance(given, bool))
+
+
+def _without_none(hint: Any) -> Any:
+    options = typing.get_args(hint)
+    return next(each for each in options if each is not NoneType) if NoneType in options else hint
+
+
+def _listed(choices: Iterable[str]) -> str:
+    return " or ".join(map(repr, choices))

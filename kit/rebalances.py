@@ -23,6 +23,7 @@ from kit.logs.local import files_here, read_logs_here
 from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
 from kit.tables import schema as tables
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Rebalances:
         rest = escaped[: MAX_SENTENCES - n_findings]
         return [
             *rest,
-            f"… {left_out} more sentences are left out: name a group, or less time.",
+            f"… {quantity(left_out, 'more sentence is', 'more sentences are')} left out: name a group, or less time.",
             *escaped[-n_findings:],
         ]
 
@@ -137,7 +138,7 @@ def read_rebalances(
     topic = None if profile is None else read_offsets_topic(_needed(spark), profile, pattern, since, end)
     events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
     if read_logs is not None and len(events) != (n_logged := read_logs.files["n_events"].sum()):
-        came = f"the logs hold {n_logged} events, but Spark returned {len(events)}"
+        came = f"the logs hold {quantity(n_logged, 'event')}, but Spark returned {len(events):,}"
         raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
     records = _collected(tables.GROUP_GENERATIONS, topic and topic.generations)
     # Each table reads the topic once more; the account knows whether there is anything of this one.

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,15 @@ from kit.errors import InputError, OfframpError, ReadError
 from kit.notebook_files import notebooks
 from kit.profile import Profile
 from kit.show.page import render_html
+from kit.text.quantity import quantity
 from kit.text.visible import file_name
 
 OUTCOME = "application/vnd.offramp.outcome+json"
 """The MIME type under which a notebook's last cell says what came of it."""
 _FILES = ("groups.ipynb", "groups.html")
+_STAMP = "%Y%m%dT%H%M%SZ"
+_LONGEST = timedelta(hours=12)
+"""A report that has no page after this time will have none."""
 
 
 class _LocalKernel(AsyncKernelManager):
@@ -78,14 +82,10 @@ def run_report(
         InputError: ``output`` can't be written, or ``keep`` is less than 1.
     """
     if keep is not None and keep < 1:
-        raise InputError(f"{keep} reports can't be kept: this one stays, so --keep is 1 or more")
+        raise InputError(f"{quantity(keep, 'report')} can't be kept: this one stays, so --keep is 1 or more")
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
-    folder = output.absolute() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{file_name(profile.name)}"
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"no folder can be made for the report: {error}") from error
+    folder = new_folder(output.absolute(), file_name(profile.name), datetime.now(UTC))
     notebook = folder / "groups.ipynb"
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
     parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}
@@ -102,6 +102,22 @@ def run_report(
     if keep is not None:
         forget_older(folder, keep)
     return Report(notebook, page, latest, _outcome(executed))
+
+
+def new_folder(output: Path, name: str, begun_at: datetime) -> Path:
+    """A folder for one report; where another began in the same second, a later one.
+
+    Raises:
+        InputError: none can be made.
+    """
+    folder = output / f"{begun_at:{_STAMP}}-{name}"
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return new_folder(output, name, begun_at + timedelta(seconds=1))
+    except OSError as error:
+        raise InputError(f"no folder can be made for the report: {error}") from error
+    return folder
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -123,13 +139,16 @@ def write_whole(path: Path, text: str) -> None:
 def forget_older(newest: Path, keep: int) -> None:
     """Delete the reports of the same cluster beyond the ``keep`` newest; nothing else that lies in their folders.
 
+    ``newest`` stays, whatever was made beside it, and so does what is still being made.
+
     Raises:
         InputError: one can't be deleted.
     """
     name = newest.name.partition("-")[2]
     alike = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(name)}")
-    folders = sorted(path for path in newest.parent.iterdir() if alike.fullmatch(path.name) and _is_own(path))
-    for folder in folders[:-keep]:
+    found = sorted(path for path in newest.parent.iterdir() if alike.fullmatch(path.name) and _is_own(path))
+    others = [path for path in found if path != newest and _is_over(path, newest)]
+    for folder in others[: len(others) - keep + 1]:
         try:
             for file in _FILES:
                 (folder / file).unlink(missing_ok=True)
@@ -137,6 +156,12 @@ def forget_older(newest: Path, keep: int) -> None:
             raise InputError(f"the report is made, but {folder} can't be deleted: {error.strerror}") from error
         with suppress(OSError):  # Somebody keeps a file of theirs in it.
             folder.rmdir()
+
+
+def _is_over(path: Path, newest: Path) -> bool:
+    """It has its page, or nobody makes one for so long."""
+    begun_at, now = (datetime.strptime(each.name.partition("-")[0], _STAMP) for each in (path, newest))
+    return (path / _FILES[1]).exists() or now - begun_at > _LONGEST
 
 
 def _is_own(path: Path) -> bool:

@@ -29,6 +29,7 @@ from kit.tables import schema as tables
 from kit.tables.groups import KAFKA, Broker, LogOffset, ReadError, ReadTiming, SnapshotInfo, TopicPartition
 from kit.tables.polars import stamped_frame
 from kit.tables.spark import in_spark
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def verify_read(snapshot: Snapshot[Frame]) -> str:
     if not read_errors.is_empty():
         lines = [f"{row['source']}: {row['subject']}: {row['error']}" for row in read_errors.sort("subject").to_dicts()]
         shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
-        raise PartialRead(f"{len(lines)} things could not be read; their values are unknown, not zero:\n{shown}")
+        raise PartialRead(f"{quantity(len(lines), 'thing')} could not be read: unknown, not zero:\n{shown}")
     return f"Snapshot {snapshot.snapshot_id}: everything was read."
 
 

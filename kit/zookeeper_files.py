@@ -29,6 +29,7 @@ from kit.read.zookeeper_files.transactions import CLOSE_SESSION, Change, Log, ga
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from kit.text.fingerprints import Hide, stars
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ class ZooKeeperFiles:
         """What was read, in sentences: a notebook shows it."""
         when = f", {self.as_of:%F %T} UTC" if self.as_of else ""
         state = f"as of transaction {self.zxid:#x}{when}" if self.zxid is not None else "as of no transaction"
-        counts = f"{len(self.znodes)} znodes at {self.top} {state}; {len(self.changes)} changes there"
-        return "\n".join([visible(f"{len(self.files)} files of ZooKeeper: {counts}."), *map(visible, self.notes)])
+        changes = quantity(len(self.changes), "change")
+        counts = f"{quantity(len(self.znodes), 'znode')} at {self.top} {state}; {changes} there"
+        files = quantity(len(self.files), "file")
+        return "\n".join([visible(f"{files} of ZooKeeper: {counts}."), *map(visible, self.notes)])
 
 
 def verify_files(found: ZooKeeperFiles) -> str:

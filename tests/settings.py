@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin
-
-from pydantic import BaseModel
+from typing import Any, get_args, get_origin, get_type_hints
 
 from kit.profile import Profile, SecretReference
 
@@ -51,18 +50,18 @@ _KINDS = {str: "text", bool: "true or false", float: "number", int: "number", Pa
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """Key, kind, default, what it is."""
-    for key, field in _fields(Profile, ""):
-        default = "**must be given**" if field.is_required() else _default(field.get_default(call_default_factory=True))
-        yield f"`{key}`", _kind(field.annotation), default, EXPLAINED[key]
+    for key, field, kind in _fields(Profile, ""):
+        yield f"`{key}`", _kind(kind), _default(field), EXPLAINED[key]
 
 
-def _fields(model: type[BaseModel], above: str) -> Iterator[tuple[str, Any]]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not SecretReference:
-            yield from _fields(kind, f"{above}{name}.")
-        elif name not in ("name", "file"):  # Where the section was found.
-            yield f"{above}{name}", field
+def _fields(section: Any, above: str) -> Iterator[tuple[str, Field[Any], Any]]:
+    kinds = get_type_hints(section)
+    for field in fields(section):
+        kind = kinds[field.name]
+        if is_dataclass(kind) and kind is not SecretReference:
+            yield from _fields(kind, f"{above}{field.name}.")
+        elif field.name not in ("name", "file"):  # Where the section was found.
+            yield f"{above}{field.name}", field, kind
 
 
 def _kind(annotation: Any) -> str:
@@ -78,7 +77,10 @@ def _kind(annotation: Any) -> str:
     return "`{ env = … }` or `{ file = … }`" if annotation is SecretReference else _KINDS[annotation]
 
 
-def _default(value: Any) -> str:
+def _default(field: Field[Any]) -> str:
+    if field.default is MISSING and field.default_factory is MISSING:
+        return "**must be given**"
+    value = field.default if field.default_factory is MISSING else field.default_factory()
     if value is None or value in ((), {}):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

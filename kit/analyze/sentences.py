@@ -14,6 +14,12 @@ def sentence(applies: nw.Expr, *parts: str | nw.Expr) -> nw.Expr:
     return nw.when(applies).then(nw.concat_str([nw.lit("Group "), nw.col("group_id"), nw.lit(": "), *pieces]))
 
 
+def counted(number: nw.Expr, one: str, many: str = "") -> nw.Expr:
+    """A whole number and what it counts; ``many`` where more than one is not ``one`` and an s. Null stays null."""
+    noun = nw.when(number == 1).then(nw.lit(f" {one}")).otherwise(nw.lit(f" {many or f'{one}s'}"))
+    return nw.concat_str([number.cast(nw.String), noun])
+
+
 def applying(rows: FrameT, rules: Mapping[str, nw.Expr], keep: list[str], code: str) -> FrameT:
     """One row per row and rule that applies: the columns to keep, the rule's name in ``code``, ``sentence``.
 

@@ -1,11 +1,11 @@
-"""``offramp kraft status | preflight | diff | watch``: a cluster on its way to KRaft (KIP-866), only read."""
+"""``offramp kraft …``: a cluster on its way to KRaft (KIP-866). Nothing is written to it."""
 
 from __future__ import annotations
 
 import itertools
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 import typer
@@ -13,12 +13,16 @@ import typer
 from kit.cli.listing import print_frame
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say, tell
 from kit.cluster import connect
-from kit.errors import PartialRead
-from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status
+from kit.errors import AuthenticationFailed, ConnectError, PartialRead
+from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
 from kit.kraft_watch import KraftHistory, look
-from kit.preflight import Preflight, kraft_preflight, read_settings_folder
-from kit.profile import load_profile
+from kit.metadata_file import SavedMetadata, load_metadata
+from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
+from kit.profile import Profile, load_profile
 from kit.tables import schema as tables
+
+if TYPE_CHECKING:
+    from kit.rehearsal import Rehearsal
 
 app = typer.Typer(
     help="A cluster on its way from ZooKeeper to KRaft: where it stands, what differs.",
@@ -31,8 +35,7 @@ app = typer.Typer(
 def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
     """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
     with refusals():
-        with connect(load_profile(profile, profile_file)) as cluster:
-            found = kraft_status(cluster)
+        found = _status_of(load_profile(profile, profile_file))
         state = pl.DataFrame(tables.KRAFT_STATES.from_rows([found.state]))
         findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(found.findings))
         if as_json:
@@ -41,6 +44,20 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
         else:
             _tell_status(found, findings)
         found.verify()
+
+
+def _status_of(profile: Profile) -> KraftStatus:
+    """Where brokers or ZooKeeper don't answer, of what answers; raises ConnectError when nothing does."""
+    try:
+        with connect(profile) as cluster:
+            return kraft_status(cluster)
+    except AuthenticationFailed:
+        raise
+    except ConnectError:
+        found = status_without(profile)
+        if not found.is_anything_read:
+            raise
+        return found
 
 
 def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
@@ -67,6 +84,9 @@ def preflight(
     profile_file: ProfileFile = None,
     settings_dir: SettingsFolder = None,
     write_settings: WriteTo = None,
+    saved: Annotated[
+        Path | None, typer.Option("--from", help="A file of `offramp kraft save`, instead of the live cluster.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Whether the cluster is ready to move to KRaft: every check, with what to do. Exit code 15: it is not.
@@ -75,8 +95,11 @@ def preflight(
     """
     with refusals():
         folder = read_settings_folder(settings_dir) if settings_dir else None
-        with connect(load_profile(profile, profile_file)) as cluster:
-            found = kraft_preflight(cluster, folder)
+        if saved is not None:
+            found = preflight_of(load_metadata(saved), folder)
+        else:
+            with connect(load_profile(profile, profile_file)) as cluster:
+                found = kraft_preflight(cluster, folder)
         if as_json:
             print_json(found.findings.to_dicts())
         else:
@@ -93,6 +116,8 @@ def _tell_preflight(found: Preflight) -> None:
     for row in found.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")
+    for note in found.notes:
+        say(note)
     tell(found.summary)
 
 
@@ -130,6 +155,64 @@ def _verify(found: MetadataDiff, open_rows: pl.DataFrame) -> None:
         raise PartialRead(
             "\n".join([f"ZooKeeper at checkpoint {found.checkpoint} and KRaft do not hold the same: {counts}", *errors])
         )
+
+
+@app.command()
+def save(
+    file: Annotated[Path, typer.Argument(help="A new file: a zip of Parquet tables.")],
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Save the cluster's metadata in one file, for a preflight and a rehearsal elsewhere.
+
+    SCRAM credentials, passwords and keys are replaced by random text of the same form; no secret is in the file. Names
+    of topics, users, hosts and settings are in it.
+    """
+    with refusals():
+        with connect(load_profile(profile, profile_file)) as cluster:
+            saved = save_metadata(cluster, file)
+        tell(f"{file}: {_about(saved)}")
+
+
+def _about(saved: SavedMetadata) -> str:
+    counts = ", ".join(f"{n:,} {name}" for name, n in saved.counts.items())
+    return (
+        f"cluster {saved.cluster_name} ({saved.cluster_id}), {saved.taken_at:%F %T} UTC, by {saved.taken_by}: {counts}."
+    )
+
+
+@app.command(name="rehearse")
+def rehearse_(
+    file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
+    controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Rehearse the move to KRaft with a saved cluster, on a throw-away lab on this machine. Exit code 15: it fails.
+
+    A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
+    compared, and a controller fails over. Exit code 12: some values could not be judged.
+    """
+    from kit.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
+
+    with refusals():
+        saved = load_metadata(file)
+        say(_about(saved))
+        found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        if as_json:
+            print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
+        else:
+            _tell_rehearsal(found)
+            tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
+        found.verify()
+
+
+def _tell_rehearsal(found: Rehearsal) -> None:
+    for row in found.rows:
+        tell(f"{row.kind} {row.check_id or '(no check)'}: {row.sentence}")
+    print_frame(found.times)
+    for moment, diff_found in found.diffs.items():
+        tell("", f"Both stores {moment}:")
+        print_frame(diff_found.summary)
 
 
 @app.command()

@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 
 from kit.cli.terminal import AsJson, cell_text, print_json, print_table, tell, tell_csv
 from kit.errors import InputError
+from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,7 +83,7 @@ class Listing:
         n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
         notes = []
         if n_hidden:
-            notes.append(f"{n_hidden:,} of {len(rows):,} rows are not shown: --all, --where or --csv gives them")
+            notes.append(f"{n_hidden:,} of {quantity(len(rows), 'row')} not shown: --all, --where or --csv gives them")
         print_frame(rows.head(len(rows) - n_hidden), spare, notes)
 
 
@@ -130,12 +132,32 @@ def _where(rows: pl.DataFrame, condition: str) -> pl.DataFrame:
             "pattern of names, and --csv hands every row on"
         )
     try:
-        return rows.filter(pl.sql_expr(condition))
+        asked = pl.sql_expr(condition)
+        if _is_of_each_row(asked, rows.schema):
+            return rows.filter(asked)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:
         why = str(error).strip().partition("\n")[0]
         raise InputError(
             f"--where {condition!r} can't be understood ({why}); it is SQL over {', '.join(rows.columns)}"
         ) from None
+    raise InputError(
+        f"--where {condition!r} asks about all rows at once (max, count, OVER …): it is a condition of each row alone, "
+        'as in "lag > 1000"; --csv hands every row on'
+    )
+
+
+def _is_of_each_row(asked: pl.Expr, schema: pl.Schema) -> bool:
+    """Whether no part looks at other rows; polars would give what such a part says to each row."""
+    from polars.exceptions import ColumnNotFoundError
+
+    parts = [asked]
+    while parts:
+        part = parts.pop()
+        with suppress(ColumnNotFoundError):  # It would know the column's type, as no aggregate does.
+            if not (part.meta.is_literal() or part.meta.is_row_separable()):
+                return False
+        parts += part.meta.pop(schema=schema)
+    return True
 
 
 def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
@@ -153,4 +175,4 @@ def _write_parquet(rows: pl.DataFrame, file: Path) -> None:
             draft.unlink(missing_ok=True)
         why = error.strerror if isinstance(error, OSError) else None
         raise InputError(f"--parquet {file}: it can't be written: {why or error}") from None
-    tell(f"{len(rows):,} rows in {file}")
+    tell(f"{quantity(len(rows), 'row')} in {file}")

@@ -27,6 +27,7 @@ from kit.migrate.offsets.plan import (
     select,
 )
 from kit.migrate.operations import operator
+from kit.text.quantity import quantity
 
 _HELP = "Copy, reset, import, delete or export committed offsets."
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -142,7 +143,8 @@ def delete(
         file = backup or operations.backup_file(plan)
         count = save_backup(plan, file)
         _show(operations.save_plan(plan), as_json)
-        say(f"{count} offsets saved to {file}; to restore them: offramp plan offsets import, or undo the run")
+        restore = "to restore them: offramp plan offsets import, or undo the run"
+        say(f"{quantity(count, 'offset')} saved to {file}; {restore}")
 
 
 @app.command("export")
@@ -160,7 +162,7 @@ def export(
         count = export_offsets(
             operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
         )
-        say(f"{count} offsets saved to {file}")
+        say(f"{quantity(count, 'offset')} saved to {file}")
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:

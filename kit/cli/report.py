@@ -12,6 +12,7 @@ from kit.cli.terminal import Pattern, ProfileFile, ProfileName, refusals, say, t
 from kit.errors import PartialRead
 from kit.profile import load_profile
 from kit.report import run_report
+from kit.text.quantity import quantity
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -37,4 +38,4 @@ def report(
             made = run_report(chosen, output, pattern, history, say, keep)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
         if made.outcome["read_errors"]:
-            raise PartialRead(f"{made.outcome['read_errors']} things could not be read: see the report")
+            raise PartialRead(f"{quantity(made.outcome['read_errors'], 'thing')} could not be read: see the report")

@@ -86,7 +86,7 @@ def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:
     for sentence in rows["sentence"].head(at_most):
         tell(f"• {sentence}")
     if len(rows) > at_most:
-        tell(f"… and {len(rows) - at_most} more")
+        tell(f"… and {len(rows) - at_most:,} more")
 
 
 def print_json(value: Any) -> None:
@@ -138,7 +138,5 @@ def tell_csv(rows: pl.DataFrame) -> None:
 
 
 def cell_text(value: Any) -> str:
-    """A value of a table: two decimals, yes or no, a dash for unknown."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+    """A value of a table: as :func:`kit.text.visible.cell`, with two decimals."""
     return f"{value:.2f}" if isinstance(value, float) else cell(value)

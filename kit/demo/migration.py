@@ -25,6 +25,7 @@ from kit.profile import Profile
 from kit.proof import Proof, handed_out_of, prove
 from kit.read.owner_history import OwnerWatch
 from kit.tables import schema as tables
+from kit.text.quantity import quantity
 
 RECORDS_PER_SECOND = 200.0
 READ_SECONDS = 60.0
@@ -45,7 +46,7 @@ def migrate_and_prove(profile: Profile, runs: Path, say: Callable[[str], None]) 
         for stage in (PATH[-1], PATH[0]):
             _move(operations, group, stage, say)
         producer.stop()
-        say(f"waiting until all {len(producer.acknowledged())} records written meanwhile were handed out")
+        say(f"waiting until all {quantity(len(producer.acknowledged()), 'record')} written meanwhile were handed out")
         wait_until(lambda: _has_all(lab, group, producer), f"group {group} to read all", READ_SECONDS)
         members = _consumption(lab, group)
         produced = pl.concat([load_production(folder).records for folder in (production_folder(lab), written)])
@@ -67,7 +68,8 @@ def _move(operations: Operations, group: str, stage: str, say: Callable[[str], N
     except NothingToDo:
         say(f"group {group} is at {stage!r} already")
         return
-    say(f"plan {plan.digest[:8]}: to {stage!r} in {len(plan.steps)} steps; approved by {operator()} for the demo")
+    approved = f"approved by {operator()} for the demo"
+    say(f"plan {plan.digest[:8]}: to {stage!r} in {quantity(len(plan.steps), 'step')}; {approved}")
     operations.approve(plan, plan.subject, plan.digest)
     ending = operations.begin(plan).act()
     ending.raise_unless()

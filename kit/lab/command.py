@@ -13,6 +13,7 @@ import typer
 
 from kit.lab import daemon, scenario, state
 from kit.lab.servers.migrating_cluster import PHASES
+from kit.text.quantity import quantity
 
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
@@ -57,7 +58,9 @@ def status() -> None:
         raise typer.Exit(1)
     holder = running.process()
     parts = [child for child in holder.children() if child.status() != psutil.STATUS_ZOMBIE] if holder else []
-    typer.echo(f"A lab is running: {running.summary}; {len(parts)} processes, folder {running.folder}")
+    typer.echo(
+        f"A lab is running: {running.summary}; {quantity(len(parts), 'process', 'processes')}, folder {running.folder}"
+    )
     show_profile(running)
 
 

@@ -21,6 +21,7 @@ from kit.lab import scenario, state
 from kit.lab.entities import make_one_of_everything
 from kit.lab.lab import Lab
 from kit.lab.servers.migrating_cluster import PHASES
+from kit.text.quantity import quantity
 
 PROFILE_NAME = "offramp.toml"
 BARE = "bare"
@@ -43,15 +44,15 @@ def hold(brokers: int, content: str) -> None:
     began = time.monotonic()
     racks = [scenario.RACKS[number % len(scenario.RACKS)] for number in range(brokers)]
     phase = content if content in PHASES else None
-    say(f"Starting ZooKeeper and {brokers} {'broker' if brokers == 1 else 'brokers'} …")
+    say(f"Starting ZooKeeper and {quantity(brokers, 'broker')} …")
     with Lab(brokers, racks, controllers=CONTROLLERS if phase else 0) as lab:
         say(f"servers are up ({time.monotonic() - began:.0f} s)")
-        summary = f"ZooKeeper, {brokers} broker(s)"
+        summary = f"ZooKeeper, {quantity(brokers, 'broker')}"
         if phase:
             move(lab, phase)
-            summary += f", {CONTROLLERS} controller(s), phase {phase}"
+            summary += f", {quantity(CONTROLLERS, 'controller')}, phase {phase}"
         elif content != BARE:
-            summary += f", {len(scenario.start(lab, say).groups)} groups"
+            summary += f", {quantity(len(scenario.start(lab, say).groups), 'group')}"
         profile = lab.folder / PROFILE_NAME
         profile.write_text(lab.profile_toml(), encoding="utf-8")
         state.save(state.State.of(os.getpid(), lab.folder, profile, summary))

@@ -14,6 +14,7 @@ from kit.lab.members.handles import Consumer
 from kit.lab.process import Process, wait_until
 from kit.lab.servers.kafka import Broker
 from kit.lab.servers.migrating import Controller
+from kit.text.quantity import quantity
 
 EXPIRY_SECONDS = 90.0
 
@@ -57,7 +58,7 @@ def broker(lab: Lab, broker_id: int) -> Broker:
     for candidate in lab.servers.brokers:
         if candidate.broker_id == broker_id:
             return candidate
-    raise InputError(f"The lab has {len(lab.servers.brokers)} brokers, none with id {broker_id}.")
+    raise InputError(f"The lab has {quantity(len(lab.servers.brokers), 'broker')}, none with id {broker_id}.")
 
 
 def restart_broker(lab: Lab, broker_id: int) -> None:
@@ -80,7 +81,7 @@ def controller(lab: Lab, node_id: int) -> Controller:
     for candidate in lab.migration.controllers:
         if candidate.broker_id == node_id:
             return candidate
-    raise InputError(f"The lab has {len(lab.migration.controllers)} controllers, none with id {node_id}.")
+    raise InputError(f"The lab has {quantity(len(lab.migration.controllers), 'controller')}, none with id {node_id}.")
 
 
 def cut_controllers_from_zookeeper(lab: Lab) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ from kit.lab.servers.kraft import KRaftServers
 from kit.lab.servers.migrating_cluster import MigratingServers
 from kit.lab.servers.node_verbs import move_node
 from kit.lab.servers.security import Security, profile_sections
+from kit.text.quantity import quantity
 
 PROTECTED_GROUP = "vault-payments"
 QUICK_SPARK = """[clusters.lab.spark.conf]
@@ -38,6 +40,16 @@ QUICK_SPARK = """[clusters.lab.spark.conf]
 """A lab has so few rows that compiling plans costs Spark more than running them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A consumer, and what one in its place has to be like."""
+
+    consumer: Consumer
+    topics: tuple[str, ...]
+    threads: int = 1
+    assignor: str = "range"
+
+
 class Lab:
     """``with Lab(brokers=1) as lab:`` – real servers, up when the block starts and gone when it ends.
 
@@ -46,7 +58,8 @@ class Lab:
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
     ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
-    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``.
+    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``; of a secured lab they have
+    one listener, SASL_SSL with PLAIN.
     """
 
     def __init__(
@@ -60,15 +73,13 @@ class Lab:
         controllers: int = 0,
     ) -> None:
         if racks and len(racks) != brokers:
-            raise InputError(f"A lab of {brokers} brokers needs {brokers} racks or none, not {len(racks)}.")
+            raise InputError(f"A lab of {quantity(brokers, 'broker')} needs as many racks or none, not {len(racks)}.")
         if zookeeper_version != "3.8" and brokers:
             raise InputError(f"Brokers of Kafka 3.9 need ZooKeeper 3.8; start {zookeeper_version} with brokers=0.")
         if kraft and (brokers, tuple(racks), chroot, secured, zookeeper_version) != (1, (), "", False, "3.8"):
             raise InputError("A lab without ZooKeeper is one plain broker: Lab(kraft=True).")
-        if controllers and (kraft or secured or not brokers or zookeeper_version != "3.8"):
-            raise InputError(
-                "A lab that moves to KRaft has ZooKeeper 3.8 and plain brokers: Lab(brokers, controllers=1)."
-            )
+        if controllers and (kraft or not brokers or zookeeper_version != "3.8"):
+            raise InputError("A lab that moves to KRaft has ZooKeeper 3.8 and brokers: Lab(brokers, controllers=1).")
         self._controllers = controllers
         self._kraft = kraft
         self._shape = (brokers, tuple(racks), chroot, zookeeper_version)
@@ -76,7 +87,7 @@ class Lab:
         self._numbers: Counter[str] = Counter()
         self._partitions: dict[str, int] = {}
         self._serial = itertools.count(1)
-        self._known: dict[str, tuple[Consumer, tuple[str, ...], int]] = {}
+        self._known: dict[str, _Started] = {}
 
     def start(self) -> Lab:
         """Start ZooKeeper, then all brokers side by side; raises LabError, after ending what was started."""
@@ -101,7 +112,7 @@ class Lab:
             return KRaftServers(self.supervisor)
         if self._controllers:
             brokers, racks, chroot, _ = self._shape
-            return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot)
+            return MigratingServers(self.supervisor, brokers, self._controllers, racks, chroot, self.security)
         return Servers(self.supervisor, *self._shape, self.security)
 
     @property
@@ -223,7 +234,8 @@ class Lab:
         """Start one JVM with several old consumers, of one group or of several."""
         started = old_consumers.launch(self.supervisor, self.zookeeper_connect, members, version)
         for member, each in zip(members, started):
-            self._known[each.consumer_id] = (each, tuple(member.topics.split(",")), member.threads)
+            topics = tuple(member.topics.split(","))
+            self._known[each.consumer_id] = _Started(each, topics, member.threads, member.assignor)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -242,7 +254,7 @@ class Lab:
         """Start one process with several members written in Python, of one group or of several."""
         started = python_members.launch(self.supervisor, self.zookeeper_connect, self.servers.addresses(), members)
         for member, each in zip(members, started):
-            self._known[each.consumer_id] = (each, tuple(member.topics), member.threads)
+            self._known[each.consumer_id] = _Started(each, tuple(member.topics), member.threads, member.assignor)
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -270,7 +282,7 @@ class Lab:
         """Start one process with several confluent-kafka consumers, of one group or of several."""
         started = new_consumers.launch(self.supervisor, self.servers.addresses(), members, next(self._serial))
         for member, each in zip(members, started):
-            self._known[each.consumer_id] = (each, tuple(member.topics), 1)
+            self._known[each.consumer_id] = _Started(each, tuple(member.topics))
         for consumer in started if wait else ():
             consumer.await_ready()
         return started
@@ -280,48 +292,56 @@ class Lab:
         consumer = new_consumers.launch_console(
             self.supervisor, self.servers.addresses(), group, topic, next(self._serial)
         )
-        self._known[consumer.consumer_id] = (consumer, (topic,), 1)
+        self._known[consumer.consumer_id] = _Started(consumer, (topic,))
         if wait:
             consumer.await_ready()
         return consumer
 
     def consumers(self, group: str) -> list[Consumer]:
         """Every consumer of a group that was started here, those that ended among them, oldest first."""
-        return [consumer for consumer, _, _ in self._known.values() if consumer.group == group]
+        return [known.consumer for known in self._known.values() if known.consumer.group == group]
 
     def replace(self, group: str, consumer_id: str, flavour: str) -> str:
         """Stop a consumer in order and start an OZKCC, a MEZKCC or a KC in its place; what was done, in a sentence.
 
-        One that isn't known or has ended is not stopped: then one is only started. Those that are started aren't all
-        alike, as in a real fleet: OZKCCs are of every release in turn, every other KC is Java's console consumer.
+        One that isn't known or has ended is not stopped: then one is only started. The others of its process stay.
+        Those that are started aren't all alike, as in a real fleet: OZKCCs are of every release in turn, every other
+        KC is Java's console consumer.
 
         Raises:
-            InputError: the group has no consumer here, the flavour isn't one, or the consumer shares its process.
-            LabError: the new one did not become a member.
+            InputError: the group has no consumer here, or the flavour isn't one.
+            LabError: the old one did not leave, or the new one did not become a member.
         """
-        mine = [known for known in self._known.values() if known[0].group == group]
+        mine = [known for known in self._known.values() if known.consumer.group == group]
         if not mine:
             raise InputError(f"The lab has started no consumer of group {group!r}.")
         stopping = self._known.get(consumer_id)
-        if stopping is not None and stopping[0].process.running:
-            if sum(each.process is stopping[0].process for each, _, _ in self._known.values()) > 1:
-                raise InputError(f"{consumer_id} shares its process with others: it can't be stopped alone.")
-            stopping[0].stop()
-        _, topics_, threads = stopping or mine[0]
-        started = self._launch(flavour, group, topics_, threads)
+        if stopping is not None and stopping.consumer.process.running:
+            self._end(stopping.consumer)
+        started = self._launch(flavour, stopping or mine[0])
         return f"{consumer_id or 'nothing'} stopped, {started.consumer_id} started"
 
     def move_node(self, role: str, node_id: int, action: str, mode: str) -> str:
         """Start, stop, restart or wipe a broker or controller in a mode; see ``kit.lab.servers.node_verbs``."""
         return move_node(self.migration, role, node_id, action, mode)
 
-    def _launch(self, flavour: str, group: str, topics: tuple[str, ...], threads: int) -> Consumer:
-        turn = next(self._serial)
+    def _end(self, consumer: Consumer) -> None:
+        """With its process, unless others are members in it."""
+        same_process = [each.consumer for each in self._known.values() if each.consumer.process is consumer.process]
+        if any(not each.has_left for each in same_process if each is not consumer):
+            consumer.leave()
+        else:
+            consumer.stop()
+
+    def _launch(self, flavour: str, like: _Started) -> Consumer:
+        group, topics, turn = like.consumer.group, like.topics, next(self._serial)
         if flavour == "OZKCC":
-            releases = tuple(jars.OLD_CONSUMERS)
-            return self.start_old_consumer(group, topics, threads, releases[turn % len(releases)])
+            # All of a roundrobin group have to be of before 1.0, or of after it (KAFKA-5822).
+            releases = ("1.1.1",) if like.assignor == "roundrobin" else tuple(jars.OLD_CONSUMERS)
+            release = releases[turn % len(releases)]
+            return self.start_old_consumer(group, topics, like.threads, release, assignor=like.assignor)
         if flavour == "MEZKCC":
-            return self.start_python_member("mezkcc", group, topics, threads=threads)
+            return self.start_python_member("mezkcc", group, topics, threads=like.threads, assignor=like.assignor)
         if flavour == "KC" and len(topics) == 1 and turn % 2:
             return self.start_console_consumer(group, topics[0])
         if flavour == "KC":

@@ -15,6 +15,7 @@ from kit.lab.lab import Lab
 from kit.lab.members.handles import Consumer
 from kit.lab.members.new_consumers import PacedProducer
 from kit.lab.process import Process, wait_until
+from kit.text.quantity import quantity
 
 BROKERS = 3
 RACKS = ("rack-a", "rack-b", "rack-c")
@@ -43,12 +44,12 @@ class Expected:
     @property
     def old_members(self) -> list[Consumer]:
         """Members by ZooKeeper now, the stopped one among them."""
-        return [consumer for consumer in self.old if not has_left(consumer)]
+        return [consumer for consumer in self.old if not consumer.has_left]
 
     @property
     def new_members(self) -> list[Consumer]:
         """Members by the group coordinator now."""
-        return [consumer for consumer in self.new if not has_left(consumer)]
+        return [consumer for consumer in self.new if not consumer.has_left]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,9 @@ def start(lab: Lab, say: Callable[[str], None] = lambda line: None) -> Scenario:
 
     lab.create_topics(fleet.TOPICS, min(3, len(lab.servers.brokers)))
     written = sum(sum(lab.produce(topic, count).values()) for topic, count in fleet.FIRST_RECORDS.items())
-    tell(f"{len(fleet.TOPICS)} topics with {written} records")
+    tell(f"{quantity(len(fleet.TOPICS), 'topic')} with {quantity(written, 'record')}")
     groups, stopped = start_groups(lab)
-    tell(f"{len(groups)} groups started, waiting until each owns all its partitions")
+    tell(f"{quantity(len(groups), 'group')} started, waiting until each owns all its partitions")
     await_stable(lab, list(groups.values()))
     stopped.pause()
     producer = lab.start_producer(list(fleet.TOPICS), fleet.RECORDS_PER_SECOND)
@@ -143,7 +144,7 @@ def settle(all_settled: Callable[[], bool], processes: set[Process], waiting: li
 def is_settled(group: Expected, client: KazooClient) -> bool:
     """Whether those who leave have left, and the others own and have read every partition between them."""
     leaving = [consumer for consumer in (*group.old, *group.new) if consumer.leaves]
-    if not all(has_left(consumer) for consumer in leaving):
+    if not all(consumer.has_left for consumer in leaving):
         return False
     return is_owned_by_zookeeper(group, client) and is_owned_by_kafka(group) and has_read_all(group)
 
@@ -199,8 +200,3 @@ def has_read_all(group: Expected) -> bool:
         return True
     read = {pair for consumer in (*group.old, *group.new) for pair in consumer.handed_out()}
     return read >= group.partitions
-
-
-def has_left(consumer: Consumer) -> bool:
-    """Whether its output says that it left its group in order."""
-    return bool(consumer.events("STOP"))

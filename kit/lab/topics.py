@@ -13,6 +13,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from kit.errors import LabError
 from kit.lab.process import wait_until
+from kit.text.quantity import quantity
 
 # Brokers of a lab come and go on purpose; what a client has to say about it is noise.
 QUIET = {"log_level": "0", "log.connection.close": "false"}
@@ -36,7 +37,7 @@ def grow(admin: AdminClient, name: str, partitions: int, replication: int) -> No
         for future in admin.create_partitions([NewPartitions(name, partitions)]).values():
             future.result(30)
     except KafkaException as error:
-        raise LabError(f"Topic {name} can't be given {partitions} partitions: {error}") from None
+        raise LabError(f"Topic {name} can't be given {quantity(partitions, 'partition')}: {error}") from None
     wait_until(lambda: is_whole(admin, name, partitions, replication), f"topic {name} on all its brokers", 30)
 
 
@@ -104,5 +105,5 @@ def produce(bootstrap_servers: str, topic: str, partitions: int, first: int, cou
                 producer.poll(0.1)
     left = producer.flush(120)
     if left or failures:
-        raise LabError(f"{left + len(failures)} of {count} records for {topic} were not written: {failures[:1]}")
+        raise LabError(f"{left + len(failures)} of {quantity(count, 'record')} for {topic} not written: {failures[:1]}")
     return dict(acknowledged)

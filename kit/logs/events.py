@@ -68,7 +68,7 @@ def read_client_logs(
     else:
         counts, *tables_here = extracted_here(read.few, extract)
         events, unknown = (in_spark(spark, rows) for rows in tables_here)
-    files = file_summary.log_files(counts, read.n_lines, read.damaged, read.odd - set(counts), layout)
+    files = file_summary.log_files(counts, read, layout)
     return ClientLogs(events, unknown, files)
 
 

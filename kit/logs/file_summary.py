@@ -9,15 +9,17 @@ import polars as pl
 
 from kit.errors import PartialRead
 from kit.logs.records import ZONE_STEP_S
+from kit.logs.scan import LONGEST
 from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFile
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Set
-
     import pyarrow as pa
+
+    from kit.logs.lines import Lines
 
 _PROBLEMS = {
     "empty": "is empty",
@@ -68,17 +70,16 @@ def proved(counts: FileCounts) -> dict[str, int]:
     return {file: account["shift_us"] for file, account in counts.items() if account["shift_us"] is not None}
 
 
-def log_files(
-    counts: FileCounts, n_lines: dict[str, int], damaged: Set[str], binary: Set[str], given: str | None
-) -> pl.DataFrame:
-    """``tables.LOG_FILES``: a row for every file of ``n_lines``."""
+def log_files(counts: FileCounts, read: Lines, given: str | None) -> pl.DataFrame:
+    """``tables.LOG_FILES``: a row for every file of ``read``."""
     rows = []
-    for file in sorted(n_lines):
+    for file, n_lines in sorted(read.n_lines.items()):
         account = counts.get(file, {})
+        is_binary = file in read.odd and not account
         rows.append(
             LogFile(
                 file=file,
-                n_lines=n_lines[file],
+                n_lines=n_lines,
                 n_events=account.get("n_events", 0),
                 n_context=account.get("n_context", 0),
                 n_unknown=account.get("n_unknown", 0),
@@ -86,7 +87,8 @@ def log_files(
                 n_time_regressions=account.get("n_time_regressions", 0),
                 first_at=account.get("first_at"),
                 last_at=account.get("last_at"),
-                problem=_problem(account, n_lines[file], file in damaged, file in binary, given),
+                n_cut=read.n_cut[file],
+                problem=_problem(account, n_lines, file in read.damaged, is_binary, given),
             )
         )
     return pl.DataFrame(tables.LOG_FILES.from_rows(rows))
@@ -110,13 +112,19 @@ def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary:
 def verified(files: pl.DataFrame) -> str:
     """What was read, in sentences; raises PartialRead for damaged files, for no text, and for another layout."""
     sentences = [
-        f"{len(files)} files, {files['n_lines'].sum()} lines: {files['n_events'].sum()} events, "
-        f"{files['n_context'].sum()} known lines without one, {files['n_unknown'].sum()} lines that look like "
-        "coordination and were not understood."
+        f"{quantity(len(files), 'file')}, {quantity(files['n_lines'].sum(), 'line')}: "
+        f"{quantity(files['n_events'].sum(), 'event')}, "
+        f"{quantity(files['n_context'].sum(), 'known line')} without one, "
+        f"{quantity(files['n_unknown'].sum(), 'line')} like coordination, not understood."
     ]
     problems = files.filter(pl.col("problem").is_not_null())
     sentences += [
         f"{visible(file)} {_PROBLEMS[problem]}." for file, problem in problems.select("file", "problem").iter_rows()
+    ]
+    sentences += [
+        f"{visible(file)}: {quantity(n_cut, 'line is', 'lines are')} longer than {LONGEST >> 20} MiB; the "
+        "rest of it was not read."
+        for file, n_cut in files.filter(pl.col("n_cut") > 0).select("file", "n_cut").iter_rows()
     ]
     fatal = problems.filter(pl.col("problem").is_in(FATAL))
     if not fatal.is_empty():

@@ -14,6 +14,8 @@ from kit.logs.texts import extracted, has, replaced
 _MARK = "\x1e"
 _SHORTEST, _SHORTEST_CONTEXT = 4, 16
 """The beginning of a wording that is shorter stands in every second line."""
+_PLACES, _TRIED = 4, 8 << 20
+"""A long line may have thousands of places: of each the rest is looked at. So many are tried, or so many bytes."""
 _LONG = 15
 """A wording that is shorter may begin any sentence: it counts behind a time or a level."""
 _WORD_FIRST = r"(\S+ (?:successfully owned|attempting to claim) partition\b)"
@@ -47,7 +49,9 @@ def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
         marked = replaced(marked, first, f"{_MARK}${{1}}")
     marked = marked.str.split(_MARK)
     pieces = texts.with_columns(pieces=marked).filter(pl.col("pieces").list.len() > 1)
-    every = pieces.with_columns(at=pl.int_ranges(1, pl.col("pieces").list.len())).explode("at")
+    at_most = 1 + pl.max_horizontal(_PLACES, _TRIED // pl.col("text").str.len_bytes())
+    places = pl.int_ranges(1, pl.min_horizontal(pl.col("pieces").list.len(), at_most))
+    every = pieces.with_columns(at=places).explode("at")
     tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
     tails = every.select("place", front=front.list.join(""), tail=tail.list.join("")).with_columns(
         found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)

@@ -29,7 +29,7 @@ CANDIDATE = (*ORDER, "value")
 class Lines:
     """``n_lines``: of every file; ``before``: how many (``n_before``) of a ``file`` are before each ``block`` of it.
     ``n_candidates``: how many may matter, of all; ``few``: these, in order, unless they are too many for the driver.
-    ``damaged``: files read in part. ``odd``: those that hold NUL bytes.
+    ``damaged``: files read in part. ``odd``: those that hold NUL bytes. ``n_cut``: of a file, lines that were too long.
     """
 
     n_lines: dict[str, int]
@@ -38,6 +38,7 @@ class Lines:
     few: pl.DataFrame | None
     damaged: set[str]
     odd: set[str]
+    n_cut: dict[str, int]
 
 
 def scan_candidates(spark: SparkSession, paths: list[str]) -> DataFrame:
@@ -71,12 +72,12 @@ def lines_of(rows: pl.DataFrame) -> Lines:
     account = rows.filter(pl.col("n_lines").is_not_null())
     for file, refusal in account.filter(pl.col("refusal").is_not_null()).select("file", "refusal").rows():
         raise ReadError(f"{file} can't be read: {refusal}")
-    n_lines = account.group_by("file").agg(pl.col("n_lines").sum()).rows()
+    n_lines, n_cut = (dict(account.group_by("file").agg(pl.col(name).sum()).rows()) for name in ("n_lines", "n_cut"))
     n_before = pl.col("n_lines").cum_sum().over("file") - pl.col("n_lines")
     before = account.sort("file", "block").select("file", "block", n_before=n_before)
     damaged, odd = (set(account.filter(is_so)["file"]) for is_so in (pl.col("damage").is_not_null(), pl.col("has_nul")))
     n_candidates, few = int(account["n_candidates"].sum()), rows.filter("is_few").select(CANDIDATE).sort(ORDER)
-    return Lines(dict(n_lines), before, n_candidates, few if len(few) == n_candidates else None, damaged, odd)
+    return Lines(n_lines, before, n_candidates, few if len(few) == n_candidates else None, damaged, odd, n_cut)
 
 
 def kept_on_disk(frame: DataFrame) -> DataFrame:

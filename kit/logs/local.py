@@ -78,5 +78,5 @@ def read_logs_here(
     read = lines.lines_of(rows.with_columns(is_few=pl.col("value").is_not_null()))
     assert read.few is not None
     counts, events, unknown = extracted_here(read.few, ExtractEvents(read.before, layout, zone))
-    files = file_summary.log_files(counts, read.n_lines, read.damaged, read.odd - set(counts), layout)
+    files = file_summary.log_files(counts, read, layout)
     return ClientLogs(pl.DataFrame(events), pl.DataFrame(unknown), files)

@@ -222,6 +222,7 @@ commit_failed|1.5+|Offset commit ({}) failed
 commit_failed|0.9+|OffsetCommit failed for
 commit_ok|0.9+|OffsetCommit for {} returned: Success
 context|0.9+|OffsetCommit for {} returned: Local: No offset stored
+context|0.9+|OffsetCommit for {} returned: Local: Operation in progress
 commit_failed|0.9+|OffsetCommit for
 subscribed|0.9+|Group "{}": subscribe to new
 unsubscribed|0.9+|Group "{}": unsubscribe from

@@ -31,8 +31,8 @@ from kit.logs.wordings import BY_SOURCE, CONTEXT
 BLOCK = 16 << 20
 _CHUNK = 1 << 19
 """Bytes scanned at a time: they stay in the processor's cache meanwhile."""
-_LONGEST = 2 << 20
-"""A longer line is cut."""
+LONGEST = 2 << 20
+"""A longer line is cut, and counted."""
 _HELD = 4 << 20
 """Bytes of rows that go to Spark at once."""
 _DECOMPRESSED: dict[str, Callable[[io.BufferedIOBase], io.BufferedIOBase]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -73,17 +73,18 @@ _TYPES = {
     "is_few": pa.bool_(),
     "n_lines": pa.int64(),
     "n_candidates": pa.int64(),
+    "n_cut": pa.int64(),
     "has_nul": pa.bool_(),
     "damage": pa.string(),
     "refusal": pa.string(),
 }
 SCHEMA = (
     "file string, block bigint, value string, number bigint, is_few boolean, n_lines bigint, n_candidates bigint, "
-    "has_nul boolean, damage string, refusal string"
+    "n_cut bigint, has_nul boolean, damage string, refusal string"
 )
 """A row per candidate, with its ``number`` in the block from 0; ``is_few``: its block has few. And one per block: how
-many lines begin in it and how many of them are candidates, whether it holds a NUL, what broke it off, why it can't be
-read at all."""
+many lines begin in it, how many of them are candidates and how many were cut, whether it holds a NUL, what broke it
+off, why it can't be read at all."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,13 @@ class CandidateScan:
 
 
 def _scanned(block: Block, few: int) -> Iterator[pa.RecordBatch]:
-    held, size, n_lines, n_candidates, has_nul, damage, refusal = [], 0, 0, 0, False, None, None
+    held, size, n_lines, n_candidates, n_cut, has_nul = [], 0, 0, 0, 0, False
+    damage = refusal = None
     try:
         for chunk in _chunks(block):
+            if chunk is None:
+                n_cut += 1
+                continue
             borders = _borders(chunk)
             numbers = _candidates(chunk, borders)
             if numbers.size:
@@ -140,8 +145,8 @@ def _scanned(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     if held:
         is_whole = sum(len(lines) for lines, _ in held) == n_candidates
         yield _candidate_rows(block, held, is_few=is_whole and size <= few)
-    whole = {"n_lines": n_lines, "n_candidates": n_candidates, "has_nul": has_nul, "damage": damage, "refusal": refusal}
-    yield _rows(block, 1, **{name: [value] for name, value in whole.items()})
+    counts = {"n_lines": [n_lines], "n_candidates": [n_candidates], "n_cut": [n_cut], "has_nul": [has_nul]}
+    yield _rows(block, 1, **counts, damage=[damage], refusal=[refusal])
 
 
 def _candidate_rows(
@@ -196,8 +201,9 @@ def _texts(lines: pa.BinaryArray) -> pa.StringArray:
     return pc.utf8_rtrim(texts, "\r\n")
 
 
-def _chunks(block: Block) -> Iterator[bytes]:
-    """Whole lines, some ten thousand at a time; those before the damage, then the error."""
+def _chunks(block: Block) -> Iterator[bytes | None]:
+    """Whole lines, some ten thousand at a time, and None after one that was cut; those before the damage, then the
+    error."""
     with _opened(block.file) as stream:
         left = block.end - block.start
         if block.start:  # the line that lies over the border belongs to the block before
@@ -213,7 +219,11 @@ def _chunks(block: Block) -> Iterator[bytes]:
                 return
             left -= len(chunk)
             if not chunk.endswith(b"\n"):
-                left -= _skip_line(stream, left)
+                rest = stream.readline(1)
+                left -= len(rest)
+                if rest not in (b"", b"\n"):
+                    yield None
+                    left -= _skip_line(stream, left)
 
 
 def _opened(file: str) -> io.BufferedIOBase:
@@ -232,7 +242,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
             parts.append(part)
             left -= len(part)
         if parts and not parts[-1].endswith(b"\n"):
-            parts.append(stream.readline(_LONGEST))
+            parts.append(stream.readline(LONGEST))
     except _DAMAGE as damage:
         error = damage
     return b"".join(parts), error
@@ -241,7 +251,7 @@ def _read(stream: io.BufferedIOBase, size: float) -> tuple[bytes, Exception | No
 def _skip_line(stream: io.BufferedIOBase, most: float) -> int:
     """How many bytes the rest of the line has; no more than ``most`` are looked at."""
     skipped = 0
-    while skipped < most and (part := stream.readline(int(min(_LONGEST, most - skipped)))):
+    while skipped < most and (part := stream.readline(int(min(LONGEST, most - skipped)))):
         skipped += len(part)
         if part.endswith(b"\n"):
             break

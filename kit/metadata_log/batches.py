@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from kit.metadata_log.crc32c import crc32c_each
 from kit.metadata_log.fields import DecodeError, uvarint
+from kit.text.quantity import quantity
 
 Bytes: TypeAlias = bytes | memoryview
 Row: TypeAlias = tuple[int, int, bytes | None, bytes | None]
@@ -85,13 +86,13 @@ def written_after(data: Bytes, offset: int) -> int | None:
 def _end(view: memoryview, at: int) -> int | str:
     """Where the batch ends, or why nobody knows."""
     if len(view) - at < HEADER.size:
-        return f"the file ends within the header of a batch: {len(view) - at} bytes are left"
+        return f"the file ends within the header of a batch: {quantity(len(view) - at, 'byte is', 'bytes are')} left"
     _, length, _, magic, *_ = HEADER.unpack_from(view, at)
     if magic != 2:
         return f"no batch of format 2 begins here: its format is {magic}"
     end = at + _LENGTH_FROM + length
     if end - at < HEADER.size:
-        return f"a batch can't be {length} bytes long"
+        return f"a batch can't be {quantity(length, 'byte')} long"
     if end > len(view):
         return f"the file ends within a batch: {end - len(view)} of {end - at} bytes are missing"
     return int(end)
@@ -136,7 +137,7 @@ def _records(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterat
         value, place = _sized(body, place, at)
         yield base_offset + delta, first_ms + delta_ms, key, value
     if at != len(body):
-        raise DecodeError(f"{len(body) - at} bytes follow its last record")
+        raise DecodeError(f"{quantity(len(body) - at, 'byte follows', 'bytes follow')} its last record")
 
 
 def _sized(body: bytes, at: int, end: int) -> tuple[bytes | None, int]:
@@ -198,6 +199,6 @@ def _snappy(body: bytes) -> bytes:
 def _snappy_block(block: bytes) -> bytes:
     size, _ = uvarint(block, 0)
     if size > _MOST_BYTES:
-        raise DecodeError(f"its snappy would become {size} bytes")
+        raise DecodeError(f"its snappy would become {quantity(size, 'byte')}")
     unpacked: bytes = pa.Codec("snappy").decompress(block, size, asbytes=True)
     return unpacked

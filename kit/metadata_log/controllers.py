@@ -29,13 +29,13 @@ from kit.read.broker_client import (
     Deadline,
     describe_code,
 )
+from kit.read.nodes import NO_CONTROLLER, api_versions, takes_votes
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = uuid.UUID(int=1)
 """Kafka's fixed id of the topic (``Uuid.METADATA_TOPIC_ID``)."""
 _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
-_NO_CONTROLLER = "is no controller: it does not know DescribeQuorum; name the controllers' own listener"
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
@@ -140,7 +140,7 @@ class _ControllerClient(BrokerClient):
                     said.append(f"{broker.host}:{broker.port} {answer}")
                 else:
                     return broker.node_id, answer
-            if not deadline.allows(attempt) or all(each.endswith(_NO_CONTROLLER) for each in said):
+            if not deadline.allows(attempt) or all(each.endswith(NO_CONTROLLER) for each in said):
                 raise ConnectError(f"none of {servers} leads the quorum: {'; '.join(said)}")
             await self.pause(attempt)
             attempt += 1
@@ -151,9 +151,9 @@ class _ControllerClient(BrokerClient):
         wanted = [topic(topic_name=TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
         request = DescribeQuorumRequest(topics=wanted, max_version=1)
         try:
+            if not takes_votes(await self.send(api_versions(), node)):
+                return NO_CONTROLLER
             response = await self.send(request, node)
-        except kafka_errors.IncompatibleBrokerVersion:
-            return _NO_CONTROLLER
         except kafka_errors.KafkaError as error:
             return f"did not answer ({error})"
         (partition,) = response.topics[0].partitions if response.error_code == 0 else (response,)

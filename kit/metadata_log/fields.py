@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
+from kit.text.quantity import quantity
+
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 Field: TypeAlias = Mapping[str, Any]
 """``name``, ``type``, ``versions``; ``nullable`` (versions), ``tag`` with ``default``, ``fields`` of a structure."""
@@ -75,7 +77,7 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
                 name, reader, default = tagged[tag]
                 value, end = reader(data, at)
                 if end != at + size:
-                    raise DecodeError(f"its field {name} is {end - at} bytes long, and should be {size}")
+                    raise DecodeError(f"its field {name} is {quantity(end - at, 'byte')} long, and should be {size}")
                 if value != default:
                     found[name] = value
             at += size

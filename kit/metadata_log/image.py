@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from kit.metadata_log.records import Record
 from kit.metadata_log.transactions import COMMITTED, MARKERS, NONE
+from kit.text.quantity import quantity
 
 Body: TypeAlias = dict[str, Any]
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -94,8 +95,9 @@ class Image:
 
     def __repr__(self) -> str:
         return (
-            f"Image as of offset {self.offset}, epoch {self.epoch}: {len(self.topics)} topics, {self.n_partitions} "
-            f"partitions, {len(self.brokers)} brokers, {len(self.controllers)} controllers."
+            f"Image as of offset {self.offset}, epoch {self.epoch}: {quantity(len(self.topics), 'topic')}, "
+            f"{quantity(self.n_partitions, 'partition')}, {quantity(len(self.brokers), 'broker')}, "
+            f"{quantity(len(self.controllers), 'controller')}."
         )
 
     def topic(self, name: str) -> Topic | None:

@@ -27,6 +27,7 @@ from kit.metadata_log.rows import item_rows, node_rows, partition_table, record_
 from kit.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables
 from kit.text.fingerprints import Hide, stars
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 
@@ -133,8 +134,10 @@ def _account(log: MetadataLog) -> list[str]:
     image, files = log.image, log.files
     n_records, n_unknown, n_errors = (files[name].sum() for name in ("n_records", "n_unknown", "n_errors"))
     return [
-        f"{len(files)} files, {n_records} records: {', '.join(f'{n} {name}' for name, n in log.types.items())}; "
-        f"{files['n_control'].sum()} control records, {n_unknown} of unknown types, {n_errors} problems.",
+        f"{quantity(len(files), 'file')}, {quantity(n_records, 'record')}: "
+        f"{', '.join(f'{n:,} {name}' for name, n in log.types.items())}; "
+        f"{quantity(files['n_control'].sum(), 'control record')}, {n_unknown:,} of unknown types, "
+        f"{quantity(n_errors, 'problem')}.",
         repr(image),
         *([f"It stops {visible(image.stopped)}."] if image.stopped else []),
     ]

@@ -18,6 +18,7 @@ from kit.metadata_log.batches import Batch, Bytes, read_batches
 from kit.metadata_log.fields import DecodeError, Field, Reader, is_in, struct_reader, uvarint
 from kit.metadata_log.secrets import has_secrets, without_secrets
 from kit.text.fingerprints import Hide, stars
+from kit.text.quantity import quantity
 
 BEGIN, END, ABORT = 23, 24, 25
 _FRAME_VERSION, _MOST = 1, 32_767
@@ -127,7 +128,7 @@ def _typed(
         return Record(None, None, -1, key, version, kind.name, None, raw, error, is_known=False)
     body, end = reader(value, at)
     if end != len(value):
-        raise DecodeError(f"{len(value) - end} bytes follow its fields")
+        raise DecodeError(f"{quantity(len(value) - end, 'byte follows', 'bytes follow')} its fields")
     return Record(None, None, -1, key, version, kind.name, without_secrets(kind.name, body, hide))
 
 

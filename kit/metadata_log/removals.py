@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.metadata_log.files import CHECKPOINT
 from kit.metadata_log.log import MetadataLog, stream
-from kit.metadata_log.rows import _CONFIG_TYPES, _MECHANISMS, acl_key, entity_name, quota_entity
+from kit.metadata_log.rows import _CONFIG_TYPES, acl_key, entity_name, mechanism_name, quota_entity
 from kit.tables.metadata import MetadataRemoval
 
 
@@ -54,7 +54,7 @@ def _removed(
     elif name == "RemoveAccessControlEntry" and body["id"] in acls:
         yield ("acl", *acls[body["id"]])
     elif name == "RemoveUserScramCredential":
-        yield "scram", body["name"], _MECHANISMS.get(body["mechanism"], f"mechanism {body['mechanism']}")
+        yield "scram", body["name"], mechanism_name(body["mechanism"])
     elif name == "RemoveDelegationToken":
         yield "token", body["tokenId"], None
     elif name == "Config" and body["value"] is None:

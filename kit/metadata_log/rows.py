@@ -133,7 +133,7 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
             yield _item("quota", quota_entity(owner), key, number_text(each.fields["value"]), each.offset)
     for (user, mechanism), each in image.credentials.items():
         told = _credential(each.fields)
-        yield _item("scram", user, _MECHANISMS.get(mechanism, f"mechanism {mechanism}"), told, each.offset, True)
+        yield _item("scram", user, mechanism_name(mechanism), told, each.offset, True)
     for each in image.acls.values():
         yield _acl(each)
     for token_id, each in image.tokens.items():
@@ -180,6 +180,11 @@ def acl_key(fields: Body) -> tuple[str, str]:
         _named(_PERMISSIONS, fields["permissionType"]),
     ]
     return f"{resource}:{pattern}:{fields['resourceName']}", json_text(rule)
+
+
+def mechanism_name(number: int) -> str:
+    """Of SCRAM."""
+    return _MECHANISMS.get(number, f"mechanism {number}")
 
 
 def _named(names: dict[int, str], code: int) -> str:

@@ -19,6 +19,7 @@ from kit.migrate.frames import matching
 from kit.migrate.rendering.stretches import step_stretches
 from kit.proof import handed_out_of, prove
 from kit.show.charts import frame_of, shortened, titled
+from kit.text.quantity import quantity
 
 _COLOURS = {"checking": "#9db8d2", "acting": "#d1603d", "verifying": "#3b6ea5", "taking back": "#8a6d9e"}
 MAX_STEPS = 60
@@ -70,10 +71,10 @@ def lost_and_twice(
     members = matching(load_consumption(Path(consumption), record.plan.subject).records, consumers, "consumer")
     proof = prove(handed_out_of(members, produced), produced)
     if proof.summary.is_empty():
-        return [f"Not measured: of {len(produced):,} records produced during the run none was handed out."]
+        return [f"Not measured: of {quantity(len(produced), 'record')} produced during the run none was handed out."]
     found = proof.summary.row(0, named=True)
     n_twice = sum(found[f"duplicates_{cause}"] for cause in CAUSES)
-    total = f"Of {len(produced):,} records produced from {began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
+    total = f"Of {quantity(len(produced), 'record')} produced from {began:%H:%M:%S} to {ended:%H:%M:%S} UTC"
     return [f"{total}, {found['lost']:,} were lost, and {n_twice:,} were handed out twice.", *proof.told().splitlines()]
 
 

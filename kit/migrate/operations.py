@@ -53,6 +53,7 @@ from kit.migrate.runs_folder import (
     runs_beside,
     there_is,
 )
+from kit.text.quantity import quantity
 
 VALID_FOR = timedelta(hours=4)
 
@@ -126,7 +127,7 @@ class Operations:
         matching = [plan for plan in plans if plan.digest.startswith(begin)]
         if len(matching) != 1:
             known = [path.stem for path in reversed(self.plan_files())]
-            counted = f"{len(matching)} plans in {self.runs / PLANS} begin with {named!r}"
+            counted = f"{quantity(len(matching), 'plan')} in {self.runs / PLANS} with a digest like {named!r}"
             raise NotFound(counted if matching else f"{counted}; {there_is('plan', known)}")
         return matching[0]
 

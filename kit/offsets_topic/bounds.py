@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -31,7 +31,7 @@ def fetch_bounds(profile: Profile, topic: str, since: datetime | None) -> Bounds
         ConnectError, AuthenticationFailed, WrongCluster: see ``kit.cluster.connect``.
         NotFound: the cluster has no such topic.
     """
-    with connect(profile.model_copy(update={"zookeeper_connect": None})) as cluster:
+    with connect(replace(profile, zookeeper_connect=None)) as cluster:
         metadata = fetch_metadata(cluster.broker_client)
         rows = [row for row in metadata.topic_partitions if row.topic == topic]
         if not rows:

@@ -17,6 +17,7 @@ from kit.offsets_topic.selection import Selection
 from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 if TYPE_CHECKING:
@@ -90,11 +91,15 @@ def verify_offsets_topic(topic: OffsetsTopic) -> str:
         PartialRead: a partition could not be read, or a record not be decoded: which and why.
     """
     rows = topic.partitions
+
+    def n(what: str) -> int:
+        return int(rows[f"n_{what}"].sum())
+
     sentences = [
-        f"{rows['error'].null_count()} of {len(rows)} partitions, {rows['n_records'].sum()} records: "
-        f"{rows['n_commits'].sum()} offset commits, {rows['n_generations'].sum()} group generations, "
-        f"{rows['n_epochs'].sum()} records of KIP-848 groups, {rows['n_tombstones'].sum()} of them tombstones; "
-        f"{rows['n_filtered'].sum()} of groups or times not asked for, {rows['n_unsupported'].sum()} of other kinds."
+        f"{rows['error'].null_count()} of {quantity(len(rows), 'partition')}, {quantity(n('records'), 'record')}: "
+        f"{quantity(n('commits'), 'offset commit')}, {quantity(n('generations'), 'group generation')}, "
+        f"{quantity(n('epochs'), 'record')} of KIP-848 groups, {quantity(n('tombstones'), 'tombstone')} among them; "
+        f"{n('filtered'):,} of groups or times not asked for, {n('unsupported'):,} of other kinds."
     ]
     waiting = rows.filter(pl.col("read_until") < pl.col("end_offset"))
     sentences += [

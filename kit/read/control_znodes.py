@@ -24,7 +24,7 @@ _KEYS = {
 
 
 def fetch_control(client: KazooClient) -> MetadataControl:
-    """The control znodes, ``/migration`` before all others; ``max_state_epoch`` is not read.
+    """The control znodes, ``/migration`` before all others; but ``max_state_epoch`` (``fetch_max_state_epoch``).
 
     Raises:
         ConnectError: ZooKeeper stopped answering.

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from kit.read.values import is_text, json_in, shown
+from kit.text.fingerprints import Hide, is_fingerprint, stars
 from kit.text.numbers import INT32_MAX, INT64_MAX, partition_in
 
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -119,19 +120,25 @@ def number_text(value: float) -> str:
     return str(int(value)) if value.is_integer() else str(value)
 
 
-def scram_value(value: str) -> str:
-    """What of a credential is no secret: ``iterations=4096``. Raises BadValue, which names no part's content."""
+def scram_value(value: str, hide: Hide = stars) -> str:
+    """What of a credential is no secret: ``iterations=4096``, and its other parts where ``hide`` makes fingerprints.
+
+    Raises BadValue, which names no part's content.
+    """
     parts = dict(each.partition("=")[::2] for each in value.split(","))
     if set(parts) != set(_SCRAM_PARTS) or len(value.split(",")) != len(_SCRAM_PARTS):
         raise BadValue("a credential has salt, stored_key, server_key and iterations; this one has others")
+    octets = dict[str, bytes]()
     try:
         for part in _SCRAM_PARTS[:-1]:
-            base64.b64decode(parts[part], validate=True)
+            octets[part] = base64.b64decode(parts[part], validate=True)
     except (binascii.Error, ValueError):
         raise BadValue("a part of the credential is no base64") from None
     if not re.fullmatch(r"[0-9]{1,9}", parts["iterations"]):
         raise BadValue("the credential's iterations are no number")
-    return f"iterations={int(parts['iterations'])}"
+    hidden = {part: hide(base64.b64encode(held).decode()) for part, held in octets.items()}
+    told = [f"{part}={each}" for part, each in hidden.items() if is_fingerprint(each)]
+    return ",".join([*told, f"iterations={int(parts['iterations'])}"])
 
 
 def acl_value(data: bytes) -> list[str]:

@@ -7,6 +7,7 @@ something else, or that these credentials may not read, is a row with its error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
@@ -20,12 +21,19 @@ from kit.read import metadata_values as values
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_values import BadValue
 from kit.read.multiread import Names, Znode, fetch_children, fetch_data
+from kit.read.values import shown
+from kit.read.znode_secrets import shown_data
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataControl, MetadataItem, MetadataPartition
+from kit.text.fingerprints import Hide, is_fingerprint, stars
+from kit.text.withholding import WITHHELD
 
 ZOOKEEPER = "zookeeper"
 _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"
+_ENCIPHERED = ("encryptedPassword:", "passwordLength:", "keyFactoryAlgorithm:")
 _TOKENS, _TOPICS = "/delegation_token/tokens", "/brokers/topics"
+
+_STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
 
 Parsed = TypeVar("Parsed")
 Entity: TypeAlias = tuple[str, str]
@@ -44,8 +52,10 @@ class MetadataZnodes:
     items: pa.Table
 
 
-def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool]) -> MetadataZnodes:
+def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool], hide: Hide = stars) -> MetadataZnodes:
     """Everything. ``is_secret`` says of a broker's setting whether its value is to be withheld.
+
+    With a ``hide`` that makes fingerprints, secrets are told by them; but an enciphered password can't be compared.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
@@ -53,12 +63,36 @@ def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool])
     control = fetch_control(client)
     reader = _Reader(client)
     partitions, topics, highest = _topics(reader)
-    items = [*topics, *_settings(reader, is_secret), *_limits(reader), *_acls(reader), *_others(reader), *reader.errors]
+    items = [
+        *topics,
+        *_settings(reader, is_secret, hide),
+        *_limits(reader, hide),
+        *_acls(reader),
+        *_others(reader),
+        *reader.errors,
+    ]
     return MetadataZnodes(
         control=replace(control, max_state_epoch=highest),
         partitions=tables.METADATA_PARTITIONS.from_rows(partitions),
         items=tables.METADATA_ITEMS.from_rows(items),
     )
+
+
+def fetch_max_state_epoch(client: KazooClient) -> int | None:
+    """The highest ``controller_epoch`` in the state of any partition; None: no state says one.
+
+    Raises:
+        ConnectError: ZooKeeper stopped answering.
+    """
+    topics = [f"{_TOPICS}/{name}/partitions" for name in _children(client, [_TOPICS])[0]]
+    numbers = zip(topics, _children(client, topics))
+    states = fetch_data(client, [f"{path}/{number}/state" for path, names in numbers for number in names])
+    epochs = [int(found[1]) for data in states.data if data and (found := _STATE_EPOCH.search(data))]
+    return max(epochs, default=None)
+
+
+def _children(client: KazooClient, paths: Sequence[str]) -> list[list[str]]:
+    return [names if isinstance(names, list) else [] for names in fetch_children(client, paths)]
 
 
 @dataclass
@@ -88,6 +122,8 @@ class _Reader:
         try:
             if isinstance(held, KazooException):
                 raise BadValue(f"it can't be read: {type(held).__name__}")
+            if shown_data(path, held.data) == WITHHELD.encode():
+                raise BadValue("it is no JSON object with a config; what it holds is withheld")
             return how(held.data)
         except BadValue as problem:
             for kind, entity in what:
@@ -178,34 +214,45 @@ def assignment_key(replicas: Iterable[int], adding: Iterable[int], removing: Ite
     return " ".join(parts)
 
 
-def _settings(reader: _Reader, is_secret: Callable[[str], bool]) -> Iterator[MetadataItem]:
+def _settings(reader: _Reader, is_secret: Callable[[str], bool], hide: Hide) -> Iterator[MetadataItem]:
     """Dynamic settings of topics and brokers."""
     for kind in ("topics", "brokers"):
         for name, _, config, mzxid in _configs(reader, "config", f"/config/{kind}"):
             for key, value in config.items():
                 withheld = kind == "brokers" and is_secret(key)
-                yield _item("config", f"{kind}/{name}", key, None if withheld else value, mzxid, withheld)
+                told = _fingerprint(value, hide) if withheld else value
+                yield _item("config", f"{kind}/{name}", key, told, mzxid, withheld)
 
 
-def _limits(reader: _Reader) -> Iterator[MetadataItem]:
+def _fingerprint(secret: str, hide: Hide) -> str | None:
+    """None of what is enciphered by a key that controllers don't share with ZooKeeper's readers, or is hidden."""
+    shown_as = hide(secret)
+    return shown_as if is_fingerprint(shown_as) and not secret.startswith(_ENCIPHERED) else None
+
+
+def _limits(reader: _Reader, hide: Hide) -> Iterator[MetadataItem]:
     """Quotas and SCRAM credentials."""
     for kind in ("users", "clients", "ips"):
         for name, path, config, mzxid in _configs(reader, "quota", f"/config/{kind}"):
             user = unquote(name) if kind == "users" else None
-            yield from _limit(f"{kind}/{name}", path, config, mzxid, user)
+            yield from _limit(f"{kind}/{name}", path, config, mzxid, user, hide)
     users = reader.children(["/config/users"], "quota")["/config/users"]
     folders = [f"/config/users/{user}/clients" for user in users]
     for folder, clients in reader.children(folders, "quota").items():
         for name, path, config, mzxid in _configs(reader, "quota", folder, clients):
-            yield from _limit(f"{folder.removeprefix('/config/')}/{name}", path, config, mzxid, None)
+            yield from _limit(f"{folder.removeprefix('/config/')}/{name}", path, config, mzxid, None, hide)
 
 
-def _limit(entity: str, path: str, config: dict[str, str], mzxid: int, user: str | None) -> Iterator[MetadataItem]:
+def _limit(
+    entity: str, path: str, config: dict[str, str], mzxid: int, user: str | None, hide: Hide
+) -> Iterator[MetadataItem]:
     for key, value in config.items():
         is_scram = user is not None and key in values.SCRAM_MECHANISMS
         kind, owner = ("scram", user or "") if is_scram else ("quota", entity)
         try:
-            told = values.scram_value(value) if is_scram else values.quota_value(value)
+            if not is_scram and key.upper().startswith("SCRAM"):
+                raise BadValue(f"{shown(key)} is no mechanism of Kafka")
+            told = values.scram_value(value, hide) if is_scram else values.quota_value(value)
             yield _item(kind, owner, key, told, mzxid, is_scram)
         except BadValue as problem:
             yield _item(kind, owner, key, None, mzxid, is_scram, f"{path}: {problem}")

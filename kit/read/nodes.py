@@ -26,9 +26,10 @@ from kit.tables.metadata import NodeFact, NodeSetting
 
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
+NO_CONTROLLER = "is no controller: it takes no votes; name the controllers' own listener"
 NODE_TIMEOUT_S = 5.0
 _SIDE_BY_SIDE = 16
-_DESCRIBE_QUORUM = 55
+_VOTE, _DESCRIBE_QUORUM = 52, 55
 _NOT_LEADER = 6
 _METADATA_LOG = "__cluster_metadata"
 _METADATA_VERSION = "metadata.version"
@@ -125,12 +126,11 @@ def _refuse_closed(address: str) -> None:
 
 
 async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:
-    request = ApiVersionsRequest(
-        client_software_name="offramp", client_software_version="1", min_version=3, max_version=3
-    )
-    versions = await client.ask(request, client.node, deadline)
+    versions = await client.ask(api_versions(), client.node, deadline)
     if versions.error_code:
         return {"error": f"ApiVersions: {describe_code(versions.error_code)}"}
+    if role == CONTROLLER and not takes_votes(versions):
+        return {"error": f"it {NO_CONTROLLER}"}
     has_quorum = any(each.api_key == _DESCRIBE_QUORUM for each in versions.api_keys)
     has_flag = bool(versions.zk_migration_ready)
     levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
@@ -139,9 +139,17 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         "has_flag": has_flag,
         "metadata_version": levels.get(_METADATA_VERSION),
     }
-    if role == CONTROLLER and not has_quorum:
-        return {"error": "it is a broker's listener: DescribeQuorum is not known there; name the controllers' own"}
     return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
+
+
+def api_versions() -> ApiVersionsRequest:
+    """What a node serves; version 3 tells the flag of a migration."""
+    return ApiVersionsRequest(client_software_name="offramp", client_software_version="1", min_version=3, max_version=3)
+
+
+def takes_votes(versions: Any) -> bool:
+    """Whether this answer is a controller's: a broker in KRaft mode hands DescribeQuorum on and would pass for one."""
+    return any(each.api_key == _VOTE for each in versions.api_keys)
 
 
 async def _quorum(client: NodeClient, deadline: Deadline) -> dict[str, Any]:

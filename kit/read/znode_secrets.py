@@ -66,11 +66,11 @@ def _may_be_secret(paths: pa.Array) -> pa.Array:
 def _of_kafka(path: str, data: bytes, hide: Hide) -> bytes:
     value = json_in(data)
     if not isinstance(value, dict):
-        return WITHHELD.encode()
+        return hide(data.decode("latin-1")).encode("latin-1")
     if _USER.search(path) or _BROKER.search(path):
         config = value.get("config")
         if not isinstance(config, dict):
-            return WITHHELD.encode()
+            return hide(data.decode("latin-1")).encode("latin-1")
         shown = _scram if _USER.search(path) else _setting
         value["config"] = {key: shown(key, each, hide) for key, each in config.items()}
     elif value.get("hmac"):
@@ -82,10 +82,10 @@ def _scram(key: str, value: Any, hide: Hide) -> Any:
     """Of a credential the iterations stay; any other value of a user is a quota, if it is a number."""
     text = str(value)
     if not key.upper().startswith("SCRAM"):
-        return value if re.fullmatch(r"[\d.eE+-]*", text) else WITHHELD
+        return value if re.fullmatch(r"[\d.eE+-]*", text) else hide(text)
     parts = text.split(",")
     is_known = all(re.fullmatch(r"(?:salt|stored_key|server_key)=[^,]*|iterations=\d+", part) for part in parts)
-    return _PART.sub(lambda part: f"{part[1]}={hide(part[2])}", text) if is_known else WITHHELD
+    return _PART.sub(lambda part: f"{part[1]}={hide(part[2])}", text) if is_known else hide(text)
 
 
 def _setting(key: str, value: Any, hide: Hide) -> Any:

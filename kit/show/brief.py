@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 
 NAMED = 3
@@ -146,7 +147,7 @@ def _figures(
 
 
 def _unknown(n_groups: int) -> str:
-    return f"of {n_groups:,} groups unknown" if n_groups else ""
+    return f"of {quantity(n_groups, 'group')} unknown" if n_groups else ""
 
 
 def _changed(summary: pl.DataFrame, changes: pl.DataFrame, before_at: str) -> str:
@@ -202,12 +203,12 @@ def _not_read(read_errors: pl.DataFrame) -> str:
     if read_errors.is_empty():
         return "Everything was read."
     n_errors = len(read_errors)
-    things = "1 thing" if n_errors == 1 else f"{n_errors:,} things"
+    things = quantity(n_errors, "thing")
     return f"{things} could not be read: what depends on it is unknown, not zero."
 
 
 def _groups(count: Any, verb: str = "", third: str = "") -> str:
-    noun = f"{count:,} groups" if count > 1 else "1 group" if count else "no group"
+    noun = quantity(count, "group") if count else "no group"
     return f"{noun} {verb}{third if count < 2 else ''}" if verb else noun
 
 

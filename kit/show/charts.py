@@ -18,6 +18,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
+from kit.text.quantity import quantity
 from kit.text.visible import cell
 
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
@@ -315,8 +316,10 @@ def _sharing_cells(cells: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 def _lag_summary(cells: pl.DataFrame) -> str:
     known = cells["lag"].drop_nulls()
     if known.is_empty():
-        return f"No lag is known, {len(cells):,} partitions"
-    return f"{known.sum():,} records behind; lag known of {len(known):,} of {len(cells):,} partitions"
+        return f"No lag is known, {quantity(len(cells), 'partition')}"
+    return (
+        f"{quantity(known.sum(), 'record')} behind; lag known of {len(known):,} of {quantity(len(cells), 'partition')}"
+    )
 
 
 def _axes(drawn: pl.DataFrame) -> dict[str, Any]:
@@ -369,10 +372,9 @@ def _mean_of_live(load: pl.DataFrame) -> pl.DataFrame:
 def _in_both_stores(parity: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     is_known = [pl.col(f"{store}_offset").is_not_null().any().over("group_id") for store in ("zookeeper", "kafka")]
     both = parity.filter(is_known[0] & is_known[1])
-    n_alone = parity["group_id"].n_unique() - both["group_id"].n_unique()
-    return both, [f"{n_alone:,} of {parity['group_id'].n_unique():,} groups keep offsets in one store only"] * (
-        n_alone > 0
-    )
+    n_groups = parity["group_id"].n_unique()
+    n_alone = n_groups - both["group_id"].n_unique()
+    return both, [f"offsets in one store only: {n_alone:,} of {quantity(n_groups, 'group')}"] * (n_alone > 0)
 
 
 def _least_equal(parity: pl.DataFrame, by: str) -> list[str]:
@@ -381,7 +383,7 @@ def _least_equal(parity: pl.DataFrame, by: str) -> list[str]:
 
 
 def _equal_summary(parity: pl.DataFrame) -> str:
-    return f"{(parity['verdict'] == 'equal').sum():,} of {len(parity):,} partitions are equal in both stores"
+    return f"equal in both stores: {(parity['verdict'] == 'equal').sum():,} of {quantity(len(parity), 'partition')}"
 
 
 def _rank(verdicts: list[str]) -> pl.Expr:

@@ -13,7 +13,8 @@ import pandas as pd
 import polars as pl
 
 from kit.analyze.time_format import with_worded_times
-from kit.show.headings import heading
+from kit.show.headings import heading, worded
+from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 
 if TYPE_CHECKING:
@@ -44,24 +45,24 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     """
     if frame.is_empty():
         return pd.DataFrame({"": ["Nothing found."]}).style.hide(axis="index").hide(axis="columns")
-    worded = _in_words(with_worded_times(frame.head(rows)))
+    texts = _in_words(with_worded_times(frame.head(rows)))
     # Pandas makes a class of the columns' names: they become numbers, and stand in the head only.
-    names = {str(at): name for at, name in enumerate(worded.columns)}
-    worded.columns = list(names)
-    styler = worded.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
-    styler = styler.format(na_rep="–", thousands="\u2009", precision=2, escape="html")
+    names = {str(at): name for at, name in enumerate(texts.columns)}
+    texts.columns = list(names)
+    styler = texts.to_pandas(types_mapper=pd.ArrowDtype).style.hide(axis="index")
+    styler = styler.format(na_rep="–", thousands=",", precision=2, escape="html")
     places = {at: _place if name == anchor else _link for at, name in names.items() if name in (anchor, *links)}
     styler = styler.format(places, na_rep="–", escape="html", subset=list(places)) if places else styler
     styler = styler.format_index(lambda at: _head(names[at]), axis="columns")
     styler = styler.set_table_attributes('class="mathjax_ignore tex2jax_ignore"')
-    numbers = [at for at, kind in worded.schema.items() if kind.is_numeric()]
+    numbers = [at for at, kind in texts.schema.items() if kind.is_numeric()]
     words = [at for at in names if at not in numbers]
-    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(worded, numbers)])
+    styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(texts, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
     styler = styler.set_properties(subset=[at for at in words if names[at] not in _PROSE], **{"white-space": "nowrap"})
     styler = styler.set_properties(subset=[at for at in words if names[at] in _PROSE], **{"min-width": "18em"})
-    return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {len(frame):,} rows")
+    return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {quantity(len(frame), 'row')}")
 
 
 def _head(name: str) -> str:
@@ -84,7 +85,10 @@ def _place_of(escaped: str) -> str:
 def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
     """Every column that holds no numbers as text: pandas escapes text alone, not what is in a list."""
     named = {name: frame[name] for name, kind in frame.schema.items() if not kind.is_numeric()}
-    words = [[None if value is None else cell(value) for value in column.to_list()] for column in named.values()]
+    words = [
+        [None if value is None else worded(name, cell(value)) for value in column.to_list()]
+        for name, column in named.items()
+    ]
     return frame.with_columns(pl.Series(name, each, pl.String) for name, each in zip(named, words))
 
 

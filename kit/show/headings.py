@@ -48,6 +48,8 @@ _HEADINGS = {
     "zookeeper_owner": "owner in ZooKeeper",
     "zookeeper_thread": "thread in ZooKeeper",
 }
+_CODES = {"finding", "kind", "blocker", "verdict"}
+"""Columns that hold names of ours: codes for programs, words for people."""
 _PLAIN = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = ("ms", "s", "percent")
 _PROPER = {"kafka": "Kafka", "kraft": "KRaft", "zookeeper": "ZooKeeper", "utc": "UTC"}
@@ -67,3 +69,12 @@ def heading(name: str) -> str:
     unit = words.pop() if len(words) > 1 and words[-1] in _UNITS else ""
     told = " ".join(_PROPER.get(word, word) for word in words if word)
     return f"{told}, {unit}" if unit else told or name
+
+
+def worded(name: str, value: str) -> str:
+    """A value of the column, for people.
+
+    >>> worded("finding", "owned_twice"), worded("group_id", "a_b")
+    ('owned twice', 'a_b')
+    """
+    return value.replace("_", " ") if name in _CODES else value

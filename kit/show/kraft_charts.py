@@ -13,6 +13,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.metadata.phase import PHASES, UNKNOWN
 from kit.show.charts import Chart, drawn_text, frame_of, nothing, shortened, titled
+from kit.text.quantity import quantity
 
 MAX_DOTS = 120
 MAX_LINES = 30
@@ -144,7 +145,7 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
     ink = alt.condition("datum.verdict === 'diverged'", alt.value("white"), alt.value(_INK))
     texts = base.mark_text(fontSize=12).encode(text="told:N", color=ink)
     n_equal = rows.filter(pl.col("verdict") == "equal").height
-    notes = [f"{n_equal:,} of {len(rows):,} values are equal in both stores"]
+    notes = [f"equal in both stores: {n_equal:,} of {quantity(len(rows), 'value')}"]
     notes.append(shortened(len(chosen), len(kinds), "kinds, those that differ most"))
     size = {"width": alt.Step(96), "height": alt.Step(28), "title": titled(title, notes)}
     chart: Chart = alt.layer(rects, texts).properties(**size)
@@ -163,10 +164,11 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     drawn, per_point = _sharing_points(every)
     behind, equal = _line(drawn, "lag", "records behind"), _line(drawn, "n_equal", "equal values", is_last=True)
     panels = alt.vconcat(_phases(drawn), behind, _stacked(drawn), equal, spacing=10)
-    looks = f"Looks: {len(every):,}" if per_point == 1 else f"{len(drawn)} points of {len(every):,} looks"
+    n_looks = quantity(len(every), "look")
+    looks = f"Looks: {len(every):,}" if per_point == 1 else f"{quantity(len(drawn), 'point')} of {n_looks}"
     share = f", each the worst of {per_point}" if per_point > 1 else ""
     n_unread = every["error"].count()
-    unread = f"in {n_unread:,} of {len(every):,} looks something could not be read" if n_unread else ""
+    unread = f"in {n_unread:,} of {quantity(len(every), 'look')} something could not be read" if n_unread else ""
     titles = titled(title, [f"{looks}{share}", unread])
     chart: Chart = panels.resolve_scale(color="independent").properties(title=titles)
     return chart

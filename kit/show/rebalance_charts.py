@@ -11,6 +11,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.spans import PHASES
 from kit.show.charts import Chart, frame_of, labels, nothing, shortened, titled
+from kit.text.quantity import quantity
 
 MAX_MEMBERS = 60
 MAX_SPANS = 3_000
@@ -86,7 +87,7 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     long = counted.unpivot(index=["group_id", "generation", "is_utc", "at"], variable_name="what", value_name="count")
     long = long.filter(pl.col("count") > 0)
     if long.is_empty():
-        return nothing(title, [f"{len(timed)} generations, in which nothing moved and nobody came or went"])
+        return nothing(title, [f"{quantity(len(timed), 'generation')}, in which nothing moved and nobody came or went"])
     whats = ["partitions moved", "members joined", "members left"]
     scale = alt.Scale(domain=whats, range=["#3b6ea5", "#6a9a5b", "#d1603d"])
     base = (
@@ -102,7 +103,7 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
     stems = base.mark_rule(strokeWidth=2).encode(y2=alt.datum(0))
     panels = alt.layer(stems, base).properties(width=760, height=70)
     left_out = len(every) - len(every_timed)
-    drawn = shortened(len(timed), len(every_timed), "generations, the last ones") or f"{len(timed)} generations"
+    drawn = shortened(len(timed), len(every_timed), "generations, the last ones") or quantity(len(timed), "generation")
     notes = [drawn, f"{left_out:,} without a time are left out" if left_out else ""]
     chart: Chart = panels.facet(
         row=alt.Row("what:N", sort=whats, header=alt.Header(labels=False, title=None)), spacing=8

@@ -69,3 +69,26 @@ class NodeMeta:
     node_id: Int32 | None
     version: Int32 | None
     cluster_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalFinding:
+    """One thing that a rehearsal of the move showed.
+
+    ``kind``: aborts, waits, vanishes, diverges, unknown. ``check_id``: the check of the preflight that tells of it;
+    None where none does. ``znode``: its path, if known. ``sentence``: what happened, with the controllers' words.
+    """
+
+    kind: str
+    check_id: str | None
+    znode: str | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalStep:
+    """One step of a rehearsal, and how long it took on this machine, in seconds."""
+
+    step: str
+    seconds: float
+    sentence: str

@@ -71,9 +71,9 @@ class LogFile:
     """One file of a read: its lines, and what became of them.
 
     ``n_events``: records that tell an event; ``n_context``: known ones that tell none; ``n_unknown``: see ``LogLine``;
-    the rest is of no interest. ``problem``: ``empty``, ``binary``, ``truncated`` (what is before the damage was read),
-    ``layout`` (no line has the one given), ``no coordination``, ``zones differ`` (some times say theirs, others don't),
-    ``times go back``, ``zone unknown``.
+    the rest is of no interest. ``n_cut``: lines too long to be read to their end. ``problem``: ``empty``, ``binary``,
+    ``truncated`` (what is before the damage was read), ``layout`` (no line has the one given), ``no coordination``,
+    ``zones differ`` (some times say theirs, others don't), ``times go back``, ``zone unknown``.
     """
 
     file: str
@@ -85,6 +85,7 @@ class LogFile:
     n_time_regressions: int
     first_at: datetime | None
     last_at: datetime | None
+    n_cut: int
     problem: str | None
 
 

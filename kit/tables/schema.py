@@ -235,5 +235,8 @@ ZNODE_ACLS = Table("znode_acls", "znodes:ZnodeAcl")
 ZOOKEEPER_FILES = Table("zookeeper_files", "znodes:ZooKeeperFile")
 ZOOKEEPER_SESSIONS = Table("zookeeper_sessions", "znodes:ZooKeeperSession")
 PREFLIGHT_FINDINGS = Table("preflight_findings", "preflight:PreflightFinding")
+PREFLIGHT_ZNODES = Table("preflight_znodes", "preflight:PreflightZnodes")
+REHEARSAL_FINDINGS = Table("rehearsal_findings", "preflight:RehearsalFinding")
+REHEARSAL_STEPS = Table("rehearsal_steps", "preflight:RehearsalStep")
 NODE_SETTING_CHANGES = Table("node_setting_changes", "preflight:NodeSettingChange")
 """Not of a snapshot, so not in ``ALL``: what happened over time, without the stamp."""

@@ -46,16 +46,18 @@ def file_name(text: str) -> str:
 
 
 def cell(value: object) -> str:
-    """A value for a table: a dash for unknown, lists element by element, spaces at the ends spelled out."""
+    """A value for a table: a dash for unknown, yes or no, lists by element, spaces at the ends spelled out."""
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, str):
         return shortened(_edged(visible(value)))
     if isinstance(value, Mapping):
         return ", ".join(f"{visible(str(name))}={_element(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_element, value))
-    is_plain = isinstance(value, bool | int | float | date | datetime | timedelta)
+    is_plain = isinstance(value, int | float | date | datetime | timedelta)
     return str(value) if is_plain else shortened(visible(str(value)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -31,7 +32,7 @@ def compared(site: Site) -> Iterator[Row]:
     say(f"writing {RECORDS:,} offset commits")
     _fill(site)
     profile = load_profile(BROKERS_ONLY, site.profiles)
-    spark = spark_session(profile.model_copy(update={"spark": SparkSettings(master="local[2]")}))
+    spark = spark_session(replace(profile, spark=SparkSettings(master="local[2]")))
     try:
         topic = read_offsets_topic(spark, profile, _topic=TOPIC)
         yield from _compared(profile, topic)

@@ -39,7 +39,8 @@ class NotebookPage:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel")
         self.outputs = self.panel.locator(".jp-OutputArea-output")
-        self.errors = self.panel.locator('[data-mime-type="application/vnd.jupyter.error"]')
+        # JupyterLab draws a traceback as it does whatever goes to standard error: red, and seen.
+        self.errors = self.panel.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
         self.charts = self.panel.locator(".jp-RenderedSVG")
 
     def open(self, address: str) -> None:

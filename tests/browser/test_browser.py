@@ -18,6 +18,15 @@ def test_a_request_to_another_machine_would_be_noted(tab):
     assert sorted(tab.elsewhere) == ["http://198.51.100.1/a.png", "https://cdn.example/b.js"]
 
 
+@pytest.mark.parametrize("cell", ["1 / 0", "import sys; print('a warning', file=sys.stderr)"])
+def test_what_a_notebook_shows_in_red_ends_a_test(jupyter, tab, cell):
+    jupyter.keep("red.ipynb", cell, "print('the end')")
+    notebook = NotebookPage(tab.page)
+    notebook.open(jupyter.address("red.ipynb"))
+    with pytest.raises(AssertionError, match=r"ZeroDivisionError|a warning"):
+        notebook.run_all("the end")
+
+
 def test_exploring_the_group_with_the_most_lag(shop, jupyter, tab):
     notebook = NotebookPage(tab.page)
     notebook.open(jupyter.address("explore/group.ipynb"))

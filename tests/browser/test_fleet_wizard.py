@@ -71,7 +71,7 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     approve(wizard, "4 groups")
     picture(wizard, "fleet-wizard-plan")
     wizard.button("Carry out the plan").click()
-    wizard.expect("2 of 4 groups were toggled by this run.", RUN_MS)
+    wizard.expect("2 of 4 groups toggled by this run.", RUN_MS)
     wizard.expect("watching for 60 s")
     in_kafka = {name for name, mode in fleet_site.modes().items() if mode == KAFKA}
     assert in_kafka == set(GROUPS[:2])

@@ -90,7 +90,7 @@ class Wizard:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.all = page.locator(".offramp")
+        self.all = page.locator(".offramp").first  # The list of groups, and within it the wizard of the chosen one.
 
     def button(self, name: str) -> Locator:
         return self.all.get_by_role("button", name=name, exact=True)

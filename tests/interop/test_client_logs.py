@@ -377,7 +377,9 @@ def test_nothing_is_found_that_was_not(played: Played, group: str) -> None:
     # The one that is killed may just have lost its coordinator, which old clients do now and then.
     at_its_end = (pl.col("finding") == "unreached_coordinator") & (pl.col("consumer") == f"{group}-c")
     found = found.filter(~at_its_end)
-    assert set(found["finding"]) <= {"storm", "offset_reset"} | late | cut_off, found["sentence"].to_list()
+    failed = played.clients.filter(pl.col("group_id") == group, pl.col("kind") == "commit_failed")
+    said = [*found["sentence"], *failed["text"]]
+    assert set(found["finding"]) <= {"storm", "offset_reset"} | late | cut_off, said
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ class ToyWaves:
         return fleet.observed_of(self.toy.scan(), plan)
 
     def check(self, step):
-        return Checked(True, f"{len(step.parameters['groups'])} groups are settled")
+        return Checked(True, f"{len(step.parameters['groups'])} groups settled")
 
     def refuse_altered(self, plan):
         recipes.refuse_altered(plan)

@@ -117,7 +117,7 @@ def approved(site: Site) -> str:
 
 def test_run_all_shows_both_stores_and_writes_nothing(rehearsed):
     found, before, after = rehearsed
-    assert "nothing was changed; the plan can begin now: 1 groups have no members" in found.cells[-1].outputs[0].text
+    assert "nothing was changed; the plan can begin now: 1 group has no members" in found.cells[-1].outputs[0].text
     assert after == before
     tables = html_tables.of_notebook(found)
     seen = html_tables.with_columns(tables, "zookeeper", "kafka", "zookeeper_lag")

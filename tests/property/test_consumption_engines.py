@@ -40,7 +40,7 @@ def test_records_and_unfinished_lines(spark: SparkSession, folder: Path) -> None
     assert found.schema == ours.records.schema
     assert found.sort("offset").equals(ours.records.sort("offset"))
     assert len(found) == 102
-    assert verify_loaded(theirs) == verify_loaded(ours) == "102 records were read; 1 lines are unfinished."
+    assert verify_loaded(theirs) == verify_loaded(ours) == "102 records were read; 1 line is unfinished."
     assert pl.DataFrame(theirs.unread_lines.toArrow()).rows() == ours.unread_lines.rows()
 
 
@@ -51,14 +51,14 @@ def test_malformed_lines(spark: SparkSession, folder: Path, broken: str) -> None
     with (folder / "a.jsonl").open("a") as lines:
         lines.write(broken)
     for loaded in (load_consumption(folder, "g"), spark_consumption(spark, str(folder), "g")):
-        with pytest.raises(PartialRead, match=r"1 lines could not be read.*a\.jsonl"):
+        with pytest.raises(PartialRead, match=r"1 line could not be read.*a\.jsonl"):
             verify_loaded(loaded)
 
 
 def test_two_records_in_a_line_are_never_taken_for_one(spark: SparkSession, folder: Path) -> None:
     with (folder / "a.jsonl").open("a") as lines:
         lines.write(line(200, "a").rstrip() + line(201, "a"))
-    with pytest.raises(PartialRead, match="1 lines could not be read"):
+    with pytest.raises(PartialRead, match="1 line could not be read"):
         verify_loaded(spark_consumption(spark, str(folder), "g"))
 
 

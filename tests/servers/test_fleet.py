@@ -14,6 +14,8 @@ from kit.cli.main import app
 from kit.demo.migration import migrate_and_prove
 from kit.lab import Lab, fleet, scenario
 from kit.lab.process import wait_until
+from kit.migrate.group.plan import GroupPlanRequest
+from kit.migrate.operations import Operations
 from kit.profile import load_profile
 
 pytestmark = pytest.mark.timeout(400)
@@ -147,6 +149,23 @@ def test_conditions_are_as_named(fleet_lab):
     written = len(truth.producer.acknowledged())
     wait_until(lambda: len(truth.producer.acknowledged()) > written + 60, "the producer going on", 30)
     assert len(truth.stopped.records()) == silent
+
+
+def test_members_that_share_a_process_move_there_and_back(fleet_lab, profile_file, tmp_path):
+    """Its two JVMs hold members of another group, which stay; its assignor is not the usual one."""
+    truth, _ = fleet_lab
+    stay = truth.groups["billing-invoices"]
+    with connect(load_profile(file=profile_file)) as cluster:
+        operations = Operations(cluster, tmp_path / "runs")
+        for stage in ("all MEZKCC", "OZKCC"):
+            request = GroupPlanRequest("order-fulfilment", stage, soak_s=0.0, min_stable_s=0.0, observe_s=1.0)
+            plan = operations.plan_group(request)
+            operations.approve(plan, plan.subject, plan.digest)
+            operations.begin(plan).act().raise_unless()
+            assert all(member.is_member() and not member.has_left for member in stay.old)
+            assert {row["stage"] for row in views.summary(observe(cluster, stay.name)).to_dicts()} == {"OZKCC"}
+            (row,) = views.summary(observe(cluster, "order-fulfilment")).to_dicts()
+            assert (row["stage"], row["n_unowned"]) == (stage, 0)
 
 
 def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path):

@@ -86,7 +86,7 @@ def test_one_bad_znode_keeps_no_other_group_from_going_back(cluster: Cluster, me
     )
     checked = actor.check(step)
     assert checked.ok, checked.sentence
-    assert "left out, because they can't be read, are 1: nasty-ill" in checked.sentence
+    assert "left out, not readable: 1 group: nasty-ill" in checked.sentence
     outcomes = {outcome.item: outcome for outcome in actor.act(step, Permissive())}
     assert [str(outcomes[mode_path(name)].outcome) for name in members] == ["CONFIRMED", "REFUSED", "CONFIRMED"]
     assert "not an offset" in str(outcomes[mode_path("nasty-ill")].error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -26,7 +27,7 @@ from typer.testing import CliRunner, Result
 
 from kit.cli.kraft import app
 from kit.cluster import connect
-from kit.errors import InputError, PartialRead
+from kit.errors import ConnectError, InputError, PartialRead, WrongCluster
 from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
 from kit.lab import Lab, faults, topics
 from kit.lab.entities import ACLS, TOPICS, alter_config, done, make_one_of_everything, set_quotas
@@ -35,6 +36,7 @@ from kit.profile import load_profile
 from kit.read.nodes import fetch_node_settings
 
 SECRET = "hush-hush-hush"
+NOBODY = "127.0.0.1:1"
 
 
 @dataclass
@@ -48,9 +50,14 @@ class Walk:
     settings: list = field(default_factory=list)
     printed: dict[str, Result] = field(default_factory=dict)
 
-    def run(self, *arguments: str) -> None:
-        """``offramp kraft …`` in this process."""
-        self.printed[arguments[0]] = CliRunner().invoke(app, [*arguments, "--profile-file", str(self.profile)])
+    def run(self, *arguments: str, called: str = "", **keys: str) -> None:
+        """``offramp kraft …`` in this process; ``keys`` of the profile are others than the lab's."""
+        text = self.profile.read_text()
+        for key, value in keys.items():
+            text = re.sub(f'^{key} = ".*"$', f'{key} = "{value}"', text, flags=re.MULTILINE)
+        file = self.lab.folder / "asked.toml"
+        file.write_text(text)
+        self.printed[called or arguments[0]] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)])
 
     def status(self, phase: str) -> KraftStatus:
         with connect(load_profile(file=self.profile)) as cluster:
@@ -84,6 +91,10 @@ def walk() -> Iterator[Walk]:
         servers.reach("dual-write")
         seen.status("dual write")
         seen.run("status")
+        away = {"bootstrap_servers": NOBODY}
+        seen.run("status", "--json", called="brokers away", **away)
+        seen.run("status", called="another cluster", cluster_id="another", **away)
+        seen.run("status", called="dead", zookeeper_connect=NOBODY, controllers=NOBODY, **away)
         seen.diff("copied")
         change_everything(lab)
         seen.diff("changed")
@@ -103,6 +114,9 @@ def walk() -> Iterator[Walk]:
         edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": []})
         servers.restart_controller(servers.controllers[0], has_flag=True)
         seen.diff("healed")
+        set_credential(lab, "alice", ScramMechanism.SCRAM_SHA_256)
+        servers.restart_controller(servers.controllers[0], has_flag=True)
+        seen.diff("credential remembered")
         servers.reach("kraft")
         seen.status("kraft")
         seen.diff("kraft")
@@ -126,8 +140,8 @@ def change_everything(lab: Lab) -> None:
     alter_config(admin, ConfigResource.Type.TOPIC, "orders", {"retention.ms": None, "cleanup.policy": "delete"})
     alter_config(admin, ConfigResource.Type.BROKER, "1", {"log.cleaner.threads": None})
     done(admin.delete_topics(["gone"]), "topic")
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 5000)
-    done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion("bob", info, SECRET.encode())]), "user")
+    set_credential(lab, "bob", ScramMechanism.SCRAM_SHA_512)
+    set_credential(lab, "erin", ScramMechanism.SCRAM_SHA_256)
     removed = UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256)
     done(admin.alter_user_scram_credentials([removed]), "user")
     anything = AclBindingFilter(
@@ -141,6 +155,11 @@ def change_everything(lab: Lab) -> None:
             (("user", "carol/é"),): {"consumer_byte_rate": 10.0},
         },
     )
+
+
+def set_credential(lab: Lab, user: str, mechanism: ScramMechanism) -> None:
+    wanted = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 5000), SECRET.encode())
+    done(new_admin(lab).alter_user_scram_credentials([wanted]), "user")
 
 
 def edit(lab: Lab, path: str, held: object) -> None:
@@ -212,7 +231,7 @@ def test_without_dual_write_there_is_nothing_to_compare(walk, moment):
     assert "is not in dual write" in walk.refusals[moment]
 
 
-@pytest.mark.parametrize("moment", ["copied", "changed", "mended", "kraft"])
+@pytest.mark.parametrize("moment", ["copied", "changed", "mended", "credential remembered", "kraft"])
 def test_both_stores_hold_the_same_after_each_change(walk, moment):
     found = walk.diffs[moment]
     assert found.of("diverged", "in_flight", "unknown").to_dicts() == []
@@ -264,8 +283,35 @@ def test_what_was_edited_by_hand_is_diverged_and_what_cannot_be_read_unknown(wal
 
 
 def test_an_election_heals_what_it_can(walk):
-    found = walk.diffs["healed"]
-    assert found.of("diverged", "in_flight").to_dicts() == []
+    assert walk.diffs["healed"].of("diverged", "in_flight").filter(pl.col("kind") != "scram").to_dicts() == []
+
+
+def test_a_credential_that_a_restarted_controller_forgot_is_named(walk):
+    """``ScramDelta`` of 3.9.1 and 4.1.1: alice's was removed, and a controller that reads the log anew loses erin's."""
+    assert walk.diffs["changed"].of("equal").filter(pl.col("entity") == "erin").height == 1
+    rows = walk.diffs["healed"].of("diverged").select("kind", "entity", "item", "zookeeper_value", "cause").rows()
+    assert rows == [("scram", "erin", "SCRAM-SHA-256", None, "deleted_user")]
+
+
+def test_where_no_broker_answers_zookeeper_and_the_controllers_are_asked(walk):
+    found = walk.printed["brokers away"]
+    assert found.exit_code == PartialRead.exit_code
+    told = json.loads(found.stdout)
+    assert told["state"][0]["phase"] == "dual write"
+    facts = {each["fact"]: each["value"] for each in told["facts"]}
+    assert facts["/brokers/ids"] == "1"
+    assert facts[f"broker {NOBODY}"] is None
+
+
+def test_the_highest_epoch_of_a_partition_is_read(walk):
+    facts = dict(walk.statuses["dual write"].facts.select("fact", "value").iter_rows())
+    assert int(facts["highest epoch of a partition"]) >= 1
+
+
+def test_where_nothing_answers_or_another_cluster_the_status_ends_by_it(walk):
+    assert walk.printed["dead"].exit_code == ConnectError.exit_code
+    assert walk.printed["another cluster"].exit_code == WrongCluster.exit_code
+    assert "expected cluster id another, but ZooKeeper" in walk.printed["another cluster"].output
 
 
 def test_the_commands_say_what_was_found(walk):

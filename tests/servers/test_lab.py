@@ -10,6 +10,7 @@ from kazoo.exceptions import NoNodeError
 
 from kit.errors import InputError, LabError
 from kit.lab import Lab, NewMember, OldMember, faults
+from kit.lab.members.python import PythonMember
 from kit.lab.process import wait_until
 
 OLD_VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2")
@@ -102,6 +103,29 @@ def test_several_members_share_a_process_and_one_leaves_at_its_limit(lab, zookee
     assert zookeeper.get_children("/consumers/lab-goes/ids") == []
     assert stays.partitions() == {("lab-shared", partition) for partition in range(4)}
     stays.stop()
+
+
+def test_a_member_of_any_kind_is_replaced_and_the_others_of_its_process_stay(lab, zookeeper):
+    lab.create_topic("lab-replaced", 4)
+    old = lab.start_old_consumers([OldMember(f"lab-old-{each}", "lab-replaced") for each in ("goes", "stays")])
+    new = lab.start_new_consumers([NewMember(f"lab-new-{each}", ["lab-replaced"]) for each in ("goes", "stays")])
+    python = lab.start_python_members(
+        [PythonMember("mezkcc", f"lab-python-{each}", ["lab-replaced"]) for each in ("goes", "stays")]
+    )
+    for goes, stays in (old, new, python):
+        said = lab.replace(goes.group, goes.consumer_id, "KC")
+        started = lab.consumers(goes.group)[-1]
+        assert said == f"{goes.consumer_id} stopped, {started.consumer_id} started"
+        assert goes.has_left
+        assert not stays.has_left
+        before = len(stays.records())
+        lab.produce("lab-replaced", 4)
+        wait_until(lambda: len(stays.records()) == before + 4, "the one that stays reading on", 30)  # noqa: B023
+        started.stop()
+        lab.replace(stays.group, stays.consumer_id, "KC")
+        assert not stays.process.running, "a process without members would go on"
+        lab.consumers(stays.group)[-1].stop()
+    assert zookeeper.get_children("/consumers/lab-old-goes/ids") == []
 
 
 def test_new_console_and_paced(lab):

@@ -33,6 +33,7 @@ from kafka import KafkaAdminClient
 from polars.testing import assert_frame_equal
 
 import kit
+from kit.cluster import kafka_settings
 from kit.errors import ConnectError
 from kit.lab import topics
 from kit.lab.java import jars, jvm
@@ -43,6 +44,8 @@ from kit.metadata_log import Controllers, MetadataLog, read_files, read_log, ver
 from kit.metadata_log.batches import read_batches
 from kit.metadata_log.make_record_types import PLACE, table, text
 from kit.metadata_log.records import RECORD_TYPES
+from kit.profile import Profile
+from kit.read.nodes import fetch_node_facts
 
 SECRET = "hush-hush-hush"
 SETTINGS = {
@@ -411,9 +414,14 @@ def test_a_controller_that_is_not_there():
 
 
 def test_a_broker_s_listener_is_no_controller_s(cluster):
-    """A broker forwards DescribeQuorum, but has no such partition to read."""
-    with pytest.raises(kit.errors.ReadError, match="the controller refused Fetch of __cluster_metadata"):
+    """A broker forwards DescribeQuorum, and would pass for the leader; but it has no such partition to read."""
+    with pytest.raises(ConnectError, match="is no controller: it takes no votes"):
         read_log(Controllers(cluster.servers.addresses()))
+    settings = kafka_settings(Profile(name="c", file=Path(), bootstrap_servers=cluster.servers.addresses()))
+    addresses = (cluster.servers.addresses(), cluster.controllers.servers)
+    broker, controller = fetch_node_facts(settings, [], addresses)
+    assert (broker.is_leader, controller.is_leader) == (None, True)
+    assert "is no controller" in broker.error
 
 
 def test_spark_s_tasks_read_the_same(log, copied):

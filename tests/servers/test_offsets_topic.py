@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from datetime import timedelta
 
 import polars as pl
@@ -328,7 +329,7 @@ def test_a_topic_that_is_not_there(spark, profile):
 
 
 def test_a_broker_that_does_not_answer_is_an_error_of_its_partitions(profile):
-    silent = profile.model_copy(update={"bootstrap_servers": f"127.0.0.1:{free_ports(1)[0]}"})
+    silent = replace(profile, bootstrap_servers=f"127.0.0.1:{free_ports(1)[0]}")
     fetch = Fetch(silent, OFFSETS_TOPIC, [PartitionRange(0, 0, 10), PartitionRange(1, 4, 4)], stall_s=1)
     started = time.monotonic()
     assert list(fetch) == []

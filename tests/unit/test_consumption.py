@@ -43,7 +43,7 @@ def test_a_line_that_is_being_written_is_told_and_breaks_nothing(tmp_path, writt
     loaded = load_consumption(tmp_path, "g")
     assert loaded.records["offset"].to_list() == [0]
     assert loaded.unread_lines.rows() == [("a.jsonl", line(1)[:written], "unfinished")]
-    assert verify_loaded(loaded) == "1 records were read; 1 lines are unfinished."
+    assert verify_loaded(loaded) == "1 record was read; 1 line is unfinished."
 
 
 def test_a_whole_record_without_its_line_end_counts(tmp_path):
@@ -73,7 +73,7 @@ def test_a_malformed_line_is_told_with_its_file(tmp_path, broken):
     loaded = load_consumption(tmp_path, "g")
     assert loaded.records["offset"].to_list() == [0, 9]
     assert loaded.unread_lines["reason"].to_list() == ["malformed"]
-    with pytest.raises(PartialRead, match=r"1 lines could not be read.*a\.jsonl"):
+    with pytest.raises(PartialRead, match=r"1 line could not be read.*a\.jsonl"):
         verify_loaded(loaded)
 
 

@@ -76,6 +76,6 @@ def test_from_a_history_to_a_verdict():
 
 def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
     rows = pl.DataFrame({**KEY, "lag": [0, 7], "time_lag_ms": [0, None], "error": [None, "time lag: no leader"]})
-    assert "1 partitions" in health.verify_time_lag(rows.head(1))
+    assert "1 partition, all known" in health.verify_time_lag(rows.head(1))
     with pytest.raises(PartialRead, match="is unknown, not zero:\ng/t-0: time lag: no leader"):
         health.verify_time_lag(rows)

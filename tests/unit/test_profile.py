@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from kit.errors import ProfileError
-from kit.profile import FILE_VARIABLE, Secret, load_profile
+from kit.profile import FILE_VARIABLE, GroupDeploySettings, Secret, SparkSettings, load_profile
 
 GOOD = """
 [clusters.lab]
@@ -72,6 +76,31 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
             "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.digest={env='A',file='b'}",
             "must be a reference",
         ),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nspark.master=7",
+            "clusters.lab.spark.master: must be a text in quotes",
+        ),
+        ("[clusters.lab]\nbootstrap_servers='a'\nspark='local'", "clusters.lab.spark: must be a section"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nspark.conf.x=1",
+            "clusters.lab.spark.conf.x: must be a text in quotes",
+        ),
+        ("[clusters.lab]\nbootstrap_servers='a'\ndeploy.command='x'", "clusters.lab.deploy.command: must be a list"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\ndeploy.timeout_s=true",
+            "clusters.lab.deploy.timeout_s: must be a number",
+        ),
+        ("[clusters.lab]\nbootstrap_servers='a'\ndeploy.timeout_s=0", "timeout_s must be more than 0"),
+        ("[clusters.lab]\nbootstrap_servers='a'\ndeploy.kind='x'", "kind: must be 'manual' or 'command' or 'lab'"),
+        (
+            "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.check_host_name='no'",
+            "clusters.lab.security.zookeeper.check_host_name: must be true or false",
+        ),
+        (
+            "[clusters.lab]\nzookeeper='a'\nkraft.controler='b'\napprovals.longest_hours='c'",
+            "clusters.lab.approvals.longest_hours: must be a number; clusters.lab.kraft.controler is not a known key; "
+            "clusters.lab.bootstrap_servers: Field required; clusters.lab.zookeeper is not a known key",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, said):
@@ -79,9 +108,13 @@ def test_what_is_wrong_is_named(tmp_path, text, said):
         load_profile(file=write(tmp_path, text))
 
 
-def test_a_secret_written_into_the_file_is_refused_and_not_repeated(tmp_path):
-    text = GOOD.replace('{ env = "OFFRAMP_TEST_PASSWORD" }', '"hunter2"')
-    with pytest.raises(ProfileError, match="must be a reference") as caught:
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [('"hunter2"', "must be a reference"), ('{ evn = "hunter2" }', "kafka.password.evn is not a known key")],
+)
+def test_a_secret_written_into_the_file_is_refused_and_not_repeated(tmp_path, written, said):
+    text = GOOD.replace('{ env = "OFFRAMP_TEST_PASSWORD" }', written)
+    with pytest.raises(ProfileError, match=said) as caught:
         load_profile(file=write(tmp_path, text))
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -120,3 +153,21 @@ def test_where_the_profile_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "none.toml"))
     with pytest.raises(ProfileError, match="there is no profile file"):
         load_profile()
+
+
+def test_all_kinds_of_values_and_no_pydantic(tmp_path):
+    text = """
+[clusters.lab]
+bootstrap_servers = "x"
+spark.conf = { "spark.a" = "b" }
+deploy = { kind = "command", command = ["deploy", "{group}"], timeout_s = 7, allow_any_characters = true }
+security.zookeeper.ca_file = "~/ca.pem"
+"""
+    profile = load_profile(file=write(tmp_path, text))
+    assert profile.spark == SparkSettings(conf={"spark.a": "b"})
+    assert profile.deploy == GroupDeploySettings(
+        kind="command", command=("deploy", "{group}"), timeout_s=7.0, allow_any_characters=True
+    )
+    assert profile.security.zookeeper.ca_file == Path.home() / "ca.pem"
+    code = "import sys, kit.cli.main, kit.cli.groups; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from kit.errors import InputError
-from kit.report import _LocalKernel, forget_older, write_whole
+from kit.report import _LocalKernel, forget_older, new_folder, write_whole
 
 
 def test_kernels_of_two_reports_have_sockets_of_their_own():
@@ -33,6 +34,21 @@ def test_older_reports_of_the_same_cluster_go_and_nothing_else(tmp_path):
     assert set(names) - set(left) == {"20261121T000000Z-orders"}
     assert [path.name for path in (tmp_path / names[0]).iterdir()] == ["mine.txt"]
     assert len(list((tmp_path / "20261121T000000Z-group-migration-orders-3713").iterdir())) == 2
+
+
+def test_two_reports_at_once_have_folders_of_their_own_and_delete_none_of_the_other(tmp_path):
+    at = datetime(2026, 11, 22, 6, 15, tzinfo=UTC)
+    first, second = (new_folder(tmp_path, "orders", at) for _ in range(2))
+    assert (first.name, second.name) == ("20261122T061500Z-orders", "20261122T061501Z-orders")
+    failed = new_folder(tmp_path, "orders", at - timedelta(days=1))
+    (first / "groups.html").touch()
+    forget_older(first, 1)
+    assert not failed.exists()
+    assert second.exists(), "it is still being made"
+    (second / "groups.html").touch()
+    forget_older(first, 1)
+    assert first.exists(), "it was made just now, though the other one began later"
+    assert not second.exists()
 
 
 def test_what_lies_behind_a_link_is_kept(tmp_path):

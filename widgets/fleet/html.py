@@ -18,6 +18,7 @@ from kit.migrate.frames import failed_groups, matching, stages
 from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import shown
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.fleet.model import Scan
 from widgets.run.html import PHASE_MARKS, alert, bar, flavours, number, table
@@ -42,8 +43,8 @@ def where(seen: Scan, to: str) -> str:
     counts, n_unread = stages(seen.rows), seen.n_unread
     parts = [(stage, count) for stage, count in counts.select("stage", "n_groups").rows()]
     totals = (
-        f"<p><strong>{len(seen.rows):,} groups</strong>, of which <strong>{counts['n_ready'].sum():,}</strong> are "
-        f"ready for {NAMES[to]}'s assignment. Read at {seen.observed_at:%H:%M:%S} UTC.</p>"
+        f"<p><strong>{quantity(len(seen.rows), 'group')}</strong>; ready for {NAMES[to]}'s assignment: "
+        f"<strong>{counts['n_ready'].sum():,}</strong>. Read at {seen.observed_at:%H:%M:%S} UTC.</p>"
     )
     heads = ("stage", "groups", "ready", "blocked", "members too new")
     lines = [
@@ -51,7 +52,8 @@ def where(seen: Scan, to: str) -> str:
         for row in counts.rows()
     ]
     unread = (
-        f"{n_unread:,} reads failed. Groups that could not be read are not toggled: look up why with `offramp groups`."
+        f"{quantity(n_unread, 'read')} failed. Groups that could not be read are not toggled: "
+        "look up why with `offramp groups`."
         if n_unread
         else ""
     )
@@ -66,7 +68,7 @@ def groups(rows: pl.DataFrame, stage: str, pattern: str, only_not_ready: bool) -
         return alert(str(error))
     chosen = chosen.filter(pl.col("stage") == stage) if stage else chosen
     chosen = chosen.filter(pl.col("not_ready_reason").is_not_null()) if only_not_ready else chosen
-    count = f"{len(chosen):,} group{'s' * (len(chosen) != 1)}."
+    count = f"{quantity(len(chosen), 'group')}."
     if len(chosen) > MOST_ROWS:
         count = f"The first {MOST_ROWS} of {len(chosen):,} groups; filter by stage or name to see the others."
     lines = [
@@ -85,8 +87,8 @@ def requested(rows: pl.DataFrame, to: str, wave: int, pause_s: float) -> str:
     how = "all at once" if waves < 2 else f"in {waves} waves of at most {size}, with {pause_s:g} s between them"
     if waves == 1 and n_ready > 1 and to == KAFKA:
         how += "; the rule all_at_once forbids that, so take fewer groups at a time"
-    ready = f"{n_ready:,} of the {len(rows):,} requested groups are ready"
-    return f"<p>{ready}{f': they are toggled {how}' if n_ready else ''}. The others are not changed.</p>"
+    ready = f"Ready: {n_ready:,} of {quantity(len(rows), 'requested group')}"
+    return f"<p>{ready}{f', toggled {how}' if n_ready else ''}. The others are not changed.</p>"
 
 
 def changes(plan: Plan) -> str:
@@ -117,7 +119,7 @@ def progress(record: RunRecord | None) -> str:
         for it in steps
     ]
     heads = ("step", "what", "progress", "groups toggled", "took", "last message")
-    return f"<p><strong>{done:,} of {total:,} groups</strong> were toggled by this run.</p>{table(heads, lines)}"
+    return f"<p><strong>{done:,} of {quantity(total, 'group')}</strong> toggled by this run.</p>{table(heads, lines)}"
 
 
 def all_back(rows: pl.DataFrame) -> str:
@@ -150,7 +152,7 @@ def _pause(step: Step) -> tuple[str, ...]:
 def _named(names: Sequence[str]) -> str:
     if len(names) <= _FIRST:
         return html_text(", ".join(names))
-    summary = f"{len(names):,} groups, {names[0]} to {names[-1]}"
+    summary = f"{quantity(len(names), 'group')}, {names[0]} to {names[-1]}"
     return f"<details><summary>{html_text(summary)}</summary>{html_text(', '.join(names))}</details>"
 
 
@@ -158,7 +160,7 @@ def _failed(failed: pl.DataFrame) -> str:
     if failed.is_empty():
         return ""
     names = failed["group_id"].to_list()
-    summary = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST} more" if len(names) > _FIRST else "")
+    summary = ", ".join(names[:_FIRST]) + (f" and {len(names) - _FIRST:,} more" if len(names) > _FIRST else "")
     lines = "".join(
         f"<li>{html_text(group)}: {html_text(why)}</li>" for group, why in failed.select("group_id", "why").rows()
     )

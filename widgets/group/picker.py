@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as ipw
 
+from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 from widgets.group.choice import SHOWN, GroupChoice
 from widgets.run import html
@@ -46,8 +47,9 @@ class GroupPicker(ipw.VBox):
     def _fill(self) -> None:
         found = self.choice.matching
         self._list.options = [(_line(row), row["group_id"]) for row in found.head(SHOWN).iter_rows(named=True)]
+        n_groups = quantity(len(self.choice.groups), "group")
         more = f"; the first {SHOWN} are listed, a search shows the others" if len(found) > SHOWN else ""
-        self._count.value = f'<p class="soft">{len(found):,} of {len(self.choice.groups):,} groups{more}.</p>'
+        self._count.value = f'<p class="soft">{len(found):,} of {n_groups}{more}.</p>'
         self._choose.disabled = found.is_empty()
 
     def _chosen(self, button: ipw.Button) -> None:
@@ -57,6 +59,6 @@ class GroupPicker(ipw.VBox):
 
 
 def _line(row: dict[str, Any]) -> str:
-    members = "members unknown" if row["n_members"] is None else f"{row['n_members']} members"
-    lag = "lag unknown" if row["lag"] is None else f"{row['lag']:,} records behind"
+    members = "members unknown" if row["n_members"] is None else quantity(row["n_members"], "member")
+    lag = "lag unknown" if row["lag"] is None else f"{quantity(row['lag'], 'record')} behind"
     return f"{cell(row['group_id'])} · {row['stage']} · {members} · {lag}"

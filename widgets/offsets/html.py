@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, off
 from kit.migrate.offsets.current import Committed
 from kit.show.headings import heading
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.run.html import number, table
 
@@ -40,7 +41,7 @@ def committed(seen: Committed) -> str:
         f"{_groups(seen)}<p>{' '.join(_store(offsets, store) for store in (ZOOKEEPER, KAFKA))} {n_differ}"
         f"{_first(first, offsets, 'those that differ first')}</p>{_legend('ZooKeeper', 'Kafka')}"
         + _filled(
-            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", heading("error")),
+            ("group", "partition", "ZooKeeper", "Kafka", "log start", "log end", "within the log", "remark"),
             [_offset(row) for row in first.iter_rows(named=True)],
         )
     )
@@ -105,9 +106,14 @@ def _groups(seen: Committed) -> str:
 
 def _store(offsets: pl.DataFrame, store: str) -> str:
     known, lag = offsets[store].count(), offsets[f"{store}_lag"]
-    behind = f", {lag.sum():,} records behind" if lag.count() else ""
-    n_unknown = known - lag.count()
-    return f"{_NAMES[store]} has {known:,} offsets{behind}{f' ({n_unknown:,} unknown)' if n_unknown else ''}."
+    behind = f", {quantity(lag.sum(), 'record')} behind" if lag.count() else ""
+    notes = {
+        "unknown": known - lag.count(),
+        "before the log's start": (offsets[store] < offsets["log_start"]).sum(),
+        "beyond the log's end, which is no lag": (offsets[store] > offsets["log_end"]).sum(),
+    }
+    told = ", ".join(f"{count:,} {what}" for what, count in notes.items() if count)
+    return f"{_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({told})' if told else ''}."
 
 
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
@@ -117,8 +123,19 @@ def _offset(row: dict[str, Any]) -> tuple[str, ...]:
         html_text(f"{row['topic']}-{row['partition']}"),
         *(number(row[name]) for name in ("zookeeper", "kafka", "log_start", "log_end")),
         log_picture(start, end, row["zookeeper"], row["kafka"]),
-        html_text(row["error"] or ""),
+        html_text("; ".join(filter(None, [row["error"], *_outside(row)]))),
     )
+
+
+def _outside(row: dict[str, Any]) -> Iterator[str]:
+    """Which store's offset no record has: the next reader starts by its auto.offset.reset."""
+    for store in (ZOOKEEPER, KAFKA):
+        if None in (row[store], row["log_start"], row["log_end"]):
+            continue
+        if row[store] > row["log_end"]:
+            yield f"{_NAMES[store]}'s is beyond the log's end"
+        elif row[store] < row["log_start"]:
+            yield f"{_NAMES[store]}'s is before the log's start"
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:
@@ -142,7 +159,7 @@ def _directions(moved: pl.DataFrame) -> str:
     for name, count in counts.items():
         if count:
             records = by.filter(moved["direction"] == name).sum()
-            how_far = f", by {records:,} records in all" if name in (FORWARDS, BACKWARDS) else ""
+            how_far = f", by {quantity(records, 'record')} in all" if name in (FORWARDS, BACKWARDS) else ""
             parts += f'<i class="{name}" style="width:{100 * count / len(moved):.2f}%"></i>'
             lines.append(f'<li><i class="{name}"></i>{_MARKS[name]} {_WORDS[name]}: {count:,}{how_far}</li>')
     n_noted = moved["reason"].count()

@@ -14,6 +14,7 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.current import NEVER_SEEN, Committed, member_rules
 from kit.migrate.offsets.files import load_offsets
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, Selection, export_offsets, moves_offsets, save_backup, select
+from kit.text.quantity import quantity
 from widgets.offsets.request import REQUEST, OffsetRequest
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import showing
@@ -94,7 +95,7 @@ class OffsetMove(Procedure, OffsetRequest):
 
     def _save(self, file: Path, store: str, selection: Selection) -> None:
         count = export_offsets(self.operations.cluster, file, store, selection, datetime.now(UTC))
-        self.sentence = f"{count} offsets of {store} are saved to {file}."
+        self.sentence = f"{quantity(count, 'offset')} of {store} saved to {file}."
 
     def _look_afresh(self) -> None:
         self._seen_of = None

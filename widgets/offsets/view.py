@@ -9,6 +9,7 @@ import ipywidgets as ipw
 from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.plan import COPY, DELETE, IMPORT, RESET
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.offsets import html as offsets_html
 from widgets.offsets.model import OffsetMove
@@ -106,7 +107,7 @@ def _by_frame(model: OffsetMove) -> str:
     chosen = model.selection
     if chosen is None:
         return ""
-    rows = f"A cell selected {len(chosen.keys):,} rows of {', '.join(chosen.columns)}."
+    rows = f"A cell selected {quantity(len(chosen.keys), 'row')} of {', '.join(chosen.columns)}."
     return f"<p>{html_text(rows)} To select by these fields, set <code>selection = None</code> in the cell.</p>"
 
 

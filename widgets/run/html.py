@@ -19,6 +19,7 @@ from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
 from kit.show.headings import heading
+from kit.text.quantity import quantity
 from kit.text.visible import html_source, html_text
 
 Cell = str | int | float | None
@@ -69,7 +70,9 @@ def members(state: GroupState) -> str:
         )
         for member in state.members
     ]
-    counts = f"{len(rows)} members, {n_all} partitions, {len(state.unconsumed)} without a member."
+    counts = (
+        f"{quantity(len(rows), 'member')}, {quantity(n_all, 'partition')}, {len(state.unconsumed):,} without a member."
+    )
     heads = ("member", "flavour", "host", "partitions", heading("lag"))
     return f"<p>{counts} {toggle(state)}</p>" + table(heads, rows, numbers={4})
 
@@ -94,7 +97,7 @@ def lag_chart(lags: Sequence[tuple[datetime, int | None]]) -> str:
     points = " ".join(
         f"{40 + (WIDTH - 44) * (at - first).total_seconds() / seconds:.1f},{_y(lag, most):.1f}" for at, lag in known
     )
-    sentence = f"Lag now {known[-1][1]:,} records; at most {most:,} in the last {seconds:.0f} s."
+    sentence = f"Lag now {quantity(known[-1][1], 'record')}; at most {most:,} in the last {seconds:.0f} s."
     return (
         f"<p>{sentence}</p>"
         f'<svg role="img" aria-label="{sentence}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}">'

@@ -12,6 +12,7 @@ from kit.errors import IllegalMove, InputError, NotFound, OfframpError, RunError
 from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, typed_mismatch
 from kit.migrate.engine.plan import Plan
 from kit.migrate.operations import Operations, operator
+from kit.text.quantity import quantity
 from widgets.run.run_model import RunModel, showing
 from widgets.run.worker import Worker
 
@@ -138,7 +139,7 @@ class PlanModel(RunModel):
         if self.requested() != requested:
             raise IllegalMove("the request changed while it was planned: make the plan again")
         self._take(plan)
-        self.sentence = f"Plan {plan.digest[:8]} has {len(plan.steps)} step{'s' * (len(plan.steps) > 1)}."
+        self.sentence = f"Plan {plan.digest[:8]} has {quantity(len(plan.steps), 'step')}."
         self._rehearse()
 
     def _rehearse(self) -> None:

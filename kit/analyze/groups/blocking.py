@@ -9,7 +9,7 @@ from kit.analyze.groups.findings import unowned_partitions
 from kit.analyze.groups.ownership import partition_owners
 from kit.analyze.groups.parity import group_parity, store_parity
 from kit.analyze.groups.stages import group_stages
-from kit.analyze.sentences import applying, sentence
+from kit.analyze.sentences import applying, counted, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _COLUMNS = ["group_id", "blocker", "sentence"]
@@ -79,12 +79,12 @@ def _counted(unowned: FrameT) -> FrameT:
 def _unsafe_mix() -> nw.Expr:
     return sentence(
         nw.col("stage") == "unsafe mix",
-        nw.col("n_kc"),
-        " plain Kafka consumer(s) run beside ",
+        counted(nw.col("n_kc"), "plain Kafka consumer runs", "plain Kafka consumers run"),
+        " beside ",
         nw.col("n_ozkcc"),
         " old and ",
-        nw.col("n_mezkcc"),
-        " migration-enabled consumer(s) under ZooKeeper's assignment: partitions are read twice."
+        counted(nw.col("n_mezkcc"), "migration-enabled consumer"),
+        " under ZooKeeper's assignment: partitions are read twice."
         " Stop the plain Kafka consumers before anything else.",
     )
 
@@ -133,8 +133,8 @@ def _commits_to_kafka() -> nw.Expr:
     return sentence(
         is_old & (n_hidden > 0),
         "Kafka holds offsets of ",
-        n_hidden,
-        " partition(s) of a group of old consumers, not behind ZooKeeper's. One look can't tell whether they are"
+        counted(n_hidden, "partition"),
+        " of a group of old consumers, not behind ZooKeeper's. One look can't tell whether they are"
         " committed there or left over; `offramp plan group` looks twice and tells by what moves. Old consumers that"
         " commit there need offsets.storage=zookeeper and dual.commit.enabled=false first.",
     )
@@ -143,12 +143,11 @@ def _commits_to_kafka() -> nw.Expr:
 def _kafka_ahead() -> nw.Expr:
     n_ahead = nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper")
     has_zookeeper_member = nw.col("n_ozkcc") + nw.col("n_mezkcc") + nw.col("n_unknown") > 0
-    distance = nw.concat_str([nw.lit(", by up to "), nw.col("max_kafka_ahead").cast(nw.String), nw.lit(" records")])
+    distance = nw.concat_str([nw.lit(", by up to "), counted(nw.col("max_kafka_ahead"), "record")])
     return sentence(
         has_zookeeper_member & (n_ahead > 0),
         "Kafka's offset is ahead of ZooKeeper's, or alone, for ",
-        n_ahead,
-        " partition(s)",
+        counted(n_ahead, "partition"),
         nw.when(nw.col("max_kafka_ahead") > 0).then(distance).otherwise(nw.lit("")),
         ": an old consumer would read them again. A running group may commit between the two reads;"
         " if the same partitions stay ahead, copy Kafka's offsets to ZooKeeper before going back.",
@@ -159,8 +158,8 @@ def _not_migration_enabled() -> nw.Expr:
     return sentence(
         (nw.col("mode") == KAFKA) & (nw.col("n_ozkcc") > 0),
         "migration/mode is kafka, but ",
-        nw.col("n_ozkcc"),
-        " member(s) are not in migration/ids, so ZooKeeper's assignment stays in force."
+        counted(nw.col("n_ozkcc"), "member is", "members are"),
+        " not in migration/ids, so ZooKeeper's assignment stays in force."
         " Replace them by migration-enabled consumers, or set the mode to zookeeper.",
     )
 
@@ -177,8 +176,9 @@ def _inexact_mode() -> nw.Expr:
 def _unowned() -> nw.Expr:
     return sentence(
         nw.col("n_unowned") > 0,
-        nw.col("n_unowned"),
-        " subscribed partition(s) are owned by no one, ",
+        "nobody owns ",
+        counted(nw.col("n_unowned"), "subscribed partition"),
+        ", first ",
         nw.col("first_unowned"),
-        " among them. See the ownership findings; restart the members that gave up.",
+        ". See the ownership findings; restart the members that gave up.",
     )

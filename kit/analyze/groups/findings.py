@@ -9,7 +9,7 @@ from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, un
 from kit.analyze.groups.flavours import member_flavours
 from kit.analyze.groups.ownership import partition_owners
 from kit.analyze.groups.stale import in_use
-from kit.analyze.sentences import applying, sentence
+from kit.analyze.sentences import applying, counted, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _COLUMNS = ["group_id", "topic", "partition", "member_id", "finding", "sentence"]
@@ -105,8 +105,8 @@ def _unowned() -> nw.Expr:
         _is_unowned(),
         _topic_partition(),
         " is owned by no one, though the group subscribes to it and has ",
-        nw.col("n_members"),
-        " member(s): its records are not read.",
+        counted(nw.col("n_members"), "member"),
+        ": its records are not read.",
         nw.when(is_rebalancing).then(waiting).otherwise(advice),
     )
 
@@ -178,12 +178,12 @@ def _spare_threads() -> nw.Expr:
         nw.col("n_threads"),
         nw.when(is_zookeeper).then(nw.lit(" consumer threads")).otherwise(nw.lit(" Kafka members")),
         " share the ",
-        nw.col("n_partitions"),
-        " partition(s) of ",
+        counted(nw.col("n_partitions"), "partition"),
+        " of ",
         nw.col("topic"),
         ": ",
-        n_spare,
-        " get none of it. Not an error: spare ones take over when another stops.",
+        counted(n_spare, "gets", "get"),
+        " none of it. Not an error: spare ones take over when another stops.",
     )
 
 

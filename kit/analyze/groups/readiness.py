@@ -7,6 +7,7 @@ from narwhals.typing import FrameT
 
 from kit.analyze.groups.blocking import blockers
 from kit.analyze.groups.stages import NEXT_STEPS, group_stages
+from kit.analyze.sentences import counted
 
 
 @nw.narwhalify
@@ -69,5 +70,5 @@ def _next_step() -> nw.Expr:
     for stage, sentence in NEXT_STEPS.items():
         step = nw.when(nw.col("stage") == stage).then(nw.lit(sentence)).otherwise(step)
     is_own_remedy = nw.col("stage").is_in(["unsafe mix", "unknown", "all KC", "empty"])
-    first = nw.concat_str([nw.lit("First clear "), nw.col("n_blockers").cast(nw.String), nw.lit(" blocker(s). Then: ")])
+    first = nw.concat_str([nw.lit("First clear "), counted(nw.col("n_blockers"), "blocker"), nw.lit(". Then: ")])
     return nw.when((nw.col("n_blockers") > 0) & ~is_own_remedy).then(nw.concat_str([first, step])).otherwise(step)

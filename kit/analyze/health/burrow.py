@@ -9,6 +9,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.health.windows import INTERVALS, PARTITION, commit_windows, end_rings
+from kit.analyze.sentences import counted
 
 _WINDOW = [*PARTITION, "at_ms"]
 _VERDICT = ["status", "evidence"]
@@ -198,19 +199,29 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
     lag = nw.col("lag")
     is_stopped = (nw.col("silent_ms") > nw.col("span_ms")) & (nw.col("lowest_end") > nw.col("committed_offset"))
     is_back = ~nw.col("rewound_from").is_null() & ~nw.col("is_made_good")
-    silence = _words("no commit for ", _seconds("silent_ms"), " s, longer than its last ", nw.col("n_commits"))
+    times, records = counted(nw.col("n_commits"), "time"), counted(lag, "record")
+    last = counted(nw.col("n_commits"), "commit")
     return [
         _rule(lag.is_null(), None, "no end of its log is known"),
         _rule(
             nw.col("n_commits") < minimum_complete * intervals,
             "OK",
-            _words(nw.col("n_commits"), f" of {intervals} commits are too few to judge"),
+            _words(nw.col("n_commits"), f" of {intervals} commits: too few to judge"),
         ),
-        _rule(lag <= allowed_lag, "OK", _words("its lag of ", lag, f" records is allowed ({allowed_lag})")),
+        _rule(lag <= allowed_lag, "OK", _words("its lag of ", records, f" is allowed ({allowed_lag:,})")),
         _rule(
             is_stopped,
             "STOP",
-            _words(silence, " commits took (", _seconds("span_ms"), " s); ", lag, " records wait"),
+            _words(
+                "no commit for ",
+                _seconds("silent_ms"),
+                " s, longer than its last ",
+                last,
+                " took (",
+                _seconds("span_ms"),
+                " s); ",
+                counted(lag, "record waits", "records wait"),
+            ),
         ),
         _rule(
             is_back,
@@ -228,21 +239,21 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
             "OK",
             _words(
                 "a commit of the window was ",
-                nw.col("lowest_lag"),
-                f" records behind, which is allowed ({allowed_lag})",
+                counted(nw.col("lowest_lag"), "record"),
+                f" behind, which is allowed ({allowed_lag:,})",
             ),
         ),
         _rule(
             nw.col("lowest") == nw.col("highest"),
             "STALL",
-            _words("it committed offset ", nw.col("highest"), " and no other, ", nw.col("n_commits"), " times"),
+            _words("it committed offset ", nw.col("highest"), " and no other, ", times),
         ),
         _rule(
             ~nw.col("falls"),
             "WARN",
-            _words("its lag never fell while it committed ", nw.col("n_commits"), " times; it is ", lag, " records"),
+            _words("its lag never fell while it committed ", times, "; it is ", records),
         ),
-        _rule(nw.lit(True), "OK", _words("its lag fell within the window; it is ", lag, " records")),
+        _rule(nw.lit(True), "OK", _words("its lag fell within the window; it is ", records)),
     ]
 
 

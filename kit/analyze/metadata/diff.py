@@ -10,10 +10,11 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
-LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
     "last_quota",
     "client_metrics",
     "deleted_topic",
+    "deleted_user",
     "hand_edit",
     "failed_write",
     "not_copied",
@@ -51,7 +52,8 @@ def metadata_diff(
         verdict: ``equal``; ``expected`` by ``rule``; ``in_flight``: KRaft changed or removed it behind the checkpoint;
             ``diverged``; ``unknown``: ZooKeeper's side could not be read (``error``).
         rule: ``kraft_only``: ZooKeeper never has it. ``pending_deletion``: ZooKeeper was asked to delete the topic.
-            Of an equal value: ``presence_only`` (a password), ``iterations_only`` (a SCRAM credential).
+            Of an equal value: ``presence_only`` (a password that ZooKeeper has enciphered, or that was read without
+            fingerprints), ``iterations_only`` (a SCRAM credential that was).
         cause: where it is known. ``last_quota``: the last quota of an entity was removed, and 3.9 fails to remove it
             from ZooKeeper; ``not_copied``: settings of a topic that KRaft doesn't have; ``client_metrics``: a setting
             with which 3.9 can't bring ZooKeeper up to date after an election, and what waits for that. The others are
@@ -183,7 +185,8 @@ def _is_unread() -> nw.Expr:
 
 def _is_equal() -> nw.Expr:
     same = nw.col("zookeeper_value") == nw.col("kraft_value")
-    return ~_is_unread() & same.fill_null(False)
+    is_enciphered = _is_password() & (nw.col("zookeeper_value") == _PRESENT) & ~nw.col("kraft_value").is_null()
+    return ~_is_unread() & (same | is_enciphered).fill_null(False)
 
 
 def _is_expected() -> nw.Expr:
@@ -206,17 +209,20 @@ def _verdict() -> nw.Expr:
 
 def _rule() -> nw.Expr:
     is_kraft_s = nw.col("kind").is_in(["feature", "migration"]) | nw.col("entity").str.contains(_KRAFT_ONLY)
-    is_password = (nw.col("is_secret") > 0) & (nw.col("kind") == "config")
     return (
         nw.when(is_kraft_s & nw.col("zookeeper_value").is_null())
         .then(nw.lit("kraft_only"))
         .when(nw.col("is_pending") & nw.col("kraft_value").is_null())
         .then(nw.lit("pending_deletion"))
-        .when(is_password)
+        .when(_is_password() & (nw.col("zookeeper_value") == _PRESENT))
         .then(nw.lit("presence_only"))
-        .when(nw.col("kind") == "scram")
+        .when((nw.col("kind") == "scram") & ~nw.col("zookeeper_value").str.starts_with("salt="))
         .then(nw.lit("iterations_only"))
     )
+
+
+def _is_password() -> nw.Expr:
+    return (nw.col("is_secret") > 0) & (nw.col("kind") == "config")
 
 
 def _cause_of_expected() -> nw.Expr:

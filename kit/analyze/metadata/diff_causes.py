@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.metadata.diff import (
     DELETED_TOPIC,
+    DELETED_USER,
     FAILED_WRITE,
     HAND_EDIT,
     ITEM_KEY,
@@ -18,7 +21,11 @@ from kit.analyze.metadata.diff import (
 
 @nw.narwhalify
 def with_causes(
-    differences: FrameT, earlier_partitions: FrameT, earlier_items: FrameT, copied_until: int | None
+    differences: FrameT,
+    earlier_partitions: FrameT,
+    earlier_items: FrameT,
+    copied_until: int | None,
+    removed_mechanisms: Collection[str] = (),
 ) -> FrameT:
     """``metadata_diff`` with the causes that only the history of the values tells.
 
@@ -27,10 +34,14 @@ def with_causes(
         earlier_partitions, earlier_items: ``tables.METADATA_PARTITIONS``, ``METADATA_ITEMS``, one row per record that
             set a value of what diverged.
         copied_until: the last offset of the copy out of ZooKeeper; None: what was before is not fully known.
+        removed_mechanisms: SCRAM mechanisms of which the log removes a user's credential.
 
     ``cause`` of a diverged value:
         ``deleted_topic``: a setting that a deleted topic had: a controller of 3.9 that was restarted since remembers
         it, and writes it to ZooKeeper when it is elected.
+        ``deleted_user``: ZooKeeper lacks a SCRAM credential, and another user's of that mechanism was removed: a
+        controller of 3.9 that was restarted since may have forgotten it (``ScramDelta``), and removes it from
+        ZooKeeper when it is elected.
         ``hand_edit``: KRaft has not changed the value since the copy, or it never had what ZooKeeper holds: no
         controller wrote that.
         ``failed_write``: ZooKeeper holds what KRaft had before its last change: that change did not arrive (or
@@ -57,6 +68,8 @@ def with_causes(
         .then(nw.lit(DELETED_TOPIC))
         .when((nw.col("cause") == NOT_COPIED).fill_null(False))
         .then(nw.col("cause"))
+        .when(_is_forgotten(removed_mechanisms))
+        .then(nw.lit(DELETED_USER))
         .when(is_foreign | (is_untouched & ~nw.col("kraft_value").is_null()).fill_null(False))
         .then(nw.lit(HAND_EDIT))
         .when(was_held & nw.col("cause").is_null())
@@ -64,6 +77,11 @@ def with_causes(
         .otherwise(nw.col("cause"))
     )
     return rows.with_columns(cause=cause).drop("held_at", "created_at")
+
+
+def _is_forgotten(mechanisms: Collection[str]) -> nw.Expr:
+    is_missing = nw.col("zookeeper_value").is_null() & ~nw.col("kraft_value").is_null()
+    return (nw.col("kind") == "scram") & is_missing & nw.col("item").is_in(sorted(mechanisms))
 
 
 def _with_creations(rows: FrameT) -> FrameT:

@@ -25,6 +25,20 @@ def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
         )
 
 
+def deleted_user(facts: PreflightFacts) -> Iterator[Problem]:
+    """``ScramDelta`` of 3.9.1 and 4.1.1: after a removal, a node that reads the log anew may lose other credentials."""
+    assert facts.items is not None
+    credentials = facts.items.filter(pl.col("kind") == "scram", pl.col("error").is_null())
+    for mechanism, n_users in sorted(credentials.group_by("item").len().iter_rows()):
+        if n_users > 1:
+            yield Problem(
+                f"{n_users:,} users with {mechanism}",
+                f"{n_users:,} users have {mechanism} credentials: when one is removed, a controller or KRaft broker "
+                "that is restarted later may forget others, and remove them from ZooKeeper during dual write.",
+                "Remove no SCRAM credential: in its place set a password that nobody knows.",
+            )
+
+
 def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
     """A client-metrics setting stops dual write at the next election."""
     assert facts.kraft_items is not None
@@ -63,6 +77,15 @@ def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
 
 CHECKS = (
     Check("last_quota", WARN, ANY, "No quota is there whose removal fails.", "ZooKeeper", last_quota, ("items",)),
+    Check(
+        "deleted_user",
+        WARN,
+        ANY,
+        "No mechanism has SCRAM credentials of several users.",
+        "ZooKeeper",
+        deleted_user,
+        ("items",),
+    ),
     Check(
         "client_metrics",
         WARN,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from kit.analyze.metadata.node_settings import VOTERS
-from kit.analyze.metadata.phase import MIGRATION, PRE_MIGRATION
+from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
 from kit.analyze.metadata.preflight_checks import (
     BLOCK,
     DUAL_WRITE,
@@ -17,6 +17,7 @@ from kit.analyze.metadata.preflight_checks import (
     numbers,
     unread,
 )
+from kit.text.quantity import quantity
 
 _FIRST_EPOCHS = 2
 """Controllers that were started together had agreed at epoch 1 or 2 (3.9.1)."""
@@ -36,7 +37,8 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(f"controller {node.address}", told, remedy)
     leader = facts.facts.leader
     if leader is not None and len(leader.voters) > len(nodes):
-        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {len(nodes)} controllers."
+        named = quantity(len(nodes), "controller")
+        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
         yield unread("voters", told, _NAME_THEM)
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
@@ -57,10 +59,10 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
         told = (
             f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION: it was begun without the flag."
         )
-        yield Problem("the metadata log", told, _WIPE)
+        yield Problem("the metadata log", told, _begin_again(facts))
     elif state == PRE_MIGRATION and n_topics:
-        told = f"The metadata log holds {n_topics:,} topics before the copy: it is of another attempt."
-        yield Problem("the metadata log", told, _WIPE)
+        told = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
+        yield Problem("the metadata log", told, _begin_again(facts))
 
 
 def disks(facts: PreflightFacts) -> Iterator[Problem]:
@@ -70,7 +72,9 @@ def disks(facts: PreflightFacts) -> Iterator[Problem]:
     ids = {each.node_id for each in facts.controllers} - {None}
     known = {each.node_id for each in facts.metas}
     if facts.facts.zk_state is not None:
-        yield Problem("controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _WIPE)
+        yield Problem(
+            "controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _begin_again(facts)
+        )
     elif not ids or not ids <= known:
         told = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
         yield unread("controllers", told, "Look into metadata.log.dir of each controller before its first start.")
@@ -88,14 +92,25 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
     least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
     if leader.leader_epoch > max(least, _FIRST_EPOCHS):
         told = (
-            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: one controller was "
-            "alone for a while."
+            f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: a controller was alone for a "
+            "while, or many elections were held."
         )
-        yield Problem("controllers", told, "Stop all controllers, wipe and format them, and start them together.")
+        yield Problem("controllers", told, f"{_begin_again(facts)} {_RAISE_IT}")
+
+
+def _begin_again(facts: PreflightFacts) -> str:
+    """Fresh controllers that find ``/migration`` of a copy delete from ZooKeeper what they don't know (Z02)."""
+    if facts.facts.zk_state == POST_MIGRATION:
+        return "The move is final, and the controllers hold the only copy of the metadata: wipe nothing."
+    control = facts.control
+    is_copied = control is None or control.checkpoint is not None or facts.facts.zk_state == MIGRATION
+    return _KEEP if is_copied else _WIPE
 
 
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
+_KEEP = "Wipe no controller: metadata was copied, or that can't be told; see /migration and Z02 first."
+_RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     Check("L01", BLOCK, DUAL_WRITE, "All controllers are alike, and wait with an empty log.", _LOG, alike),

@@ -18,6 +18,7 @@ from kit.analyze.metadata.preflight_checks import (
     Problem,
     unread,
 )
+from kit.text.quantity import quantity
 
 
 def epochs(facts: PreflightFacts) -> Iterator[Problem]:
@@ -48,13 +49,13 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
     """R02: what ZooKeeper lacks is lost with the controllers."""
     assert facts.differences is not None
     for verdict, name in (
-        ("diverged", "differ"),
-        ("in_flight", "are on their way"),
-        ("unknown", "could not be compared"),
+        ("diverged", "with a difference"),
+        ("in_flight", "on the way"),
+        ("unknown", "not compared"),
     ):
         n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
         if n_rows:
-            told = f"{n_rows:,} values {name} between ZooKeeper and KRaft."
+            told = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
             met = None if verdict == "unknown" else False
             yield Problem(verdict, told, "Run `offramp kraft diff` until it is clean.", is_met=met)
 

@@ -19,6 +19,7 @@ from kit.analyze.metadata.preflight_checks import (
     is_refused,
     unread,
 )
+from kit.text.quantity import quantity
 
 _ELECT = "Let the ZooKeeper controller elect leaders (delete /controller once, with every broker up), and look again."
 
@@ -46,8 +47,8 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
     ):
         yield Problem(
             f"broker {number}",
-            f"Broker {number} is in the replica lists of {n_partitions:,} partitions ({topic}-{partition} is one) and "
-            "not in /brokers/ids: the controllers would wait for it for ever.",
+            f"Broker {number} is in the replica lists of {quantity(n_partitions, 'partition')} "
+            f"({topic}-{partition} is one) and not in /brokers/ids: the controllers would wait for it for ever.",
             "Start that broker, or reassign its partitions to others with kafka-reassign-partitions.",
         )
 

@@ -22,6 +22,7 @@ from kit.analyze.rebalances.consumer_instances import (
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFinding
+from kit.text.quantity import quantity
 
 STORM_COUNT = 5
 STORM_MS = 600_000
@@ -97,8 +98,12 @@ def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
     for group, _, member, n, at, is_utc, end in counted.iter_rows():
         if n >= STORM_COUNT:
             every = seconds(round((end - at).total_seconds() * 1000 / (n - 1)))
-            text = f"{member or 'its member'} is the only member and rejoined {n - 1} times, once in {every}: nobody "
-            text += "else makes it. It does so by itself, as a client does that loses its assignment on each poll."
+            text = (
+                f"{member or 'its member'} is the only member and rejoined {quantity(n - 1, 'time')}, once in {every}"
+            )
+            text += (
+                ": nobody else makes it. It does so by itself, as a client does that loses its assignment on each poll."
+            )
             findings.append(_finding(group, "rejoining_alone", member, at, is_utc, text))
     return findings
 

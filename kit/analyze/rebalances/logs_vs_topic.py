@@ -21,6 +21,7 @@ from kit.analyze.rebalances.member_epochs_vs_topic import epoch_differences
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.tables import schema as tables
 from kit.tables.rebalances import LogFinding
+from kit.text.quantity import quantity
 
 Owned = Mapping[str, tuple[str, ...]]
 
@@ -81,7 +82,7 @@ def _differences(
         yield finding("not_stored", text, logs["started_at"], is_utc=logs["is_utc"])
         return
     if logs is None:
-        text = f"is in the topic ({len(topic['members'])} members) and in no log given."
+        text = f"is in the topic ({quantity(len(topic['members']), 'member')}) and in no log given."
         yield finding("not_logged", text, topic["ended_at"])
         return
     at = topic["ended_at"]

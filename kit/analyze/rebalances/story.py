@@ -10,6 +10,7 @@ from narwhals.typing import IntoDataFrame
 from kit.analyze.rebalances.attempts import member_rebalances, rebalances
 from kit.analyze.rebalances.findings import listed, log_findings, seconds, term
 from kit.analyze.time_format import worded
+from kit.text.quantity import quantity
 
 
 def story(events: IntoDataFrame) -> list[str]:
@@ -83,8 +84,9 @@ def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
 def _members(row: dict[str, Any]) -> str:
     seen, count = row["members"], row["n_members"]
     if seen is None:
-        return "members not named" if count is None else f"{count} member(s), not named"
-    return f"{len(seen)} member(s) seen" if count in (None, len(seen)) else f"{len(seen)} of {count} member(s) seen"
+        return "members not named" if count is None else f"{quantity(count, 'member')}, not named"
+    of = "" if count in (None, len(seen)) else f"{len(seen)} of "
+    return f"{of}{quantity(count if of else len(seen), 'member')} seen"
 
 
 def _when(at: Any, is_utc: bool) -> str:

@@ -20,6 +20,7 @@ from kit.consumer.zookeeper.roundrobin_hash import SILENCED_SECONDS, RoundrobinG
 from kit.consumer.zookeeper.session import Session
 from kit.consumer.zookeeper.znodes import GroupZnodes
 from kit.errors import InputError
+from kit.text.quantity import quantity
 
 log = logging.getLogger("offramp.consumer")
 
@@ -160,7 +161,8 @@ class RebalanceLoop:
             self._metrics.add("RebalanceFailures")
             topic, partition = min(result.blocked)
             self._logger.warn(
-                f"the rebalance was blocked {self._n_blocked} times: others hold {len(result.blocked)} partitions, "
+                f"the rebalance was blocked {quantity(self._n_blocked, 'time')}: "
+                f"others hold {quantity(len(result.blocked), 'partition')}, "
                 f"{topic}-{partition} among them. It is tried again; check that the members that own them run"
             )
         return self._backoff

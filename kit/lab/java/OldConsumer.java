@@ -37,7 +37,7 @@ import kafka.message.MessageAndMetadata;
  * Standard output has one event per line, "epoch-ms consumer-id EVENT details":
  * START, NOLISTENER, REG streams, REL {topic:[partitions]}, BEG {topic:{partition:thread id}} (the whole group's
  * assignment), OWN stream topic partition (first record of it since the last release), EOS stream, COMMITTED, ERR,
- * SHUTDOWN, STOP. Standard input takes "commit" and "quit"; its end changes nothing.
+ * SHUTDOWN, STOP. Standard input takes "commit", "leave consumer-id" and "quit"; its end changes nothing.
  */
 public class OldConsumer {
     private final String id;
@@ -92,7 +92,12 @@ public class OldConsumer {
                 System.exit(0);
             }
             for (Iterator each = members.iterator(); each.hasNext();) {
-                ((OldConsumer) each.next()).commit();
+                OldConsumer member = (OldConsumer) each.next();
+                if (line.equals("commit")) {
+                    member.commit();
+                } else if (line.equals("leave " + member.id)) {
+                    member.leave();
+                }
             }
             line = commands.readLine();
         }

@@ -22,6 +22,7 @@ from pathlib import Path
 from kit.errors import SetupError
 from kit.lab.java import resolver
 from kit.spark.java import cache_folder
+from kit.text.quantity import quantity
 
 CHECKSUMS = Path(__file__).with_name("jars.sha256")
 STAMP = "complete.json"
@@ -126,7 +127,7 @@ def fetch(jar_set: JarSet, say: Callable[[str], None]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=".draft-", dir=target.parent) as draft:
-        say(f"{jar_set.name}: fetching {len(expected(jar_set.name))} jars …")
+        say(f"{jar_set.name}: fetching {quantity(len(expected(jar_set.name)), 'jar')} …")
         libraries = resolver.resolve(
             jar_set.modules, jar_set.without, Path(draft), lambda line: say(f"{jar_set.name}: {line}")
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kit.lab.process import Process
+from kit.lab.process import STOP_SECONDS, Process
 
 REGISTER_SECONDS = 60.0
 
@@ -96,6 +96,11 @@ class Consumer:
             return "Adding newly assigned partitions" in self.events_file.read_text(encoding="utf-8")
         return any(event.name in ("REG", "ASSIGN") for event in self.events())
 
+    @property
+    def has_left(self) -> bool:
+        """Whether it has said that it left its group in order."""
+        return bool(self.events("STOP"))
+
     def pause(self) -> None:
         """SIGSTOP its process, and with it every member that shares it."""
         self.process.pause()
@@ -108,8 +113,14 @@ class Consumer:
         self.process.kill()
 
     def stop(self) -> None:
-        """SIGTERM and wait: it leaves its group."""
+        """SIGTERM its process and wait: it leaves its group, and so does every member that shares it."""
         self.process.stop()
+
+    def leave(self) -> None:
+        """It leaves its group, and the others of its process stay; raises LabError when it does not."""
+        self.process.resume()
+        self.process.tell(f"leave {self.consumer_id}")
+        self.process.wait_until(lambda: self.has_left, f"{self.consumer_id} to leave", STOP_SECONDS)
 
 
 def read_events(path: Path) -> Iterator[Event]:

@@ -2,7 +2,7 @@
 
 The file is a JSON list: ``flavour`` (``ozkcc``, ``mezkcc`` or ``kc``), ``config`` (the consumer's own keys),
 ``topics``, ``allow``, ``deny``, ``threads`` and ``record`` (file of consumed records). Events go to standard output as
-those of the other consumers; ``commit`` on standard input commits.
+those of the other consumers. On standard input ``commit`` commits and ``leave CONSUMER-ID`` ends one member.
 """
 
 from __future__ import annotations
@@ -66,14 +66,19 @@ def _say_metrics(members: list[ZookeeperMember], events: Events, stopping: threa
                 events.say(member.consumer.consumer_id, "METRICS", gauges)
 
 
-def _obey(members: list[ZookeeperMember], events: Events) -> None:
+def _obey(members: list[ZookeeperMember | KafkaMember], events: Events) -> None:
     for line in sys.stdin:
-        if line.strip() == "commit":
-            for member in members:
+        for member in list(members):
+            if line.rstrip("\n") == f"leave {_name(member)}":
+                members.remove(member)  # First: one that has ended ends the process.
+                member.stop()
+            elif line.strip() == "commit" and isinstance(member, ZookeeperMember):
                 errors = member.consumer.commit_offsets()
-                events.say(
-                    member.consumer.consumer_id, "COMMITTED", {f"{t}-{p}": why for (t, p), why in errors.items()}
-                )
+                events.say(_name(member), "COMMITTED", {f"{t}-{p}": why for (t, p), why in errors.items()})
+
+
+def _name(member: ZookeeperMember | KafkaMember) -> str:
+    return member.client_id if isinstance(member, KafkaMember) else member.consumer.consumer_id
 
 
 def main() -> None:
@@ -88,13 +93,12 @@ def main() -> None:
     members = [start(spec, events) for spec in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))]
     old = [member for member in members if isinstance(member, ZookeeperMember)]
     threading.Thread(target=_say_metrics, args=(old, events, stopping), daemon=True).start()
-    threading.Thread(target=_obey, args=(old, events), daemon=True).start()
+    threading.Thread(target=_obey, args=(members, events), daemon=True).start()
     while not (stopping.wait(0.2) or failures or any(member.hand_over.ended.is_set() for member in members)):
         pass
     for member in members:
         if member.hand_over.error is not None:
-            name = member.client_id if isinstance(member, KafkaMember) else member.consumer.consumer_id
-            events.say(name, "ERR", str(member.hand_over.error))
+            events.say(_name(member), "ERR", str(member.hand_over.error))
         member.stop()
 
 

@@ -3,7 +3,8 @@
 The file is a JSON list of members: ``client_id``, ``topics``, ``record`` (file of consumed records), ``settings``
 (librdkafka's), ``delay_ms`` (pause after each record) and ``until_end`` (leave the group once everything was read).
 Standard output has one event per line, as of the old consumers: ``START``, ``ASSIGN {topic: [partitions]}``,
-``REVOKE``, ``END`` (all read), ``ERR`` and ``STOP``. It imports nothing of ``kit``, so that it is up at once.
+``REVOKE``, ``ERR`` and ``STOP``. ``leave CLIENT-ID`` on standard input ends one member. It imports nothing of
+``kit``, so that it is up at once.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ class Member:
         self.record = Path(spec["record"])
         self.ended: set[tuple[str, int]] = set()
         self.assigned: set[tuple[str, int]] = set()
+        self.leaving = False
         settings = {**spec["settings"], "client.id": self.client_id, "enable.partition.eof": self.until_end}
         self.consumer = Consumer(settings)
 
     def run(self) -> None:
-        """Consume until the process is stopped (or everything was read), then leave the group."""
+        """Consume until the process or it is stopped (or everything was read), then leave the group."""
         self.say("START")
         self.consumer.subscribe(self.topics, on_assign=self.on_assign, on_revoke=self.on_revoke)
         with self.record.open("a", encoding="utf-8", buffering=1) as lines:
-            while not stopping.is_set() and not self.done():
+            while not (stopping.is_set() or self.leaving or self.done()):
                 message = self.consumer.poll(POLL_SECONDS)
                 if message is not None:
                     self.take(message, lines)
@@ -102,6 +104,12 @@ def run(member: Member) -> None:
         member.say(f"ERR {error}")
 
 
+def obey(members: list[Member]) -> None:
+    for line in sys.stdin:
+        for member in members:
+            member.leaving |= line.rstrip("\n") == f"leave {member.client_id}"
+
+
 def main() -> None:
     """Run every member of the file until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -109,6 +117,7 @@ def main() -> None:
     threads = [threading.Thread(target=run, args=(member,)) for member in members]
     for thread in threads:
         thread.start()
+    threading.Thread(target=obey, args=(members,), daemon=True).start()
     # A signal's handler runs between two instructions of the main thread: join without end would keep it waiting.
     while any(thread.is_alive() for thread in threads):
         stopping.wait(POLL_SECONDS)

@@ -18,6 +18,7 @@ from kit.lab.ports import free_ports
 from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.kafka import Broker
 from kit.lab.servers.kraft import STORAGE_TOOL
+from kit.lab.servers.security import NODE_USER, Security
 
 ZOOKEEPER, MIGRATION, KRAFT = MODES = ("zookeeper", "migration", "kraft")
 """How a broker runs: plain ZooKeeper; ZooKeeper and registered with the controllers; KRaft."""
@@ -41,28 +42,40 @@ _PATIENT = {
 class Quorum:
     """What brokers and controllers of one lab must agree on."""
 
-    def __init__(self, controllers: int, zookeeper_connect: str, controllers_zookeeper_connect: str) -> None:
+    def __init__(
+        self,
+        controllers: int,
+        zookeeper_connect: str,
+        controllers_zookeeper_connect: str,
+        security: Security | None = None,
+    ) -> None:
         ports = free_ports(controllers) if controllers else []
         self.addresses = {FIRST_CONTROLLER + at: f"127.0.0.1:{port}" for at, port in enumerate(ports)}
         self.zookeeper_connect = zookeeper_connect
         self.controllers_zookeeper_connect = controllers_zookeeper_connect
+        self.security = security
         self.password = secrets.token_hex(12)
         self._token_key = secrets.token_hex(12)
 
     def settings(self) -> dict[str, str]:
         """Lines of every node that knows the controllers."""
+        plain = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
+        protocols = [f"{each}:{each}" for each in plain] + [
+            f"CONTROLLER:{'SASL_SSL' if self.security else 'PLAINTEXT'}"
+        ]
         return {
             "controller.quorum.voters": ",".join(f"{node}@{at}" for node, at in self.addresses.items()),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(protocols),
+            **(self.security.controller_settings() if self.security else {}),
             **_PATIENT,
         }
 
     def rights(self, mode: str) -> dict[str, str]:
-        """Lines of an authorizer that lets everybody of this lab in, and of delegation tokens."""
+        """Lines of an authorizer that lets all in but the user of a secured lab, and of delegation tokens."""
         return {
             "authorizer.class.name": _AUTHORIZERS[mode],
-            "super.users": f"User:ANONYMOUS;User:{USER}",
+            "super.users": f"User:ANONYMOUS;User:{USER};User:{NODE_USER}",
             "delegation.token.secret.key": self._token_key,
         }
 
@@ -81,8 +94,9 @@ class MigratingBroker(Broker):
     heap_mb = HEAP_MB
 
     def __init__(self, supervisor: ProcessSupervisor, broker_id: int, quorum: Quorum, brokers: int, rack: str | None):
-        super().__init__(supervisor, broker_id, quorum.zookeeper_connect, brokers, rack)
+        super().__init__(supervisor, broker_id, quorum.zookeeper_connect, brokers, rack, quorum.security)
         self.addresses["SASL_PLAINTEXT"] = f"127.0.0.1:{free_ports(1)[0]}"
+        self.added["listeners"] = ",".join(f"{name}://{at}" for name, at in self.addresses.items())
         self.quorum = quorum
         self.mode = ZOOKEEPER
 
@@ -96,8 +110,7 @@ class MigratingBroker(Broker):
             f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{self.quorum.password}";'
         )
         return {
-            "listeners": ",".join(f"{name}://{at}" for name, at in self.addresses.items()),
-            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": login,
             **self.quorum.rights(self.mode),
             **self._mode_settings(),

@@ -27,6 +27,7 @@ from kit.lab.servers.migrating import (
     is_mode,
     json_at,
 )
+from kit.lab.servers.security import Security
 from kit.lab.servers.tcp_proxy import TcpProxy
 from kit.lab.servers.zookeeper import ZooKeeper
 
@@ -44,15 +45,22 @@ class MigratingServers(Servers):
     """
 
     def __init__(
-        self, supervisor: ProcessSupervisor, brokers: int, controllers: int, racks: Sequence[str], chroot: str
+        self,
+        supervisor: ProcessSupervisor,
+        brokers: int,
+        controllers: int,
+        racks: Sequence[str],
+        chroot: str,
+        security: Security | None = None,
     ) -> None:
         jars.ensure([jars.SERVERS])
         self.supervisor = supervisor
         self.chroot = chroot
-        self.zookeeper = ZooKeeper(supervisor)
-        self.zookeeper_tls_connect = ""
+        added = security.zookeeper_settings() if security else {}
+        self.zookeeper = ZooKeeper(supervisor, settings=added)
+        self.zookeeper_tls_connect = f"127.0.0.1:{added.get('secureClientPort', '')}{chroot}"
         self.cable = TcpProxy(self.zookeeper.connect)
-        self.quorum = Quorum(controllers, self.zookeeper_connect, self.cable.address + chroot)
+        self.quorum = Quorum(controllers, self.zookeeper_connect, self.cable.address + chroot, security)
         self.migrating = [
             MigratingBroker(supervisor, number, self.quorum, brokers, racks[number - 1] if racks else None)
             for number in range(1, brokers + 1)

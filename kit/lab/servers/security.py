@@ -24,6 +24,8 @@ from kit.lab.java import compiled, jars, jvm
 from kit.lab.ports import free_ports
 
 USER = "alice"
+NODE_USER = "node"
+"""As whom nodes call controllers."""
 PASSWORD_VARIABLE = "OFFRAMP_KAFKA_PASSWORD"
 DIGEST_VARIABLE = "OFFRAMP_ZK_DIGEST"
 KEYTOOL_CLASSES = ["--add-exports", "java.base/sun.security.tools.keytool=ALL-UNNAMED"]
@@ -73,16 +75,29 @@ class Security:
         """Three listeners: unprotected for the lab itself and old consumers, SASL over TLS, mutual TLS."""
         plain = f'{MODULES}.plain.PlainLoginModule required user_{USER}="{self.password}";'
         scram = f"{MODULES}.scram.ScramLoginModule required;"
-        settings = {
+        return {
             "listeners": f"PLAINTEXT://{plaintext},SASL_SSL://{sasl_ssl},SSL://{ssl}",
             "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN",
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.plain.sasl.jaas.config": plain,
             "listener.name.ssl.ssl.client.auth": "required",
-            "ssl.keystore.type": "PKCS12",
-            "ssl.truststore.type": "PKCS12",
+            **self._store_settings(),
         }
+
+    def controller_settings(self) -> dict[str, str]:
+        """The controllers' listener, for those who listen and for those who call: SASL_SSL with PLAIN."""
+        users = " ".join(f'user_{name}="{self.password}"' for name in (NODE_USER, USER))
+        login = f'{MODULES}.plain.PlainLoginModule required username="{NODE_USER}" password="{self.password}" {users};'
+        return {
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": login,
+            **self._store_settings(),
+        }
+
+    def _store_settings(self) -> dict[str, str]:
+        settings = {"ssl.keystore.type": "PKCS12", "ssl.truststore.type": "PKCS12"}
         for store, path in self._stores.items():
             settings |= {f"ssl.{store}.location": path, f"ssl.{store}.password": self._store_password}
         return settings

@@ -34,6 +34,7 @@ class ZooKeeper:
         self.port = free_ports(1)[0]
         self.connect = f"127.0.0.1:{self.port}"
         self.added = dict(settings or {})
+        self.heap_mb = HEAP_MB
         self.process: Process | None = None
 
     def start(self) -> None:
@@ -43,7 +44,7 @@ class ZooKeeper:
         folder.mkdir(exist_ok=True)
         config = folder / "zoo.cfg"
         config.write_text(jvm.properties(self.settings(str(folder / "data"))), encoding="utf-8")
-        command = jvm.java(jars.class_path(jar_set), MAIN, [str(config)], HEAP_MB, self.supervisor.folder)
+        command = jvm.java(jars.class_path(jar_set), MAIN, [str(config)], self.heap_mb, self.supervisor.folder)
         self.process = self.supervisor.start(self.name, command)
         self.process.wait_until(self.serves, "serving", START_SECONDS)
 

@@ -26,6 +26,7 @@ from kit.migrate.engine.performer import ItemOutcome
 from kit.migrate.engine.plan import Plan, save_plan
 from kit.migrate.engine.states import RunState, moved
 from kit.migrate.engine.values import canonical, parse_json, readable
+from kit.text.quantity import quantity
 from kit.text.visible import file_name
 from kit.text.withholding import without_secrets
 
@@ -162,7 +163,7 @@ class Journal:
         if chain.torn:
             # What was torn off had not been acknowledged to anybody; the line that says so takes its place.
             os.ftruncate(self._file, os.fstat(self._file).st_size - len(chain.torn))
-            sentence = f"The writer died over a line of {len(chain.torn)} bytes."
+            sentence = f"The writer died over a line of {quantity(len(chain.torn), 'byte')}."
             self.append(Entry("torn_line", sentence=sentence, details=canonical({"begins": shown(chain.torn)})))
 
     def _write(self, entries: Sequence[Entry], state: RunState) -> None:

@@ -18,6 +18,7 @@ from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.engine.states import AT_WORK, RunState, moved
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical, digest_of, parse_json
+from kit.text.quantity import quantity
 
 VERDICT = "verdict.json"
 REPORT = "report.html"
@@ -249,7 +250,9 @@ def _verdict_notes(folder: Path, chain: Chain) -> Iterator[str]:
         raise EvidenceError(f"{VERDICT} was edited")
     seq = content["last_seq"]
     if seq > len(chain.events):
-        raise EvidenceError(f"{EVENTS} has {len(chain.events)} lines; there were {seq}: the last ones were removed")
+        raise EvidenceError(
+            f"{EVENTS} has {quantity(len(chain.events), 'line')}; there were {seq}: the last ones were removed"
+        )
     heads = [event.previous for event in chain.events[1:]] + [chain.head]
     if (heads[seq - 1], chain.events[seq - 1].state) != (content["last_line_sha256"], content["state"]):
         raise EvidenceError(f"{VERDICT} is not the verdict on these events")

@@ -36,6 +36,7 @@ from kit.migrate.fleet.wave import (
 from kit.migrate.group.toggle import SETTLE_S, Toggle
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 KIND = "fleet toggle"
 READY = {KAFKA: "all MEZKCC", ZOOKEEPER: "Kafka coordination"}
@@ -221,7 +222,7 @@ def plan_from(
 
 
 def _risks(n_left: int, n_all: int) -> tuple[str, ...]:
-    return (f"{n_left} of {n_all} groups are left as they are.",) if n_left else ()
+    return (f"Not changed: {n_left:,} of {quantity(n_all, 'group')}.",) if n_left else ()
 
 
 RECIPES: Recipes = {
@@ -265,12 +266,14 @@ def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     if request.groups and not refused.is_empty():
         first = refused.row(0, named=True)
         raise PlanError(
-            f"{len(refused)} of the groups named aren't ready: {first['group_id']}: {first['not_ready_reason']}"
+            f"{len(refused):,} of {quantity(len(named), 'group')} named can't be toggled yet: "
+            f"{first['group_id']}: {first['not_ready_reason']}"
         )
     ready = named.filter(pl.col("not_ready_reason").is_null())
     if ready.is_empty():
         raise PlanError(
-            f"of {len(named)} groups none is ready to be toggled to {request.to}; `offramp readiness` says why"
+            f"of {quantity(len(named), 'group')} none is ready to be toggled to {request.to}; "
+            "`offramp readiness` says why"
         )
     return ready
 

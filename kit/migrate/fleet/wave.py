@@ -31,6 +31,7 @@ from kit.migrate.group.toggle import (
 )
 from kit.snapshot import Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 WAVE, CIRCUIT_BREAKER = "wave", "circuit breaker"
 NOT_FOLLOWING = "not_following"
@@ -66,7 +67,7 @@ def wave_step(words: WaveParameters) -> Step:
     return Step(
         step_id=f"wave-{words.number:02d}",
         kind=WAVE,
-        title=f"Toggle {len(words.groups)} groups to {name}'s assignment",
+        title=f"Toggle {quantity(len(words.groups), 'group')} to {name}'s assignment",
         precondition="each has MEZKCCs alone" + (" and is settled" if words.after == KAFKA else ""),
         verification=(
             f"each group's members own what {name}'s assignment gives them, each partition has an owner, and its "
@@ -98,7 +99,7 @@ def circuit_breaker_step(words: CircuitBreakerParameters) -> Step:
     return Step(
         step_id=f"wave-{words.number:02d}-pause",
         kind=CIRCUIT_BREAKER,
-        title=f"Watch {len(words.groups)} groups for {words.pause_s:g} s before the next wave",
+        title=f"Watch {quantity(len(words.groups), 'group')} for {words.pause_s:g} s before the next wave",
         precondition="none",
         verification=(
             f"their lag does not grow by more than {words.lag_tolerance} records, and a read of the cluster takes no"
@@ -122,15 +123,15 @@ class WaveActor:
         is_back = WaveParameters.of(step).after == ZOOKEEPER
         states, unread = self._look(step)
         if unread and not (is_back and states):
-            return Checked(
-                False, f"{len(unread)} of {len(WaveParameters.of(step).groups)} groups can't be read: {_first(unread)}"
-            )
+            asked = quantity(len(WaveParameters.of(step).groups), "group")
+            return Checked(False, f"{len(unread)} of {asked} can't be read: {_first(unread)}")
         self._left_out[step.step_id] = unread
         wrong = [problem for problem in (_not_ready(each, is_back) for each in states) if problem is not None]
         if wrong:
-            return Checked(False, f"{len(wrong)} of {len(states)} groups aren't ready: {wrong[0]}")
-        left_out = f"; left out, because they can't be read, are {len(unread)}: {_first(unread)}" if unread else ""
-        return Checked(True, f"{len(states)} groups {'have MEZKCCs alone' if is_back else 'are settled'}{left_out}")
+            return Checked(False, f"{len(wrong)} of {quantity(len(states), 'group')} not ready: {wrong[0]}")
+        left_out = f"; left out, not readable: {quantity(len(unread), 'group')}: {_first(unread)}" if unread else ""
+        how = "with MEZKCCs alone" if is_back else "settled"
+        return Checked(True, f"{quantity(len(states), 'group')} {how}{left_out}")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = WaveParameters.of(step)
@@ -165,9 +166,9 @@ class WaveActor:
         )
         wrong = {group: problem for group, problem in judged if problem is not None} | unread
         if wrong:
-            sentence = f"{len(wrong)} of {len(WaveParameters.of(step).groups)} groups don't follow yet: {_first(wrong)}"
-            return Verified(False, sentence, {NOT_FOLLOWING: wrong})
-        return Verified(True, f"{len(states)} groups follow {NAMES[after]}'s assignment")
+            asked = quantity(len(WaveParameters.of(step).groups), "group")
+            return Verified(False, f"not yet: {len(wrong)} of {asked}: {_first(wrong)}", {NOT_FOLLOWING: wrong})
+        return Verified(True, f"{quantity(len(states), 'group follows', 'groups follow')} {NAMES[after]}'s assignment")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
@@ -209,7 +210,8 @@ class CircuitBreakerActor:
         self._began: dict[str, tuple[float, int]] = {}
 
     def check(self, step: Step) -> Checked:
-        return Checked(True, f"{len(CircuitBreakerParameters.of(step).groups)} groups were toggled")
+        n_groups = len(CircuitBreakerParameters.of(step).groups)
+        return Checked(True, f"{quantity(n_groups, 'group was', 'groups were')} toggled")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.NOT_DONE
@@ -243,8 +245,8 @@ class CircuitBreakerActor:
 def _raise_beyond(words: CircuitBreakerParameters, grown: int, read_ms: float) -> None:
     if grown > words.lag_tolerance:
         raise RunError(
-            f"the circuit breaker: the lag of the toggled groups grew by {grown} records, more than"
-            f" {words.lag_tolerance}"
+            f"the circuit breaker: the lag of the toggled groups grew by {quantity(grown, 'record')}, more than"
+            f" {words.lag_tolerance:,}"
         )
     if read_ms > words.max_read_ms:
         raise RunError(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kit.migrate.group.group_state import OZKCC, GroupState, MemberState, Partition, PartitionOffsets, listed
+from kit.text.quantity import quantity
 
 NOTHING = PartitionOffsets(None, None, None, None, None)
 _Test = Callable[[PartitionOffsets, PartitionOffsets], bool]
@@ -55,7 +56,7 @@ def storage(before: GroupState, now: GroupState) -> Storage:
     n_left = sum(map(len, in_kafka.values()))
     if not n_left:
         return Storage(False, "Kafka holds no offset of what they own.")
-    return Storage(False, f"Kafka's offsets of {n_left} partitions are left over: none moved {apart}.")
+    return Storage(False, f"Kafka's offsets of {quantity(n_left, 'partition')} are left over: none moved {apart}.")
 
 
 def silent_members(before: GroupState, now: GroupState) -> Mapping[str, frozenset[Partition]]:

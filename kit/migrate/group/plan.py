@@ -35,6 +35,7 @@ from kit.migrate.group.soak import SoakActor, SoakParameters, soak_step
 from kit.migrate.group.toggle import KIND as TOGGLE
 from kit.migrate.group.toggle import ToggleActor, ToggleParameters, toggle_step
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 KIND = "group migration"
 PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
@@ -74,7 +75,7 @@ class GroupPlanRequest:
         if self.to_stage not in PATH:
             raise InputError(f"there is no stage {self.to_stage!r}; there are {', '.join(PATH)}")
         if self.canary < 1:
-            raise InputError(f"a canary of {self.canary} members can't be watched")
+            raise InputError(f"a canary of {quantity(self.canary, 'member')} can't be watched")
         if (
             min(self.soak_s, self.min_stable_s, self.observe_s, self.lag_tolerance, self.quiet_s) < 0
             or self.step_timeout_s <= 0
@@ -172,7 +173,8 @@ def _refuse_off_the_path(now: GroupState, request: GroupPlanRequest) -> None:
         raise NothingToDo(f"group {request.group_id} is at {request.to_stage!r} already")
     n_members = len(now.members)
     if request.canary >= n_members and request.to_stage in ("canary MEZKCC", "canary KC"):
-        raise PlanError(f"a canary of {request.canary} needs more than the {n_members} member(s) of {request.group_id}")
+        members = quantity(n_members, "member")
+        raise PlanError(f"a canary of {request.canary} needs more than the {members} of {request.group_id}")
     strangers = set(request.members) - {member.member_id for member in now.members}
     if strangers:
         raise PlanError(f"group {request.group_id} has no member {', '.join(sorted(strangers))}")
@@ -274,6 +276,6 @@ def _short_soaks(steps: Sequence[Step], before: GroupState, now: GroupState) -> 
             yield (
                 f"The soak of {soak.soak_s:g} s may be shorter than the {soak.flavour}s' commit interval"
                 f" ({COMMIT_EVERY_S[soak.flavour]:g} s unless they set another): then it fails for want of commits."
-                f" In {seconds_between(before, now):.0f} s of looking offsets of {moved} partitions moved;"
+                f" In {seconds_between(before, now):.0f} s of looking offsets of {quantity(moved, 'partition')} moved;"
                 f" {lagging} had records left."
             )

@@ -39,6 +39,7 @@ from kit.migrate.group.replacement import (
     stopped,
     who,
 )
+from kit.text.quantity import quantity
 
 
 class ReplaceActor:
@@ -72,7 +73,8 @@ class ReplaceActor:
             return Checked(False, problem)
         if state.counts == before and not state.is_settled:
             return Checked(False, f"the group is not settled: {state.unsettled}")
-        return Checked(True, f"found {counted(state.counts)}; each of {len(state.partitions)} partitions is owned")
+        n_partitions = quantity(len(state.partitions), "partition")
+        return Checked(True, f"found {counted(state.counts)}; each of {n_partitions} is owned")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """Asked of steps that were begun: one may then be stopped already whose successor isn't there yet."""

@@ -9,6 +9,7 @@ from datetime import datetime
 from kit.migrate.engine.checks import WARNS, Finding, Rule
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
 from kit.migrate.group.movement import seconds_between, silent_members, storage
+from kit.text.quantity import quantity
 
 GROWN_BY = 1000
 """Records by which the group's lag may grow while it is being looked at."""
@@ -64,7 +65,8 @@ def findings(before: GroupState, now: GroupState, to_stage: str, limits: Limits)
 def _settled(now: GroupState) -> str:
     if now.unconsumed:
         return f"No member owns {listed(now.unconsumed)}."
-    return f"All {len(now.partitions)} partitions are owned; the Kafka group is {now.kafka_state or 'not there'}."
+    n_partitions = quantity(len(now.partitions), "partition")
+    return f"Each of {n_partitions} is owned; the Kafka group is {now.kafka_state or 'not there'}."
 
 
 def _stable(before: GroupState, now: GroupState, wanted_s: float) -> Finding:
@@ -93,13 +95,13 @@ def _lag(before: GroupState, now: GroupState) -> Finding:
     both = [pair for pair in now.offsets if pair in before.offsets]
     known = [pair for pair in both if before.offsets[pair].lag is not None and now.offsets[pair].lag is not None]
     if len(known) < len(both):
-        return LAG.found(None, f"The lag of {len(both) - len(known)} partitions is not known.")
+        return LAG.found(None, f"The lag of {quantity(len(both) - len(known), 'partition')} is not known.")
     first, last = (sum(each.offsets[pair].lag or 0 for pair in known) for each in (before, now))
     went = f"grew by {last - first:,}" if last > first else f"shrank by {first - last:,}" if last < first else "stayed"
     told_s = f"{seconds_between(before, now):.0f} s"
     return LAG.found(
         last - first <= GROWN_BY,
-        f"It {went}, from {first:,} to {last:,} records, in {told_s}; {GROWN_BY:,} are tolerated.",
+        f"It {went}, from {first:,} to {quantity(last, 'record')}, in {told_s}; {GROWN_BY:,} are tolerated.",
     )
 
 
@@ -108,7 +110,7 @@ def _commits(before: GroupState, now: GroupState) -> Finding:
     if not silent:
         return COMMITS.found(True, "No member with records left stood still.")
     named = "; ".join(f"{member_id} owns {listed(pairs)}" for member_id, pairs in sorted(silent.items())[:SHOWN])
-    more = f"; and {len(silent) - SHOWN} members more" if len(silent) > SHOWN else ""
+    more = f"; and {quantity(len(silent) - SHOWN, 'member')} more" if len(silent) > SHOWN else ""
     seconds = f"{seconds_between(before, now):.0f} s"
     return COMMITS.found(
         False,
@@ -129,7 +131,7 @@ def _storage(before: GroupState, now: GroupState) -> Finding:
 
 def _canary(now: GroupState, canary: int) -> Finding:
     n_members = len(now.members)
-    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {n_members} members.")
+    return CANARY.found(canary == 1 or canary * 3 <= n_members, f"{canary} of {quantity(n_members, 'member')}.")
 
 
 def _metadata(now: GroupState) -> Finding:

@@ -13,6 +13,7 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Repo
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.group_state import KC, MEZKCC, GroupState, Partition, listed, named, read_group_state
+from kit.text.quantity import quantity
 
 KIND = "soak"
 AFTER_S = 120.0
@@ -109,10 +110,12 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
     for member in newcomers:
         fair = len(last.partitions) / len(last.members)
         if not _is_fair(last, len(member.partitions), member.member_id):
-            problems.append(f"{member.member_id} has {len(member.partitions)} partitions; a fair share is {fair:.1f}")
+            has = quantity(len(member.partitions), "partition")
+            problems.append(f"{member.member_id} has {has}; a fair share is {fair:.1f}")
     grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
     if grown > lag_tolerance and grown > rest:
-        problems.append(f"the lag of its partitions grew by {grown} records, that of the others by {rest}")
+        by = f"{quantity(grown, 'record')}, that of the others by {rest:,}"
+        problems.append(f"the lag of its partitions grew by {by}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
         problems.append(f"no offset was committed for {listed(still)}, though there were records")

@@ -21,6 +21,7 @@ from kit.read.access import inherited
 from kit.read.owner_history import OwnerWatch
 from kit.read.paths import group_path
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 KIND = "toggle"
 NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
@@ -88,7 +89,7 @@ class ToggleActor:
             return Checked(False, f"not every member is a MEZKCC: {counted(state.counts)}")
         if not state.is_settled:
             return Checked(False, f"the group is not settled: {state.unsettled}")
-        return Checked(True, f"{state.count('MEZKCC')} MEZKCCs own all {len(state.partitions)} partitions")
+        return Checked(True, f"{counted(state.counts)}; all {quantity(len(state.partitions), 'partition')} owned")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = ToggleParameters.of(step)
@@ -111,8 +112,9 @@ class ToggleActor:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._pauses(step)
-        assignment = f"{NAMES[words.after]}'s assignment of {len(state.partitions)} partitions"
-        return Verified(True, f"{state.count('MEZKCC')} members follow {assignment}", evidence)
+        assignment = f"{NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
+        who = quantity(state.count("MEZKCC"), "member follows", "members follow")
+        return Verified(True, f"{who} {assignment}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Whether the znode is as this run left it, and nobody would read what another reads once it is set back."""

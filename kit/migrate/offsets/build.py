@@ -25,6 +25,7 @@ from kit.migrate.offsets.rules import (
 from kit.migrate.offsets.steps import offset_steps
 from kit.migrate.offsets.zookeeper import missing_of, parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 
 def build_plan(inputs: PlanInputs, selected: Iterable[Selected]) -> Plan:
@@ -115,14 +116,13 @@ def _risks(inputs: PlanInputs, clamped: Clamped) -> list[str]:
     clamped_changes = [(move.item, move.reason) for move in changes if move.reason]
     if clamped_changes:
         risks.append(
-            f"{len(clamped_changes)} of {len(changes)} offsets become something else than was wanted:"
-            f" {_named(clamped_changes)}"
+            f"Not as wanted: {len(clamped_changes):,} of {quantity(len(changes), 'offset')}: {_named(clamped_changes)}"
         )
     if left_out:
-        risks.append(f"{len(left_out)} offsets are left out: {_named(left_out.items())}")
+        risks.append(f"{quantity(len(left_out), 'offset is', 'offsets are')} left out: {_named(left_out.items())}")
     if inputs.unread:
         unread = _named((repr(group_id), error) for group_id, error in inputs.unread.items())
-        risks.append(f"{len(inputs.unread)} groups are left out, because they can't be read: {unread}")
+        risks.append(f"{quantity(len(inputs.unread), 'group is', 'groups are')} left out, not readable: {unread}")
     if inputs.store == KAFKA and any(it.target.before.metadata and it.target.metadata is None for it in changes):
         risks.append("some of the offsets lose the metadata that is committed beside them; an undo restores it")
     return risks

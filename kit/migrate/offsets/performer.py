@@ -43,6 +43,7 @@ from kit.migrate.offsets.zookeeper import ZookeeperWriter, parents_of
 from kit.read.broker_client import DEADLINE_S
 from kit.read.brokers import fetch_metadata
 from kit.tables.groups import KAFKA
+from kit.text.quantity import quantity
 
 KEYS_PER_BATCH = 5_000
 """Keys that are written, read back and reported together; a stop waits for one batch at most."""
@@ -79,13 +80,15 @@ class OffsetsActor:
         busy = {group_id: why for group_id in sorted(groups) if (why := why_busy(known.get(group_id, absent)))}
         if busy:
             named = shortened(f"group {group_id!r} {why}" for group_id, why in busy.items())
-            return Checked(False, f"{len(busy)} of {len(groups)} groups can't be written to: {named}")
+            return Checked(False, f"{len(busy):,} of {quantity(len(groups), 'group')} can't be written to: {named}")
         if deletes(step):
-            return Checked(True, f"{len(groups)} groups have no members")
+            return Checked(True, f"{quantity(len(groups), 'group has', 'groups have')} no members")
         outside = self._outside(step)
         if outside:
-            return Checked(False, f"{len(outside)} offsets are not within their logs any more: {shortened(outside)}")
-        return Checked(True, f"{len(groups)} groups have no members; {len(step.changes)} offsets are within their logs")
+            count = quantity(len(outside), "offset is", "offsets are")
+            return Checked(False, f"{count} not within the log any more: {shortened(outside)}")
+        count = quantity(len(step.changes), "offset is", "offsets are")
+        return Checked(True, f"{quantity(len(groups), 'group has', 'groups have')} no members; {count} within the log")
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         """By the offsets now. PARTLY if an offset is neither the one before nor the one after: somebody else moved it.
@@ -123,13 +126,15 @@ class OffsetsActor:
         evidence: dict[str, Json] = {"n_offsets": len(after), "n_as_wanted": len(after) - len(wrong)}
         if wrong:
             return Verified(
-                False, f"{len(wrong)} of {len(after)} offsets are not as wanted: {shortened(wrong)}", evidence
+                False,
+                f"not as wanted: {len(wrong):,} of {quantity(len(after), 'offset')}: {shortened(wrong)}",
+                evidence,
             )
-        return Verified(True, f"All {len(after)} offsets read back as wanted.", evidence)
+        return Verified(True, f"{quantity(len(after), 'offset')} read back as wanted.", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Always true: ``undo`` checks each offset alone, so an offset that was moved since stops no other."""
-        return Checked(True, f"{len(acted.written)} offsets were written by this run")
+        return Checked(True, f"{quantity(len(acted.written), 'offset was', 'offsets were')} written by this run")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Restore each offset that this run wrote and nobody moved since, with its metadata.
@@ -150,7 +155,7 @@ class OffsetsActor:
         moved = {it.item for it in outcomes if it.outcome == Outcome.REFUSED and it.after != wanted[it.item]}
         left = [f"{it.item}: {it.error}" for it in outcomes if it.outcome in _NOT_DONE and it.item not in moved]
         if left:
-            raise RunError(f"{len(left)} of {len(outcomes)} offsets were not taken back: {shortened(left)}")
+            raise RunError(f"not taken back: {len(left):,} of {quantity(len(outcomes), 'offset')}: {shortened(left)}")
         return outcomes
 
     def _carry_out(

@@ -42,6 +42,7 @@ from kit.migrate.offsets.selection import Key, Place, Selection, select
 from kit.migrate.offsets.steps import NO_DELETION, before_of, store_of
 from kit.read.brokers import fetch_offsets_at
 from kit.tables.groups import KAFKA, LogOffset
+from kit.text.quantity import quantity
 
 __all__ = [
     "COPY", "DELETE", "IMPORT", "RESET", "PlanOptions", "Reset", "Selection", "export_offsets", "moves_offsets",
@@ -149,7 +150,7 @@ def plan_import(
     file = load_offsets(path, cluster.cluster_id, other_cluster=other_cluster, edited=edited)
     offsets = {key: it for key, it in file.offsets.items() if selection is None or selection.takes(*key)}
     if not offsets:
-        raise InputError(f"{path} has {len(file.offsets)} offsets, and the selection takes none of them")
+        raise InputError(f"{path} has {quantity(len(file.offsets), 'offset')}, of which the selection takes none")
     groups = {key[0] for key in offsets}
     stores = fetch_stores(cluster, groups.__contains__)
     unknown = sorted(groups - stores.known())

@@ -8,6 +8,7 @@ from kit.errors import InputError, NotFound, ReadError
 from kit.migrate.offsets.fetch import GroupInStore
 from kit.migrate.offsets.moves import Stored, item_of, shortened
 from kit.migrate.offsets.selection import Key, Selection
+from kit.text.quantity import quantity
 
 
 def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
@@ -75,6 +76,7 @@ def refuse_unreadable(offsets: Mapping[Key, Stored], groups: Mapping[str, GroupI
     broken += [f"group {each!r}: {group.error}" for each, group in groups.items() if group.error is not None]
     if broken:
         raise ReadError(
-            f"{len(broken)} offsets or groups can't be read, and a file without them would look complete:"
+            f"{quantity(len(broken), 'offset or group', 'offsets or groups')} can't be read; a file without them "
+            f"would look complete:"
             f" {shortened(broken)}"
         )

@@ -9,6 +9,7 @@ from kit.migrate.offsets.fetch import GroupInStore
 from kit.migrate.offsets.moves import Move, item_of, shortened
 from kit.migrate.offsets.selection import Key
 from kit.tables.groups import KAFKA
+from kit.text.quantity import quantity
 
 NO_MEMBERS = Rule(
     "no_members",
@@ -53,7 +54,7 @@ def why_busy(group: GroupInStore) -> str | None:
     if group.error is not None:
         return f"can't be read: {group.error}"
     if group.members:
-        return f"has {len(group.members)} members, first {group.members[0]}"
+        return f"has {quantity(len(group.members), 'member')}, first {group.members[0]}"
     return None if group.state in _IDLE_STATES else f"is {group.state}"
 
 
@@ -70,7 +71,7 @@ def log_finding(unknown: Mapping[Key, str]) -> Finding:
 def backwards_finding(moves: Sequence[Move]) -> Finding:
     backwards = [move for move in moves if move.is_backwards]
     named = shortened(f"{move.item} {move.before} → {move.after}" for move in backwards)
-    return NEVER_BACKWARDS.found(not backwards, f"{len(backwards)} offsets would go backwards: {named}")
+    return NEVER_BACKWARDS.found(not backwards, f"{quantity(len(backwards), 'offset')} would go backwards: {named}")
 
 
 def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], other: str) -> Finding:
@@ -79,7 +80,7 @@ def kept_finding(deleted: Mapping[Key, int], lost: Mapping[Key, int | None], oth
         f"{item_of(key)} {deleted[key]}, in {other} {'none' if held is None else held}" for key, held in lost.items()
     )
     return KEPT_ELSEWHERE.found(
-        not lost, f"{len(lost)} of {len(deleted)} offsets are lower or missing in {other}: {named}"
+        not lost, f"{len(lost):,} of {quantity(len(deleted), 'offset')} lower or missing in {other}: {named}"
     )
 
 
@@ -93,7 +94,8 @@ def _idle(rule: Rule, groups: Mapping[str, GroupInStore], where: str) -> Finding
         return rule.found(True, f"True for {'the one group' if len(groups) == 1 else f'all {len(groups)} groups'}.")
     is_known = not any(groups[group_id].error for group_id in busy)
     named = _named(busy.items())
-    return rule.found(False if is_known else None, f"{len(busy)} of {len(groups)} groups: {named} {where}")
+    count = f"{len(busy):,} of {quantity(len(groups), 'group')}"
+    return rule.found(False if is_known else None, f"{count}: {named} {where}")
 
 
 def _named(busy: Iterable[tuple[str, str]]) -> str:

@@ -19,6 +19,7 @@ from kit.migrate.offsets.moves import Move, Stored, parse_item
 from kit.migrate.offsets.selection import Key
 from kit.migrate.offsets.zookeeper import parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.quantity import quantity
 
 KIND_OF_STORE = {KAFKA: "kafka_offsets", ZOOKEEPER: "zookeeper_offsets"}
 STEP_KINDS = frozenset(KIND_OF_STORE.values())
@@ -194,11 +195,11 @@ def _step(changes: Sequence[Change], parameters: OffsetStepParameters) -> Step:
 
 
 def _title(store: str, groups: Sequence[str], n_offsets: int, n_beside: int, deletes: bool) -> str:
-    whose = f"group {groups[0]!r}" if len(groups) == 1 else f"{len(groups)} groups"
+    whose = f"group {groups[0]!r}" if len(groups) == 1 else quantity(len(groups), "group")
     if deletes:
-        return f"Delete {n_offsets} offsets of {whose} from {store}"
+        return f"Delete {quantity(n_offsets, 'offset')} of {whose} from {store}"
     beside = f", {n_beside} with metadata or leader epoch" if n_beside else ""
-    return f"Write {n_offsets} offsets of {whose} to {store}{beside}"
+    return f"Write {quantity(n_offsets, 'offset')} of {whose} to {store}{beside}"
 
 
 def _affects(store: str, groups: Iterable[str], new_groups: Collection[str], deletes: bool) -> Iterator[str]:

@@ -33,6 +33,7 @@ from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_dat
 from kit.read.paths import group_path, partition_path
 from kit.read.values import shown
 from kit.text.numbers import offset_in
+from kit.text.quantity import quantity
 
 OPERATIONS_PER_TRANSACTION = 500
 BYTES_PER_TRANSACTION = 500_000
@@ -152,7 +153,7 @@ class ZookeeperWriter:
             if isinstance(ids, KazooException):
                 busy[group_id] = f"ZooKeeper does not show the registered members: {type(ids).__name__}"
             elif ids:
-                busy[group_id] = f"the group has {len(ids)} members now, first {min(ids)}: stop them"
+                busy[group_id] = f"the group has {quantity(len(ids), 'member')} now, first {min(ids)}: stop them"
         return busy
 
     def _make_parents(self, created: Sequence[Key]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from kit.migrate.engine.progress import evidence
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.rendering.stretches import item_stretches
 from kit.migrate.rendering.text import worded
+from kit.text.quantity import quantity
 
 _LOST = (
     "Not measured by the run: it reads no records. The notebook report/migration.ipynb counts both, where consumers "
@@ -53,7 +54,7 @@ def _what(record: RunRecord) -> str:
     path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
     counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
     where = f"{plan.name} on cluster {plan.cluster_id}{path}"
-    return f"{where}. Of {n_changes} changes: {', '.join(counted) or 'none was begun'}."
+    return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."
 
 
 def _how_long(record: RunRecord) -> str:
@@ -73,13 +74,14 @@ def _stood_still(record: RunRecord) -> Iterator[str]:
         if "partitions_that_changed_hands" not in found:
             continue
         n_measured += 1
-        changed, longest = found["partitions_that_changed_hands"], found.get("longest_unowned_ms")
-        if changed == 0:
+        longest, n_changed = found.get("longest_unowned_ms"), int(str(found["partitions_that_changed_hands"]))
+        changed = f"{event.step_id}: {quantity(n_changed, 'partition')} changed owner"
+        if n_changed == 0:
             yield f"{event.step_id}: no partition changed its owner, so none was without one."
         elif longest is None:
-            yield f"{event.step_id}: {changed} partitions changed their owner; how long they had none is not known."
+            yield f"{changed}; how long without one is not known."
         else:
-            yield f"{event.step_id}: {changed} partitions changed their owner; the longest had none for {longest} ms."
+            yield f"{changed}; without one for {longest:,} ms at most."
     if not n_measured:
         yield "Not measured: the run verified no toggle."
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from kit.text.quantity import quantity
+
 _INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
 
 
@@ -42,7 +44,8 @@ class Cursor:
 
     def octets(self, size: int) -> bytes:
         if size > self.left:
-            raise Damaged(f"it ends too early: {size:,} bytes should be at byte {self.at:,}, {self.left:,} are left")
+            wanted = quantity(size, "byte")
+            raise Damaged(f"it ends too early: {wanted} should be at byte {self.at:,}, {self.left:,} left")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -61,5 +64,5 @@ class Cursor:
         """How many follow, each of at least ``size`` bytes."""
         count = self.int32()
         if count < -1 or max(count, 0) * size > self.left:
-            raise Damaged(f"{count:,} entries can't follow at byte {self.at:,}")
+            raise Damaged(f"{quantity(count, 'entry', 'entries')} can't follow at byte {self.at:,}")
         return range(max(count, 0))

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from kit.read.znode_secrets import acl_text
 from kit.read.zookeeper_files.index import Ints, index
 from kit.read.zookeeper_files.jute import Cursor, Damaged
+from kit.text.quantity import quantity
 
 END = b"\0\0\0\x01/"
 _HEADER = struct.Struct(">4siq")
@@ -120,7 +121,7 @@ class Snapshot:
                 cursor.int64()
                 cursor = self._seal(cursor.at)
             if cursor.left:
-                raise Damaged(f"{cursor.left} bytes follow its last checksum")
+                raise Damaged(f"{quantity(cursor.left, 'byte follows', 'bytes follow')} its last checksum")
         except Damaged as problem:
             self.problems.append(str(problem))
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kazoo.exceptions import EXCEPTIONS
 
 from kit.read.zookeeper_files.jute import Cursor, Damaged
+from kit.text.quantity import quantity
 
 CREATE, DELETE, SET_DATA, SET_ACL, CLOSE_SESSION = "create", "delete", "set_data", "set_acl", "close_session"
 FAILED, CHECK, MULTI = "failed", "check", "multi"
@@ -107,7 +108,8 @@ class Log:
         cursor = Cursor(self.data, at)
         checksum, length = _ENTRY.unpack(cursor.octets(_ENTRY.size))
         if length < _TXN.size:
-            raise Damaged(f"at byte {at:,} no transaction can be {length} bytes long: nothing behind it can be read")
+            long = quantity(length, "byte")
+            raise Damaged(f"at byte {at:,} no transaction can be {long} long: nothing behind it can be read")
         payload = cursor.octets(length)
         is_ended, found = cursor.octets(1) == _END_OF_ENTRY, zlib.adler32(payload)
         wrong = f"the checksum of the transaction at byte {at:,} is {found:08x}, and should be {checksum:08x}"

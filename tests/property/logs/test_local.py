@@ -97,4 +97,4 @@ def test_the_story_needs_no_spark(tmp_path):
     told = read_rebalances(None, str(file), zone="UTC")
     assert len(told.events) == 6
     assert told.unknown_wordings()["n_lines"].to_list() == [1]
-    assert told.verify().startswith("1 files, 9 lines: 6 events")
+    assert told.verify().startswith("1 file, 9 lines: 6 events")

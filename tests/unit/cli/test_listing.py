@@ -121,6 +121,41 @@ def test_a_bad_condition_is_one_error_that_names_the_columns(words):
     assert len(ended.stderr.splitlines()) == 1
 
 
+ACROSS_ROWS = (
+    "max(lag) > 5",
+    "lag > max(lag) - 5",
+    "lag > 5 AND count(*) > 3",
+    "lag IN (min(lag))",
+    "sum(lag) OVER (PARTITION BY topic) > 3",
+    "lag - lag(lag) OVER (ORDER BY partition) > 0",
+    "row_number() OVER () < 3",
+    "round(avg(lag)) > 3",
+)
+OF_EACH_ROW = (
+    "lag > 1 AND topic LIKE '%'",
+    "lag IN (1, 2)",
+    "lag % 2 = 0 OR round(lag) > 3",
+    "greatest(lag, partition) > 3",
+    "coalesce(committed_offset, 0) > 3 AND length(topic) > 1",
+    "1 = 1",
+    "CASE WHEN lag IS NULL THEN false ELSE true END",
+    " OR ".join(["lag > 1"] * 350),
+)
+
+
+@pytest.mark.parametrize("condition", ACROSS_ROWS)
+def test_a_condition_over_all_rows_is_refused(condition):
+    """polars hands an aggregate to each row: ``max(lag) > 5`` kept them all, or none."""
+    ended = CliRunner().invoke(app, ["lag", "-g", "orders", "--where", condition])
+    assert ended.exit_code == 2
+    assert "asks about all rows at once" in ended.stderr
+
+
+@pytest.mark.parametrize("condition", OF_EACH_ROW)
+def test_a_condition_of_each_row_is_taken(condition):
+    told("lag", "-g", "orders", "--where", condition)
+
+
 def test_csv_and_parquet_hold_every_row_exactly(tmp_path):
     wanted = json.loads(told("lag", "--json"))
     rows = list(csv.DictReader(io.StringIO(told("lag", "--csv"))))
@@ -135,7 +170,7 @@ def test_a_terminal_shows_the_worst_and_says_how_to_get_the_others(monkeypatch, 
     rows = pl.DataFrame({"group_id": [f"g{number}" for number in range(60)], "lag": range(60, 0, -1)})
     listing.Listing().print(rows)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "10 of 60 rows are not shown: --all, --where or --csv gives them"
+    assert lines[-1] == "10 of 60 rows not shown: --all, --where or --csv gives them"
     assert len(lines) == 1 + listing.SHOWN + 1
     listing.Listing(everything=True).print(rows)
     assert len(capsys.readouterr().out.splitlines()) == 61

@@ -76,6 +76,12 @@ def test_a_reading_verb_loads_clients_and_polars_and_nothing_else_that_takes_lon
     assert set(eval(loaded_after(*words, before=CLUSTER))) <= {"kafka", "kazoo", "polars"}
 
 
+def test_only_a_rehearsal_loads_the_lab():
+    code = "import sys, kit.cli.kraft; print('kit.lab' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "False\n"
+
+
 @pytest.mark.parametrize("verbs", [main.VERBS, plan.VERBS], ids=["offramp", "plan"])
 def test_a_verb_says_what_its_line_says(verbs):
     group = get_command(app if verbs is main.VERBS else plan.app)

@@ -7,14 +7,19 @@ import pytest
 
 from kit.errors import PartialRead
 from kit.logs.file_summary import log_files, verified
+from kit.logs.lines import Lines
 from kit.tables import schema as tables
 
 EVENTS = {"n_events": 3, "n_context": 1, "n_unknown": 2, "layouts": ["kafka"], "n_time_regressions": 0, "n_unzoned": 0}
 
 
-def files(account: dict[str, object], n_lines: int = 9, given: str | None = None, **kind: set[str]) -> pl.DataFrame:
+def files(
+    account: dict[str, object], n_lines: int = 9, given: str | None = None, n_cut: int = 0, **kind: set[str]
+) -> pl.DataFrame:
     found = {"a.log": EVENTS | account} if account.get("n_events", 1) else {}
-    return log_files(found, {"a.log": n_lines}, kind.get("damaged", set()), kind.get("binary", set()), given)
+    damaged, odd = kind.get("damaged", set()), kind.get("binary", set())
+    read = Lines({"a.log": n_lines}, pl.DataFrame(), 0, None, damaged, odd, {"a.log": n_cut})
+    return log_files(found, read, given)
 
 
 NOTHING = {"n_events": 0}
@@ -25,15 +30,16 @@ NOTHING = {"n_events": 0}
     [
         (
             files({}),
-            "3 events, 1 known lines without one, 2 lines that look like coordination and were not understood.$",
+            "3 events, 1 known line without one, 2 lines like coordination, not understood.$",
         ),
         (files(NOTHING, n_lines=0), "a.log is empty"),
         (files(NOTHING), "a.log holds no line about coordination"),
         (files({"n_time_regressions": 2}), "a.log has times that go back"),
         (files({"n_unzoned": 2}), "a.log does not say its time zone"),
         (files({"n_unzoned": 2, "first_at": 1, "n_time_regressions": 1}), "a.log says the zone of some times alone"),
+        (files({}, n_cut=1), "a.log: 1 line is longer than 2 MiB; the rest of it was not read.$"),
     ],
-    ids=["sound", "empty", "no coordination", "times go back", "zone unknown", "zones differ"],
+    ids=["sound", "empty", "no coordination", "times go back", "zone unknown", "zones differ", "cut"],
 )
 def test_what_can_be_lived_with_is_said(account, told):
     assert pl.Series([verified(account)]).str.contains(told).item()

@@ -26,7 +26,7 @@ def sift(path: Path, block: int, chunk: int) -> pl.DataFrame:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "BLOCK", block)
         patch.setattr(scan, "_CHUNK", chunk)
-        patch.setattr(scan, "_LONGEST", chunk)
+        patch.setattr(scan, "LONGEST", chunk)
         blocks = scan.blocks_of(str(path), path.stat().st_size)
         return pl.concat([pl.DataFrame(rows) for each in blocks for rows in scan._scanned(each, few=0)]).sort(
             "block", "number"
@@ -54,7 +54,7 @@ def test_no_border_hides_a_line_or_tells_it_twice(parts, is_ended, block, chunk)
         path.write_text(text, encoding="utf-8", newline="")
         rows = sift(path, block, chunk)
     assert numbered(rows) == [(n, line.rstrip("\r")) for n, line in enumerate(wanted) if "group" in line]
-    assert rows["n_lines"].sum() == len(wanted)
+    assert (rows["n_lines"].sum(), rows["n_cut"].sum()) == (len(wanted), 0)
     assert set(rows["file"]) == {str(path)}
 
 
@@ -96,6 +96,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path, suffix):
         (2, "generation 2"),
     ]
     assert rows["value"].str.len_bytes().max() <= 3 * (1 << 12)
+    assert rows["n_cut"].sum() == 1
 
 
 @pytest.mark.parametrize(

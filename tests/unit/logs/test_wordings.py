@@ -57,6 +57,11 @@ def test_versions_are_said():
         ("broker", "[GroupId g][MemberId m] Member joins the streams group.", CONTEXT),
         ("zookeeper", "c_h-1-2 begins to do what it never did", None),
         ("librdkafka", 'Group "g" is rebalancing (EAGER) in state up (join-state steady)', "rebalancing"),
+        # librdkafka has put the commit back into its queue and sends it again.
+        ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer:"
+         " returned: Local: Operation in progress", CONTEXT),
+        ("librdkafka", "OffsetCommit for 4 partition(s) in join-state steady: cgrp auto commit timer:"
+         " returned: Broker: Unknown member", "commit_failed"),
     ],
 )  # fmt: skip
 def test_known_messages(source, message, expected):

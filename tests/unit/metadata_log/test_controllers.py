@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import IncompatibleBrokerVersion
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
 
 from kit.errors import ConnectError
 from kit.metadata_log.controllers import _ControllerClient
@@ -14,14 +14,16 @@ from kit.read.broker_client import Deadline
 
 
 class Listener(_ControllerClient):
-    """A broker's in ZooKeeper mode: kafka-python finds no version of the request that it takes."""
+    """A broker's: it takes no votes; in KRaft mode it would answer DescribeQuorum in the leader's name."""
 
     def __init__(self) -> None:
         node = SimpleNamespace(node_id=0, host="kafka-1", port=9092)
         self._manager = SimpleNamespace(cluster=SimpleNamespace(bootstrap_brokers=lambda: [node]))
 
     async def send(self, request, node):
-        raise IncompatibleBrokerVersion("no DescribeQuorum")
+        if isinstance(request, DescribeQuorumRequest):
+            raise AssertionError("a broker is asked who leads")
+        return SimpleNamespace(api_keys=[SimpleNamespace(api_key=key) for key in (0, 1, 3, 18, 55)])
 
     async def pause(self, attempt):
         raise AssertionError("it is asked again, although it will never know")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from kit.metadata_log import read_log
 from kit.metadata_log.earlier import earlier_values
+from kit.text.fingerprints import Fingerprints
 from tests import metadata_records as written
 
 QUOTA = {"entity": [{"entityType": "user", "entityName": "a"}], "key": "producer_byte_rate", "remove": 0}
@@ -37,3 +40,23 @@ def test_a_checkpoint_has_forgotten_the_copy(tmp_path):
     found = earlier_values(log, {("quota", "users/a")})
     assert found.items["value"].to_list() == ["2"]
     assert found.copied_until is None
+
+
+def test_mechanisms_of_which_a_credential_was_removed(tmp_path):
+    removed = written.value("RemoveUserScramCredential", {"name": "alice", "mechanism": 1})
+    log = read_log(written.write_log(tmp_path, {0: written.segment(COPIED, removed)}))
+    assert earlier_values(log, ()).removed_mechanisms == {"SCRAM-SHA-256"}
+
+
+def test_a_secret_has_the_fingerprint_that_it_has_in_the_log(tmp_path):
+    def password(value: str) -> bytes:
+        body = {"resourceType": 4, "resourceName": "1", "name": "ssl.key.password", "value": value}
+        return written.value("Config", body)
+
+    hide = Fingerprints()
+    log = read_log(
+        written.write_log(tmp_path, {0: written.segment(password("first"), COPIED, password("second"))}), hide
+    )
+    found = earlier_values(log, {("config", "brokers/1")})
+    assert found.items["value"].to_list() == [hide("first"), hide("second")]
+    assert log.items.filter(pl.col("kind") == "config")["value"].to_list() == [hide("second")]

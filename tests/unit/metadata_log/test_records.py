@@ -161,7 +161,7 @@ def test_partitions_of_one_size_are_cut_at_once_and_those_of_another_form_are_no
     assert [each["isr"] for each in first] == [[1, 2, 3], [3], [3], [1, 2], [1, 2, 3], [9]]
     assert [each["addingReplicas"] for each in first] == [[], [], [7], [7], [], []]
     assert first[4]["leaderRecoveryState"] == 1
-    assert parse_value(some[0] + b"\0").error == "1 bytes follow its fields"
+    assert parse_value(some[0] + b"\0").error == "1 byte follows its fields"
     assert parse_value(some[0][:-1]).error == "the value ends too early"
 
 

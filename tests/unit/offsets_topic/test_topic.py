@@ -422,8 +422,8 @@ def test_verifying_tells_what_was_not_read():
     good = tables.OFFSETS_PARTITIONS.from_rows([counted(records((written.commit_key("a", "t", 0), None)))])
     said = verify_offsets_topic(OffsetsTopic(None, None, None, pl.DataFrame(good)))
     assert said.startswith(
-        "1 of 1 partitions, 1 records: 1 offset commits, 0 group generations, 0 records of KIP-848 groups, "
-        "1 of them tombstones"
+        "1 of 1 partition, 1 record: 1 offset commit, 0 group generations, 0 records of KIP-848 groups, "
+        "1 tombstone among them"
     )
     rows = [counted(mixed()), unread(4, "no leader", PartitionRange(4, 0, 9))]
     with pytest.raises(PartialRead, match=r"1 of 2 partitions.*Partition 4: no leader\..*the key can't be decoded: 1"):

@@ -85,7 +85,7 @@ def test_the_snapshots_of_every_release(tmp_path, seals):
     assert found.znodes["modified_at"].unique().to_list() == [START]
     assert found.sessions.select("session_id", "timeout_ms").rows() == [(7, 4000)]
     assert found.acls.select("entries", "n_znodes").rows() == [(["world:anyone:acdrw", "digest:bob:***:dr"], 1)]
-    assert verify_files(found).startswith("1 files of ZooKeeper: 4 znodes at / as of transaction 0x5, ")
+    assert verify_files(found).startswith("1 file of ZooKeeper: 4 znodes at / as of transaction 0x5, ")
 
 
 def test_a_znode_may_hold_what_looks_like_znodes(tmp_path):

@@ -181,7 +181,7 @@ def test_parity_counts_partitions_per_verdict_and_topic() -> None:
     chart = charts.store_parity_chart(parity())
     counts = sorted((row["topic"], row["verdict"], row["n_partitions"]) for row in rows_of(chart))
     assert counts == [("t000", "equal", 1), ("t000", "kafka ahead", 1), ("t001", "kafka ahead", 1)]
-    assert subtitle(chart) == "1 of 3 partitions are equal in both stores"
+    assert subtitle(chart) == "equal in both stores: 1 of 3 partitions"
 
 
 def test_parity_of_several_groups_has_a_bar_per_group() -> None:

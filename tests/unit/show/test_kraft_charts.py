@@ -61,7 +61,7 @@ def test_the_grid_says_what_each_node_said():
 
 def test_the_matrix_counts_each_verdict_of_each_kind():
     said = drawn(kraft_charts.verdict_matrix(DIFFERING.differences))
-    assert "2 of 6 values are equal in both stores" in said
+    assert "equal in both stores: 2 of 6 values" in said
     assert said.count("1") == 6
     assert {"in flight", "diverged", "quota"} <= set(said)
 

@@ -84,7 +84,7 @@ def test_a_subscribed_partition_that_no_one_owns_is_found() -> None:
     snapshot = Snapshot(2, members=[member("g_a")], ownership=[owned(0, "g_a")], subscriptions=[reads("g_a")])
     assert snapshot.findings() == [("unowned", 1, None)]
     assert snapshot.sentence() == (
-        "Group g: t-1 is owned by no one, though the group subscribes to it and has 1 member(s): its records are not"
+        "Group g: t-1 is owned by no one, though the group subscribes to it and has 1 member: its records are not"
         " read. Look for a member that gave up rebalancing and restart it."
     )
 
@@ -197,7 +197,7 @@ def test_more_threads_than_partitions_is_told_but_no_error() -> None:
     )
     assert snapshot.findings() == [("more_threads_than_partitions", None, None)]
     assert snapshot.sentence() == (
-        "Group g: 3 consumer threads share the 1 partition(s) of t: 2 get none of it."
+        "Group g: 3 consumer threads share the 1 partition of t: 2 get none of it."
         " Not an error: spare ones take over when another stops."
     )
 
@@ -218,7 +218,7 @@ def test_spare_kafka_members_are_told_where_a_plain_one_is_among_them() -> None:
     snapshot = Snapshot(
         members=members, ownership=[owned(0, "a", KAFKA)], subscriptions=subscriptions, committed_offsets=commits
     )
-    assert "2 Kafka members share the 1 partition(s) of t: 1 get none of it." in snapshot.sentence()
+    assert "2 Kafka members share the 1 partition of t: 1 gets none of it." in snapshot.sentence()
 
 
 def test_a_topic_of_which_no_partition_is_known_is_not_missed() -> None:

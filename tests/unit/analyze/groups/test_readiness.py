@@ -126,7 +126,7 @@ def test_next_step_names_the_blockers_first() -> None:
     )
     blocked = readiness(**tables_of([old()], "kafka")).row(0, named=True)
     assert blocked["n_blockers"] == 1
-    assert blocked["next_step"].startswith("First clear 1 blocker(s). Then: Replace one old consumer")
+    assert blocked["next_step"].startswith("First clear 1 blocker. Then: Replace one old consumer")
 
 
 def codes(frames: dict[str, pl.DataFrame]) -> list[str]:
@@ -148,7 +148,7 @@ def test_a_group_in_order_has_no_blocker() -> None:
 def test_unsafe_mix_says_who_is_there_and_what_to_stop() -> None:
     sentence = sentence_of(tables_of([old(), plain()]), "unsafe_mix")
     assert sentence == (
-        "Group g: 1 plain Kafka consumer(s) run beside 1 old and 0 migration-enabled consumer(s) under ZooKeeper's"
+        "Group g: 1 plain Kafka consumer runs beside 1 old and 0 migration-enabled consumers under ZooKeeper's"
         " assignment: partitions are read twice. Stop the plain Kafka consumers before anything else."
     )
 
@@ -167,10 +167,10 @@ def test_old_consumers_with_offsets_in_kafka_block_step_one() -> None:
     in_both = tables_of([old()], committed_offsets=both(0, 5, 5))
     assert codes(in_both) == ["commits_to_kafka"]
     told = sentence_of(in_both, "commits_to_kafka")
-    assert "Kafka holds offsets of 1 partition(s)" in told
+    assert "Kafka holds offsets of 1 partition" in told
     assert "One look can't tell whether they are committed there or left over" in told
     left_over = tables_of([old()], committed_offsets=[*both(0, 9, 5), *both(1, 9, 9)])
-    assert "Kafka holds offsets of 1 partition(s)" in sentence_of(left_over, "commits_to_kafka")
+    assert "Kafka holds offsets of 1 partition" in sentence_of(left_over, "commits_to_kafka")
     assert codes(tables_of([old()], committed_offsets=both(0, 9, 5))) == []
     only_kafka = tables_of([old()], committed_offsets=[committed(0, KAFKA, 5)])
     assert codes(only_kafka) == ["commits_to_kafka", "kafka_ahead"]
@@ -179,7 +179,7 @@ def test_old_consumers_with_offsets_in_kafka_block_step_one() -> None:
 def test_kafka_ahead_of_zookeeper_is_a_poisoned_checkpoint() -> None:
     frames = tables_of(enabled(), committed_offsets=[*both(0, 5, 284), *both(1, 9, 9), *both(2, 7, 6)])
     assert codes(frames) == ["kafka_ahead"]
-    assert "for 1 partition(s), by up to 279 records: an old consumer" in sentence_of(frames, "kafka_ahead")
+    assert "for 1 partition, by up to 279 records: an old consumer" in sentence_of(frames, "kafka_ahead")
 
 
 def test_kafka_ahead_does_not_matter_once_all_are_plain_consumers() -> None:
@@ -213,7 +213,7 @@ def test_unowned_partitions_block_once_per_group() -> None:
         topic_partitions=[TopicPartition("t", each, False, 1, 1, (1,), (1,)) for each in range(3)],
     )
     assert codes(frames) == ["unowned_partitions"]
-    assert "2 subscribed partition(s) are owned by no one, t-1 among them" in sentence_of(frames, "unowned_partitions")
+    assert "nobody owns 2 subscribed partitions, first t-1. " in sentence_of(frames, "unowned_partitions")
 
 
 # -- parity ----------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def test_a_window_that_is_too_short_to_judge_counts_as_ok():
     arguments = (commits((1, 10)), ends((9, 0)), at(100))
     assert analyze.partition_health(*arguments)["status"].to_list() == ["STOP"]
     (row,) = analyze.partition_health(*arguments, minimum_complete=0.5).to_dicts()
-    assert (row["status"], row["evidence"]) == ("OK", "1 of 10 commits are too few to judge")
+    assert (row["status"], row["evidence"]) == ("OK", "1 of 10 commits: too few to judge")
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,30 @@ def test_secrets_are_compared_by_what_is_known_of_them():
     assert found[scram] == ("equal", "iterations_only", None)
 
 
+@pytest.mark.parametrize(
+    ("zookeeper", "kraft", "expected"),
+    [
+        ("hmac:1", "hmac:1", ("equal", None, None)),
+        ("hmac:1", "hmac:2", ("diverged", None, None)),
+        (None, "hmac:1", ("equal", "presence_only", None)),
+    ],
+)
+def test_a_password_is_compared_by_its_fingerprint_unless_zookeeper_has_it_enciphered(zookeeper, kraft, expected):
+    key = ("config", "brokers/1", "ssl.key.password")
+    found = compared([item("zookeeper", *key, zookeeper, is_secret=True)], [item("kraft", *key, kraft, is_secret=True)])
+    assert found[key] == expected
+
+
+@pytest.mark.parametrize(("kraft", "expected"), [("a", ("equal", None, None)), ("b", ("diverged", None, None))])
+def test_a_credential_is_compared_by_its_fingerprints(kraft, expected):
+    key, told = ("scram", "alice", "SCRAM-SHA-512"), "salt=hmac:{},stored_key=hmac:s,server_key=hmac:k,iterations=4096"
+    sides = [
+        item("zookeeper", *key, told.format("a"), is_secret=True),
+        item("kraft", *key, told.format(kraft), is_secret=True),
+    ]
+    assert compared(sides[:1], sides[1:])[key] == expected
+
+
 def test_what_cannot_be_read_is_unknown_with_all_that_belongs_to_it():
     bad = item("zookeeper", "acl", "TOPIC:LITERAL:t", "", error="/kafka-acl/Topic/t: it is empty")
     found = compared(

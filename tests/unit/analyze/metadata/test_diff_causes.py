@@ -67,6 +67,29 @@ def test_a_setting_of_the_topic_that_had_the_name_before(held_at, expected):
     assert found["cause"].to_list() == [None, expected]
 
 
+@pytest.mark.parametrize(
+    ("zookeeper", "kraft", "removed", "expected"),
+    [
+        (None, "iterations=4096", {"SCRAM-SHA-256"}, "deleted_user"),
+        (None, "iterations=4096", {"SCRAM-SHA-512"}, "hand_edit"),
+        (None, "iterations=4096", set(), "hand_edit"),
+        ("iterations=9", "iterations=4096", {"SCRAM-SHA-256"}, "hand_edit"),
+        ("iterations=9", None, {"SCRAM-SHA-256"}, "hand_edit"),
+    ],
+)
+def test_a_credential_that_a_restarted_controller_forgot(zookeeper, kraft, removed, expected):
+    key = ("scram", "bob", "SCRAM-SHA-256")
+    row = MetadataDifference(*key, zookeeper, kraft, "diverged", None, None, 7, COPIED, None)
+    found = with_causes(
+        pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows([row])),
+        pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
+        pl.DataFrame(tables.METADATA_ITEMS.from_rows(())),
+        COPIED,
+        removed,
+    )
+    assert found["cause"].to_list() == [expected]
+
+
 def test_a_partition_is_compared_as_a_whole():
     def state(leader: int) -> MetadataPartition:
         return MetadataPartition(

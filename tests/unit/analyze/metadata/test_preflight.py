@@ -202,7 +202,7 @@ def test_a_sound_cluster_is_not_held_back():
 SECRET = "password.encoder.secret"
 TWICE = item("topic", "copy", "id", "id-of-orders")
 BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
-    ("Z01", with_partition(replicas=(1, 7)), "Broker 7 is in the replica lists of 1 partitions (orders-1 is one)"),
+    ("Z01", with_partition(replicas=(1, 7)), "Broker 7 is in the replica lists of 1 partition (orders-1 is one)"),
     ("Z01", with_partition(adding=(8,)), "Broker 8"),
     ("Z02", control(checkpoint=142, checkpoint_epoch=1), "/migration is at offset 142"),
     ("Z02", control(problems=("/migration: it is empty",)), "KAFKA-19480"),
@@ -274,17 +274,22 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("A07", with_controller(num__partitions="1"), "Brokers set num.partitions=3, and controller 3000 sets 1"),
     ("L01", nodes(*NODES[:2], node("controller", 3000, has_flag=False)), "runs without zookeeper.metadata"),
     ("L01", with_broker(controller__quorum__voters="9@x:1"), "controller.quorum.voters differs"),
-    ("L01", replace(SOUND, kraft_items=items(ITEMS[0])), "holds 1 topics before the copy"),
+    ("L01", replace(SOUND, kraft_items=items(ITEMS[0])), "holds 1 topic before the copy"),
     ("L01", nodes(*NODES, zk_state="NONE"), "the state NONE, not PRE_MIGRATION"),
     ("L02", nodes(*NODES, zk_state="POST_MIGRATION"), "the state POST_MIGRATION"),
     ("L03", nodes(*NODES[:2], node("controller", 3000, leader_epoch=21)), "KRaft is at epoch 21"),
     ("R01", control(max_state_epoch=25), "/controller_epoch is 20, and 25 was used"),
-    ("R02", differing("diverged"), "1 values differ"),
-    ("R02", differing("in_flight"), "1 values are on their way"),
+    ("R02", differing("diverged"), "1 value with a difference"),
+    ("R02", differing("in_flight"), "1 value on the way"),
     ("R03", replace(SOUND, metas=(NodeMeta("1", 1, 1, "abc"), *METAS[1:])), "1 of broker 1 has version 1"),
     ("R04", nodes(node("broker", 1, mode="kraft"), *NODES[1:]), "runs in KRaft mode"),
     ("P01", nodes(*NODES, zk_state="POST_MIGRATION"), "finalised (state 3), but brokers"),
     ("last_quota", with_item(item("quota", "clients/app", "consumer_byte_rate", "1")), "clients/app is one"),
+    (
+        "deleted_user",
+        with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=4096")),
+        "2 users have SCRAM-SHA-256 credentials",
+    ),
     ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "stands still"),
     ("KAFKA-16431", with_broker(log__dirs="/a,/b"), "stops when one fails"),
     ("KAFKA-19026", with_broker(alter__config__policy__class__name="com.example.P"), "com.example.P"),
@@ -301,6 +306,24 @@ def test_one_change_breaks_it(check_id, facts, told):
     rows = [each for each in of(check_id, facts) if each.is_met is False]
     assert any(told in each.sentence for each in rows), [each.sentence for each in of(check_id, facts)]
     assert all(each.remedy for each in rows)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_wiped"),
+    [
+        (control(checkpoint=None), True),
+        (control(checkpoint=142), False),
+        (nodes(*NODES, zk_state="MIGRATION"), False),
+        (nodes(*NODES, zk_state="POST_MIGRATION"), False),
+    ],
+)
+def test_controllers_are_wiped_only_while_nothing_was_copied(facts, is_wiped):
+    """Fresh controllers beside a ``/migration`` of an earlier copy delete every topic from ZooKeeper."""
+    late = [node("controller", 3000, leader_epoch=41)]
+    facts = replace(facts, facts=replace(facts.facts, nodes=(*NODES[:2], *late)), kraft_items=items(ITEMS[0]))
+    remedies = [each.remedy for name in ("L01", "L02", "L03") for each in of(name, facts) if each.is_met is False]
+    assert remedies
+    assert {"format them" in each for each in remedies} == {is_wiped}, remedies
 
 
 def test_every_check_that_can_fail_was_broken():

@@ -262,7 +262,7 @@ def test_members_that_nobody_names_are_unknown_and_not_none():
     events = log(rebalancing(7, "because"), stable(8, " with 3 members"), stable(9), source="broker")
     assert rebalances(events).select("members", "n_members", "joined").rows() == [(None, 3, None), (None, None, None)]
     first, second = story(events)[:2]
-    assert "3 member(s), not named" in first
+    assert "3 members, not named" in first
     assert "members not named" in second
 
 

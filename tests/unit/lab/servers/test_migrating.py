@@ -50,8 +50,8 @@ def test_a_controller_reaches_zookeeper_by_the_cable_until_it_has_no_flag(tmp_pa
     assert not {"zookeeper.connect", FLAG} & set(controller.settings(tmp_path))
 
 
-@pytest.mark.parametrize("other", [{"kraft": True}, {"secured": True}, {"brokers": 0}])
-def test_a_lab_that_moves_is_plain(other):
+@pytest.mark.parametrize("other", [{"kraft": True}, {"brokers": 0}])
+def test_a_lab_that_moves_has_zookeeper_and_brokers(other):
     with pytest.raises(InputError, match="moves to KRaft"):
         Lab(controllers=1, **other)
 

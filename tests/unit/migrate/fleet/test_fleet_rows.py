@@ -83,4 +83,4 @@ def test_groups_that_a_plan_leaves_are_a_risk_and_none_is_not():
     request = FleetPlanRequest(KAFKA, wave=1)
     assert plan_from(toy.scan(), "toy", request, "ann").risks == ()
     toy.old = {"b"}
-    assert plan_from(toy.scan(), "toy", request, "ann").risks == ("1 of 3 groups are left as they are.",)
+    assert plan_from(toy.scan(), "toy", request, "ann").risks == ("Not changed: 1 of 3 groups.",)

@@ -129,7 +129,7 @@ def test_a_member_with_records_left_that_commits_nothing_is_named(looks, still):
 
 
 def test_partitions_are_owned_which_is_not_consumed(looks):
-    assert found(looks, "settled").sentence == "All 6 partitions are owned; the Kafka group is Stable."
+    assert found(looks, "settled").sentence == "Each of 6 partitions is owned; the Kafka group is Stable."
 
 
 def test_a_registration_in_the_future_is_of_two_clocks_that_differ(still):

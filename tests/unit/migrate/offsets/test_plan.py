@@ -123,7 +123,7 @@ def test_what_goes_backwards():
     assert not Move(OffsetTarget(KEY, Stored(20), 20), 20).is_backwards
     assert not Move(OffsetTarget(KEY, NOTHING, 0), 0).is_backwards
     finding = backwards_finding([Move(OffsetTarget(KEY, Stored(20), 19), 19)])
-    assert (finding.is_met, finding.sentence) == (False, "1 offsets would go backwards: shop/orders-3 20 → 19")
+    assert (finding.is_met, finding.sentence) == (False, "1 offset would go backwards: shop/orders-3 20 → 19")
 
 
 @pytest.mark.parametrize("key", [KEY, ("a/b-c", "x-1-", 12), ('ä, "b"', "t.o_p-ic", 0)])
@@ -232,7 +232,7 @@ def moves(n_groups, before=NOTHING):
 def test_a_thousand_groups_are_a_step():
     steps = offset_steps("kafka", moves(2001), can_delete=True, missing_parents=(), new_groups=())
     assert [len(step.changes) for step in steps] == [1000, 1000, 1]
-    assert steps[-1].title == "Write 1 offsets of group 'g2000' to kafka, 1 with metadata or leader epoch"
+    assert steps[-1].title == "Write 1 offset of group 'g2000' to kafka, 1 with metadata or leader epoch"
 
 
 def test_a_step_tells_what_was_and_what_shall_be_beside_the_offset():

@@ -94,12 +94,9 @@ def test_it_opens_with_every_group_its_stage_and_why_it_is_not_ready(model, toy)
 def test_a_request_names_groups_and_a_bad_pattern_is_refused(model, view):
     model.set_request(pattern="[b-d]", groups="b, d e")
     assert model.requested_rows()["group_id"].to_list() == ["b", "d"]
-    assert (
-        "2 of the 2 requested groups are ready: they are toggled all at once; the rule all_at_once forbids that"
-        in text(view)
-    )
+    assert "Ready: 2 of 2 requested groups, toggled all at once; the rule all_at_once forbids that" in text(view)
     model.wave = 1
-    assert "are ready: they are toggled in 2 waves of at most 1, with 60 s between them" in text(view)
+    assert "requested groups, toggled in 2 waves of at most 1, with 60 s between them" in text(view)
     model.set_request(pattern="(")
     assert "is not a regular expression" in text(view)
     model.set_request(KAFKA, pattern=".*", groups="b x")
@@ -136,7 +133,7 @@ def test_a_group_that_fails_stops_the_waves_and_is_named(model, toy, view):
     assert frames.failed_groups(model.record).rows() == [("wave-02", "c", "it is <deaf>")]
     (failed,) = parsed(fleet_html.progress(model.record)).select("details")
     assert failed.get_text() == "✗ cc: it is <deaf>"
-    assert "4 of 5 groups were toggled by this run." in text(view)
+    assert "4 of 5 groups toggled by this run." in text(view)
     assert rows_of(fleet_html.progress(model.record))[4][2] == "· not begun"
 
 
@@ -234,7 +231,7 @@ def test_the_table_is_narrowed_by_stage_by_name_and_to_those_not_ready(view, mod
     assert "✓ ready" not in text(view)
     field(view, "Show groups").value = "("
     assert "the group_id pattern '(' is not a regular expression" in text(view)
-    assert "5 groups, of which 4 are ready for Kafka's assignment" in text(view)
+    assert "5 groups; ready for Kafka's assignment: 4" in text(view)
 
 
 @pytest.fixture
@@ -269,7 +266,7 @@ def test_not_each_item_of_a_run_is_a_picture_of_its_own(many, monkeypatch):
     many.observe(pictures.append, "record")
     many.act()
     many.wait(60)
-    assert "150 of 150 groups were toggled by this run." in text(view)
+    assert "150 of 150 groups toggled by this run." in text(view)
     assert many.record.state == RunState.VERIFIED
     assert len([event for event in many.record.events if event.event == "acted"]) == 150
     assert len(pictures) < 100

@@ -189,7 +189,7 @@ def test_a_file_is_saved_without_a_plan_and_brought_back(model, toy, tmp_path):
     plan = planned(model, groups="shop", skip_backwards=True)
     model.export(str(path), "kafka")
     model.wait(20)
-    assert model.sentence == f"3 offsets of kafka are saved to {path}."
+    assert model.sentence == f"3 offsets of kafka saved to {path}."
     assert (model.plan, toy.writes) == (plan, [])
     done(model)
     model.set_request("import", groups="", file=str(path), skip_backwards=False, allow_backwards=True)
@@ -306,11 +306,21 @@ def test_a_cluster_that_is_away_is_told_and_numbers_stay(model, toy):
 # The view
 
 
+def test_an_offset_that_no_record_has_is_told_where_its_lag_would_be_none(view, model, toy):
+    toy.kafka["shop", "orders", 0] = 110
+    model.groups = "shop"
+    model.refresh()
+    assert model.committed.offsets["kafka_lag"][0] == 0
+    assert "Kafka has 3 offsets, 130 records behind (1 beyond the log's end, which is no lag)." in text(view)
+    assert "Kafka's is beyond the log's end" in text(view)
+    assert "ZooKeeper's is before the log's start" in text(view)
+
+
 def test_from_selection_to_undo_by_buttons(view, model, toy):
     field(view, "Groups").value = "shop"
     button(view, "Read again").click()
     model.wait(20)
-    assert "ZooKeeper has 4 offsets, 275 records behind. Kafka has 3 offsets, 180 records behind." in text(view)
+    assert "ZooKeeper has 4 offsets, 275 records behind (1 before the log's start). Kafka has 3 offsets" in text(view)
     field(view, "Leave out offsets that would go backwards").value = True
     button(view, "Make the plan").click()
     model.wait(20)

@@ -1,0 +1,84 @@
+"""Controllers behind TLS and SASL: read with the profile's login, and what is missing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from typer.testing import CliRunner, Result
+
+from kit.cli.kraft import app
+from kit.errors import AuthenticationFailed, PartialRead, ReadError
+from kit.lab import Lab, topics
+from kit.lab.entities import done
+from kit.lab.servers.security import PASSWORD_VARIABLE
+
+RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+
+
+@dataclass
+class Seen:
+    """What the command said at each moment."""
+
+    lab: Lab
+    printed: dict[str, Result] = field(default_factory=dict)
+
+    def run(self, moment: str, *arguments: str, **secrets: str) -> None:
+        file = self.lab.folder / "offramp.toml"
+        # Controllers know SCRAM users only after the copy.
+        file.write_text(self.lab.profile_toml().replace("SCRAM-SHA-512", "PLAIN"))
+        environment = {**self.lab.secrets, **secrets}
+        self.printed[moment] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)], env=environment)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Iterator[Seen]:
+    with Lab(brokers=1, controllers=1, secured=True) as lab:
+        found = Seen(lab)
+        lab.create_topic("orders", 2)
+        lab.migration.reach("dual-write")
+        found.run("no rights", "status")
+        found.run("no rights for a diff", "diff")
+        found.run("wrong password", "status", **{PASSWORD_VARIABLE: "not-it"})
+        admin = AdminClient({**topics.QUIET, "bootstrap.servers": lab.servers.addresses()})
+        cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
+        done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
+        found.run("status", "status")
+        found.run("diff", "diff")
+        found.run("preflight", "preflight")
+        yield found
+
+
+def test_status_and_diff_read_it(seen):
+    assert seen.printed["status"].exit_code == 0, seen.printed["status"].output
+    assert "phase dual write" in seen.printed["status"].output
+    assert "controller 3000 leads" in seen.printed["status"].output
+    assert seen.printed["diff"].exit_code == 0, seen.printed["diff"].output
+
+
+def test_its_settings_are_read_without_secrets(seen):
+    assert "node 3000" not in seen.printed["preflight"].output
+    for secret in seen.lab.secrets.values():
+        assert all(secret not in printed.output for printed in seen.printed.values())
+
+
+def test_the_missing_right_is_named(seen):
+    status, diff = seen.printed["no rights"], seen.printed["no rights for a diff"]
+    assert status.exit_code == PartialRead.exit_code
+    assert "DescribeQuorum" in status.output
+    assert diff.exit_code == ReadError.exit_code
+    assert "it needs the right ClusterAction (DescribeQuorum: Describe) on the cluster" in diff.output
+
+
+def test_a_wrong_password_is_refused(seen):
+    assert seen.printed["wrong password"].exit_code == AuthenticationFailed.exit_code
+    assert "not-it" not in seen.printed["wrong password"].output

@@ -1,0 +1,35 @@
+"""Tables for people: headings and values in words, digits grouped in one way, unknown as a dash."""
+
+from __future__ import annotations
+
+import polars as pl
+from bs4 import BeautifulSoup
+
+from kit.show import display
+
+
+def cells(frame: pl.DataFrame) -> list[list[str]]:
+    page = BeautifulSoup(display.table(frame).to_html(), "html.parser")
+    return [[cell.get_text().strip() for cell in row.find_all(["th", "td"])] for row in page.find_all("tr")]
+
+
+def test_codes_truth_and_numbers_are_for_people():
+    frame = pl.DataFrame(
+        {
+            "group_id": ["owned_twice", "b"],
+            "finding": ["assigned_never_committed", None],
+            "is_ready": [True, None],
+            "lag": [10_000, None],
+            "skew_percent": [7600.5, None],
+        }
+    )
+    assert cells(frame) == [
+        ["group", "finding", "ready", "lag, records", "skew, %"],
+        ["owned_twice", "assigned never committed", "yes", "10,000", "7,600.50"],
+        ["b", "–", "–", "–", "–"],
+    ]
+
+
+def test_what_is_left_out_is_counted():
+    frame = pl.DataFrame({"lag": range(1_001)})
+    assert "the first 1,000 of 1,001 rows" in display.table(frame).to_html()
