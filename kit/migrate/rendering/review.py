@@ -53,7 +53,7 @@ def _what(record: RunRecord) -> str:
     stage = plan.observed.get("stage")
     path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
     counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
-    where = f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}{path}"
+    where = f"{plan.name} on cluster {plan.cluster_id}{path}"
     return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."
 
 
