@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from google_crc32c import value as crc32c
 
-from kit.metadata_log.crc32c import crc32c
 from kit.metadata_log.fields import is_in
 from kit.metadata_log.records import CONTROL_TYPES, RECORD_TYPES
 from tests.coordinator_records import compact, tags, uvarint

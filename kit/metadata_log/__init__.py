@@ -6,14 +6,38 @@ A room of its own beside ``kit.offsets_topic``: Spark's tasks read many files. I
     print(log)                                             # n records by type, n unknown, gaps
     log.partitions, log.items, log.nodes, log.records      # polars
 
-``batches``, ``crc32c``: bytes → records; ``fields``, ``record_types.json``: Kafka's encoding and its record types;
+``batches``: bytes → records; ``fields``, ``record_types.json``: Kafka's encoding and its record types;
 ``records``: values → fields; ``secrets``: what is withheld; ``transactions``, ``continuity``: what counts, and what
 is missing; ``image``: replay; ``files``, ``controllers``: where the bytes come from; ``file_summary``: the account;
-``rows``: tables; ``tasks``: many files by Spark; ``log``: all of it together.
+``rows``: tables; ``tasks``: many files by Spark; ``log``: all of it together. A big log in order is read by columns:
+``record_shapes``, ``bulk``, ``folding``; ``replay``: one way or the other.
+
+Names are imported when first used: a copied log needs no client of a cluster.
 """
 
-from kit.metadata_log.controllers import Controllers
-from kit.metadata_log.log import MetadataLog, read_log, verify_log
-from kit.metadata_log.tasks import MetadataFiles, read_files
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kit.metadata_log.controllers import Controllers
+    from kit.metadata_log.log import MetadataLog, read_log, verify_log
+    from kit.metadata_log.tasks import MetadataFiles, read_files
+
+_HOMES = {
+    "Controllers": "controllers",
+    "MetadataFiles": "tasks",
+    "MetadataLog": "log",
+    "read_files": "tasks",
+    "read_log": "log",
+    "verify_log": "log",
+}
 
 __all__ = ["Controllers", "MetadataFiles", "MetadataLog", "read_files", "read_log", "verify_log"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"kit.metadata_log.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'kit.metadata_log' has no attribute {name!r}")

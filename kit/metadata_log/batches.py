@@ -10,9 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-import pyarrow as pa
+from google_crc32c import value as crc32c
 
-from kit.metadata_log.crc32c import crc32c_each
 from kit.metadata_log.fields import DecodeError, uvarint
 from kit.text.quantity import quantity
 
@@ -23,14 +22,39 @@ Row: TypeAlias = tuple[int, int, bytes | None, bytes | None]
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, epoch, magic, CRC, attributes, last offset delta, two times, producer (3), record count."""
 _LENGTH_FROM, _CRC_FROM = 12, 21
+"""Its checksum is CRC-32C (Castagnoli)."""
 MOST_OFFSET = 2**62
 """No log gets there: so many records take Kafka a million years."""
 _MOST_BYTES = 256 * 2**20
 """A batch is 8 MiB at most when a controller writes it; one that grows beyond this is no batch of a metadata log."""
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _SNAPPY_STREAM = b"\x82SNAPPY\0"
-_NULL = b"\x01"
-_IS_APPEND_TIME, _IS_CONTROL = 0x08, 0x20
+NULL = b"\x01"
+_CODEC, _IS_APPEND_TIME, _IS_CONTROL = 0x07, 0x08, 0x20
+
+
+class Header(NamedTuple):
+    """A batch's header that holds."""
+
+    base_offset: int
+    epoch: int
+    attributes: int
+    last_delta: int
+    first_ms: int
+    last_ms: int
+    n_records: int
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & _CODEC
+
+    @property
+    def is_append_time(self) -> bool:
+        return bool(self.attributes & _IS_APPEND_TIME)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _IS_CONTROL)
 
 
 class Batch(NamedTuple):
@@ -47,26 +71,26 @@ class Batch(NamedTuple):
 
 def read_batches(data: Bytes) -> Iterator[Batch]:
     """All batches of a file, in order; the last one may be an error about what can't be read behind it."""
-    view, at, whole, problem = memoryview(data), 0, list[tuple[int, int]](), None
+    view, at = memoryview(data), 0
     while at < len(view):
-        end = _end(view, at)
+        end = batch_end(view, at)
         if isinstance(end, str):
-            if len(view) - at < HEADER.size or bytes(view[at:]).strip(b"\0"):  # Zeros: room that nobody wrote to.
-                problem = _broken(at, end)
+            if not is_empty(view, at):
+                yield _broken(at, end)
             break
-        whole.append((at, end))
+        yield _batch(view, at, end)
         at = end
-    checksums = crc32c_each(view, [(start + _CRC_FROM, end) for start, end in whole])
-    for (start, end), checksum in zip(whole, checksums):
-        yield _batch(view, start, end, checksum)
-    if problem is not None:
-        yield problem
+
+
+def is_empty(view: memoryview, at: int) -> bool:
+    """Zeros to the end: room that nobody wrote to."""
+    return len(view) - at >= HEADER.size and not bytes(view[at:]).strip(b"\0")
 
 
 def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
     """The bytes that are whole batches (a Fetch may cut the last one), the offset behind them and the last epoch."""
     view, at, found = memoryview(data), 0, None
-    while at < len(view) and isinstance(end := _end(view, at), int):
+    while at < len(view) and isinstance(end := batch_end(view, at), int):
         base_offset, _, epoch, _, _, _, last_delta, *_ = HEADER.unpack_from(view, at)
         at, found = end, (end, base_offset + last_delta + 1, epoch)
     return found
@@ -75,7 +99,7 @@ def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
 def written_after(data: Bytes, offset: int) -> int | None:
     """When (ms) the first batch with a record behind ``offset`` was written; None: there is none."""
     view, at = memoryview(data), 0
-    while at < len(view) and isinstance(end := _end(view, at), int):
+    while at < len(view) and isinstance(end := batch_end(view, at), int):
         base_offset, _, _, _, _, _, last_delta, first_ms, *_ = HEADER.unpack_from(view, at)
         if base_offset + last_delta > offset:
             return int(first_ms)
@@ -83,7 +107,7 @@ def written_after(data: Bytes, offset: int) -> int | None:
     return None
 
 
-def _end(view: memoryview, at: int) -> int | str:
+def batch_end(view: memoryview, at: int) -> int | str:
     """Where the batch ends, or why nobody knows."""
     if len(view) - at < HEADER.size:
         return f"the file ends within the header of a batch: {quantity(len(view) - at, 'byte is', 'bytes are')} left"
@@ -102,24 +126,34 @@ def _broken(at: int, error: str) -> Batch:
     return Batch(at, None, None, None, False, error, [])
 
 
-def _batch(view: memoryview, at: int, end: int, found: int) -> Batch:
+def batch_header(view: memoryview, at: int, end: int) -> Header | str:
+    """What a batch says of itself, or why it can't be believed."""
     base_offset, _, epoch, _, crc, attributes, last_delta, first_ms, last_ms, *_, count = HEADER.unpack_from(view, at)
-    if found != crc:
-        return _broken(at, f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed")
+    if (found := crc32c(bytes(view[at + _CRC_FROM : end]))) != crc:
+        return f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed"
     if not 0 <= base_offset <= MOST_OFFSET:
-        return _broken(at, f"a batch can't begin at offset {base_offset}")
-    batch = Batch(at, base_offset, base_offset + last_delta, epoch, bool(attributes & _IS_CONTROL), None, [])
+        return f"a batch can't begin at offset {base_offset}"
+    return Header(base_offset, epoch, attributes, last_delta, first_ms, last_ms, count)
+
+
+def _batch(view: memoryview, at: int, end: int) -> Batch:
+    header = batch_header(view, at, end)
+    if isinstance(header, str):
+        return _broken(at, header)
+    base_offset = header.base_offset
+    batch = Batch(at, base_offset, base_offset + header.last_delta, header.epoch, header.is_control, None, [])
     try:
-        body = _unpacked(bytes(view[at + HEADER.size : end]), attributes & 0x07)
-        records = list(_records(body, count, base_offset, first_ms))
+        body = _unpacked(bytes(view[at + HEADER.size : end]), header.codec)
+        records = list(records_in(body, header.n_records, base_offset, header.first_ms))
     except DecodeError as problem:
         return batch._replace(error=f"the records of a batch can't be read: {problem}")
-    if attributes & _IS_APPEND_TIME:
-        records = [(offset, last_ms, key, value) for offset, _, key, value in records]
+    if header.is_append_time:
+        records = [(offset, header.last_ms, key, value) for offset, _, key, value in records]
     return batch._replace(records=records)
 
 
-def _records(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterator[Row]:
+def records_in(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterator[Row]:
+    """The records of a batch's body; raises DecodeError."""
     at = 0
     for _ in range(count):
         length, start = varint(body, at)
@@ -130,7 +164,7 @@ def _records(body: bytes, count: int, base_offset: int, first_ms: int) -> Iterat
         delta, place = varint(body, place)
         if not 0 <= delta < 2**31:
             raise DecodeError(f"a record can't be {delta} behind its batch's first")
-        if body.startswith(_NULL, place):  # Only control records have keys.
+        if body.startswith(NULL, place):  # Only control records have keys.
             key, place = None, place + 1
         else:
             key, place = _sized(body, place, at)
@@ -168,6 +202,8 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 def _unpacked(body: bytes, codec: int) -> bytes:
     if codec == 0:
         return body
+    import pyarrow as pa  # Controllers compress nothing, and it takes longer to load than a log to read.
+
     if codec not in _CODECS:
         raise DecodeError(f"its compression {codec} is not known")
     try:
@@ -177,6 +213,8 @@ def _unpacked(body: bytes, codec: int) -> bytes:
 
 
 def _streamed(body: bytes, codec: str) -> bytes:
+    import pyarrow as pa
+
     with pa.input_stream(pa.py_buffer(body), compression=codec) as stream:
         found: bytes = stream.read(_MOST_BYTES)
     return found
@@ -197,6 +235,8 @@ def _snappy(body: bytes) -> bytes:
 
 
 def _snappy_block(block: bytes) -> bytes:
+    import pyarrow as pa
+
     size, _ = uvarint(block, 0)
     if size > _MOST_BYTES:
         raise DecodeError(f"its snappy would become {quantity(size, 'byte')}")

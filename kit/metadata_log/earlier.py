@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from kit.metadata_log.files import CHECKPOINT
 from kit.metadata_log.image import Image
-from kit.metadata_log.log import MetadataLog, stream
+from kit.metadata_log.log import MetadataLog
 from kit.metadata_log.records import Record
+from kit.metadata_log.replay import stream
 from kit.metadata_log.rows import item_rows, mechanism_name, partition_table
 from kit.metadata_log.transactions import COMMITTED, NONE, with_transactions
 from kit.tables import schema as tables

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from kit.metadata_log.bulk import Bulk
 from kit.metadata_log.files import CHECKPOINT, LogFile
-from kit.metadata_log.records import Record
+from kit.metadata_log.records import RECORD_TYPES, Record
 from kit.tables.metadata import MetadataFile
 
 _MOST = 20
@@ -42,6 +43,16 @@ class Tally:
             self._n_control += 1
         else:
             self._types[str(record.name)] += 1
+
+    def add_bulk(self, bulk: Bulk) -> None:
+        """Count a file that was read by columns."""
+        for record in bulk.rest:
+            self.add(record)
+        for kind, rows in bulk.rows.items():
+            if n := sum(map(len, rows)):
+                self._types[RECORD_TYPES[kind].name] += n
+                self._n_records += n
+        self._first, self._last = bulk.first, bulk.last
 
     @property
     def is_whole(self) -> bool:

@@ -8,13 +8,16 @@ too (-2: not named; -1: none); RemoveTopic takes the topic's configs along; a se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kit.metadata_log.records import Record
 from kit.metadata_log.transactions import COMMITTED, MARKERS, NONE
 from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    from kit.metadata_log.folding import Folded
 
 Body: TypeAlias = dict[str, Any]
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -69,6 +72,9 @@ class Unreplayable(Exception):
 class Image:
     """Everything a cluster's metadata log says, as of ``offset``, the last record of the log in it (-1: none).
 
+    Partitions may be there as columns (``folded``) until somebody asks for ``topics``: then they are read plainly, by
+    ``unfold``. ``heads`` are the topics whether or not they have their partitions.
+
     Keys: topics by id; configs by (resource type, name), then key; quotas by entity, then key; credentials by (user,
     mechanism); ACLs and tokens by id; features by name; registrations by node id. ``stopped`` says why what is behind
     ``offset`` could not be replayed (None: it was replayed to its end); ``written_ms``: when that one was written;
@@ -76,7 +82,7 @@ class Image:
     nothing, and records of a newer Kafka, whose effect is missing.
     """
 
-    topics: dict[str, Topic] = field(default_factory=dict)
+    heads: dict[str, Topic] = field(default_factory=dict)
     configs: dict[tuple[int, str], dict[str, Value]] = field(default_factory=dict)
     quotas: dict[Entity, dict[str, Value]] = field(default_factory=dict)
     credentials: dict[tuple[str, int], Value] = field(default_factory=dict)
@@ -92,10 +98,12 @@ class Image:
     written_ms: int = -1
     stopped: str | None = None
     problems: list[str] = field(default_factory=list)
+    folded: Folded | None = None
+    unfold: Callable[[], Mapping[str, Topic]] | None = None
 
     def __repr__(self) -> str:
         return (
-            f"Image as of offset {self.offset}, epoch {self.epoch}: {quantity(len(self.topics), 'topic')}, "
+            f"Image as of offset {self.offset}, epoch {self.epoch}: {quantity(len(self.heads), 'topic')}, "
             f"{quantity(self.n_partitions, 'partition')}, {quantity(len(self.brokers), 'broker')}, "
             f"{quantity(len(self.controllers), 'controller')}."
         )
@@ -105,7 +113,17 @@ class Image:
         return next((each for each in self.topics.values() if each.name == name), None)
 
     @property
+    def topics(self) -> dict[str, Topic]:
+        """By id, with their partitions."""
+        if self.unfold is not None:
+            self.folded, unfold, self.unfold = None, self.unfold, None
+            self.heads = dict(unfold())
+        return self.heads
+
+    @property
     def n_partitions(self) -> int:
+        if self.folded is not None:
+            return len(self.folded.rows)
         return sum(len(each.partitions) for each in self.topics.values())
 
     def replay(self, records: Iterable[tuple[Record, str]], at_offset: int | None = None) -> None:
@@ -117,17 +135,19 @@ class Image:
             if record.error is not None and record.is_known and record.api_key not in MARKERS:
                 self.stopped = f"after offset {self.offset}: {record.error}"
                 return
-            if record.offset is not None:
-                self._place(record, record.offset if at_offset is None else at_offset)
+            self.place(record, at_offset)
             if transaction in (NONE, COMMITTED):
                 self._apply(record)
 
-    def _place(self, record: Record, offset: int) -> None:
-        self.offset = offset
+    def place(self, record: Record, at_offset: int | None = None) -> None:
+        """The image is as of this record, or of ``at_offset``."""
+        if record.offset is None:
+            return
+        self.offset = record.offset if at_offset is None else at_offset
         self.epoch = self.epoch if record.epoch is None else record.epoch
         if record.name == "SnapshotHeader" and record.body is not None:
             self.written_ms = record.body["lastContainedLogTimestamp"]
-        elif offset == record.offset:
+        elif at_offset is None:
             self.written_ms = record.written_ms
 
     def _apply(self, record: Record) -> None:

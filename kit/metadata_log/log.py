@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
-import pyarrow as pa
 
 from kit.errors import PartialRead
 from kit.metadata_log.batches import written_after
-from kit.metadata_log.continuity import with_gaps
-from kit.metadata_log.controllers import Controllers
 from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import CHECKPOINT, LogFile, find_files
 from kit.metadata_log.image import Image
-from kit.metadata_log.records import Record, read_records
-from kit.metadata_log.rows import item_rows, node_rows, partition_table, record_batches
+from kit.metadata_log.replay import Step, stream
+from kit.metadata_log.rows import item_rows, node_rows, partition_frame, record_batches
 from kit.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.text.fingerprints import Hide, stars
 from kit.text.quantity import quantity
 from kit.text.visible import visible
+
+if TYPE_CHECKING:
+    from kit.metadata_log.controllers import Controllers
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +49,8 @@ class MetadataLog:
     @cached_property
     def records(self) -> pl.DataFrame:
         """``tables.METADATA_RECORDS``: checkpoints first, then the segments, each in order."""
+        import pyarrow as pa
+
         checkpoints = (
             with_transactions(stream([file], hide=self.hide)) for file in self.sources if file.kind == CHECKPOINT
         )
@@ -58,17 +62,17 @@ class MetadataLog:
     @cached_property
     def partitions(self) -> pl.DataFrame:
         """``tables.METADATA_PARTITIONS``: one row per partition of the image."""
-        return pl.DataFrame(partition_table(self.image)).sort("topic", "partition")
+        return partition_frame(self.image)
 
     @cached_property
     def items(self) -> pl.DataFrame:
         """``tables.METADATA_ITEMS``: one row per config, quota, credential, ACL, token, feature of the image."""
-        return pl.DataFrame(tables.METADATA_ITEMS.from_rows(item_rows(self.image))).sort("kind", "entity", "item")
+        return frame(tables.METADATA_ITEMS.columns_of(item_rows(self.image))).sort("kind", "entity", "item")
 
     @cached_property
     def nodes(self) -> pl.DataFrame:
         """``tables.METADATA_NODES``: one row per registered broker and controller."""
-        return pl.DataFrame(tables.METADATA_NODES.from_rows(node_rows(self.image))).sort("role", "node_id")
+        return frame(tables.METADATA_NODES.columns_of(node_rows(self.image))).sort("role", "node_id")
 
     def behind(self, offset: int) -> timedelta:
         """How much older than its last record the oldest one behind ``offset`` is."""
@@ -105,10 +109,10 @@ def read_log(source: str | Path | Iterable[str | Path] | Controllers, hide: Hide
         ReadError: a file can't be read, or the controller refused.
         ConnectError, AuthenticationFailed: no controller answered, or all refused the login.
     """
-    if isinstance(source, Controllers):
-        fetched = source.fetch()
-        return _read(fetched.files, fetched.until, hide)
-    return _read(find_files(source), None, hide)
+    if isinstance(source, str | Path | Iterable):
+        return _read(find_files(source), None, hide)
+    fetched = source.fetch()
+    return _read(fetched.files, fetched.until, hide)
 
 
 def verify_log(log: MetadataLog) -> str:
@@ -143,12 +147,6 @@ def _account(log: MetadataLog) -> list[str]:
     ]
 
 
-def stream(files: Iterable[LogFile], until: int | None = None, hide: Hide = stars) -> Iterator[Record]:
-    """The records of files that follow on one another, up to ``until``, with a row for each gap."""
-    records = chain.from_iterable(read_records(file.read(), file.name, hide) for file in files)
-    return with_gaps(each for each in records if until is None or each.offset is None or each.offset < until)
-
-
 def _read(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
     with without_collector():
         return _read_all(files, until, hide)
@@ -156,15 +154,16 @@ def _read(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLo
 
 def _read_all(files: Sequence[LogFile], until: int | None, hide: Hide) -> MetadataLog:
     tallies = {file.name: Tally(file) for file in files}
-    image = Image()
+    image, steps = Image(), list[Step]()
     for file in (each for each in files if each.kind == CHECKPOINT):
+        step = Step((file,), 0, (file.base_offset or 0) - 1, None, hide)
         later = Image()
-        _replay(later, _counted(stream([file], hide=hide), tallies), 0, (file.base_offset or 0) - 1)
+        step.replay(later, tallies)
         # One that is cut replaces none.
-        image = later if tallies[file.name].is_whole else image
-    _replay(image, _counted(stream(_segments(files), until, hide), tallies), image.offset + 1)
-    rows = tables.METADATA_FILES.from_rows(each.row() for each in tallies.values())
-    return MetadataLog(tuple(files), image, pl.DataFrame(rows), until, hide)
+        image, steps = (later, [step]) if tallies[file.name].is_whole else (image, steps)
+    Step(tuple(_segments(files)), image.offset + 1, None, until, hide, tuple(steps)).replay(image, tallies)
+    rows = tables.METADATA_FILES.columns_of(each.row() for each in tallies.values())
+    return MetadataLog(tuple(files), image, frame(rows), until, hide)
 
 
 @contextmanager
@@ -181,25 +180,3 @@ def without_collector() -> Iterator[None]:
 
 def _segments(files: Iterable[LogFile]) -> list[LogFile]:
     return [each for each in files if each.kind != CHECKPOINT]
-
-
-def _counted(records: Iterable[Record], tallies: Mapping[str, Tally]) -> Iterator[Record]:
-    for record in records:
-        tallies[record.file].add(record)
-        yield record
-
-
-def _replay(image: Image, records: Iterator[Record], first: int, at_offset: int | None = None) -> None:
-    """Everything from ``first`` on; what is behind the place where the image stops is read all the same."""
-    image.replay(with_transactions(with_gaps(_since(records, first), first)), at_offset)
-    for _ in records:
-        pass
-
-
-def _since(records: Iterable[Record], first: int) -> Iterator[Record]:
-    """Damage before ``first`` is skipped, too: a checkpoint has what was there."""
-    expected = 0
-    for record in records:
-        expected = expected if record.offset is None else record.offset + 1
-        if expected > first or (record.offset is None and expected == first):
-            yield record

@@ -21,7 +21,7 @@ from kit.text.fingerprints import Hide, stars
 from kit.text.quantity import quantity
 
 BEGIN, END, ABORT = 23, 24, 25
-_FRAME_VERSION, _MOST = 1, 32_767
+FRAME_VERSION, _MOST = 1, 32_767
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def parse_value(value: bytes | None, hide: Hide = stars) -> Record:
         if value is None:
             raise DecodeError("it has no value")
         frame, at = uvarint(value, 0)
-        if frame != _FRAME_VERSION:
+        if frame != FRAME_VERSION:
             raise DecodeError(f"version {frame} of a record's frame is not known")
         key, at = uvarint(value, at)
         version, at = uvarint(value, at)

@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any
 
 from kit.metadata_log.files import CHECKPOINT
-from kit.metadata_log.log import MetadataLog, stream
+from kit.metadata_log.log import MetadataLog
+from kit.metadata_log.replay import stream
 from kit.metadata_log.rows import _CONFIG_TYPES, acl_key, entity_name, mechanism_name, quota_entity
 from kit.tables.metadata import MetadataRemoval
 

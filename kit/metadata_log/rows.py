@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import pyarrow as pa
+import numpy as np
+import numpy.typing as npt
+import polars as pl
 
+from kit.metadata_log.folding import with_lists
 from kit.metadata_log.image import Body, Entity, Image, Value
 from kit.metadata_log.records import Record
 from kit.metadata_log.secrets import is_secret_config
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataItem, MetadataNode
+from kit.tables.polars import polars_types
 from kit.text.fingerprints import is_fingerprint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KRAFT = "kraft"
 DEFAULT = "<default>"
@@ -55,6 +62,8 @@ def record_batches(records: Iterable[tuple[Record, str]]) -> Iterator[pa.RecordB
 
 
 def _record_table(records: list[tuple[Record, str]]) -> pa.Table:
+    import pyarrow as pa
+
     times = [each.written_ms if 0 <= each.written_ms <= _LAST_MS else None for each, _ in records]
     return tables.METADATA_RECORDS.from_columns(
         {
@@ -79,6 +88,70 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 def json_text(body: object) -> str:
     """JSON without spaces."""
     return _ENCODER.encode(body)
+
+
+def partition_frame(image: Image) -> pl.DataFrame:
+    """``tables.METADATA_PARTITIONS`` of KRaft's side, by topic and partition."""
+    if image.folded is None:
+        return pl.DataFrame(partition_table(image)).sort("topic", "partition")
+    rows, heads = image.folded.rows, [image.heads.get(each) for each in image.folded.topic_ids]
+    names = pl.Series([each and each.name for each in heads], dtype=pl.String)
+    ranks = names.rank("ordinal").gather(rows["topic"]).cast(pl.Int64)
+    rows = with_lists(rows[((ranks * 2**32) + rows["partition"]).arg_sort()])
+    found = rows.with_columns(
+        side=pl.lit(KRAFT),
+        topic_id=pl.Series(image.folded.topic_ids, dtype=pl.String).gather(rows["topic"]),
+        topic=names.gather(rows["topic"]),
+        assignment_key=_assignment_keys(rows),
+        isr_key=_listed_each(rows["isr"], is_sorted=True),
+        leader=pl.when(pl.col("leader") >= 0).then("leader"),
+        recovery=pl.col("recovery").fill_null(0),
+        partition_epoch="epoch",
+    )
+    kinds = polars_types(tables.METADATA_PARTITIONS)
+    return found.select(
+        pl.col(name).cast(kind) if name in found.columns else pl.lit(None, kind).alias(name)
+        for name, kind in kinds.items()
+    )
+
+
+def _assignment_keys(rows: pl.DataFrame) -> pl.Series:
+    """:func:`assignment_key` of each row."""
+    keys = _listed_each(rows["replicas"])
+    moving = ((rows["adding"].list.len() + rows["removing"].list.len()) > 0).arg_true()
+    told = [assignment_key(*row) for row in rows.select("replicas", "adding", "removing")[moving].iter_rows()]
+    return keys.scatter(moving, told) if told else keys
+
+
+def _listed_each(lists: pl.Series, is_sorted: bool = False) -> pl.Series:
+    """Each list as text; those of one length side by side."""
+    lengths, found = lists.list.len(), pl.repeat("", len(lists), dtype=pl.String, eager=True)
+    for length in lengths.unique().drop_nulls().to_list():
+        places = (lengths == length).arg_true()
+        some = lists if len(places) == len(lists) else lists.gather(places)
+        values = some.list.to_array(length).to_numpy()
+        texts = _texts((np.sort(values, axis=1) if is_sorted else values).astype(np.int64))
+        found = texts if len(texts) == len(found) else found.scatter(places, texts)
+    return found
+
+
+def _texts(values: npt.NDArray[np.int64]) -> pl.Series:
+    """Rows of numbers as text. The same few brokers stand in nearly all: each combination is written once."""
+    base = int(values.max(initial=0)) + 1
+    if values.min(initial=0) < 0 or base ** values.shape[1] >= 2**63:
+        return _written(values)
+    code = np.zeros(len(values), np.int64)
+    for column in values.T:
+        code = code * base + column
+    codes = pl.Series("code", code)
+    firsts = codes.arg_unique()
+    known = pl.DataFrame([codes.gather(firsts), _written(values[firsts.to_numpy()])])
+    return codes.to_frame().join(known, on="code", how="left", maintain_order="left")["text"]
+
+
+def _written(values: npt.NDArray[np.int64]) -> pl.Series:
+    columns = [pl.lit(pl.Series(each)) for each in values.T]
+    return pl.select(text=pl.concat_str(columns, separator=",") if columns else pl.repeat("", len(values))).to_series()
 
 
 def partition_table(image: Image) -> pa.Table:
@@ -120,7 +193,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 def item_rows(image: Image) -> Iterator[MetadataItem]:
     """``tables.METADATA_ITEMS`` of KRaft's side."""
-    for topic_id, topic in image.topics.items():
+    for topic_id, topic in image.heads.items():
         yield _item("topic", topic.name, "id", topic_id, topic.offset)
     for (kind, name), settings in image.configs.items():
         entity = f"{_CONFIG_TYPES.get(kind, f'type-{kind}')}/{entity_name(name or None)}"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from kit.errors import ReadError
 from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import LogFile, find_files
-from kit.metadata_log.log import stream
+from kit.metadata_log.replay import stream
 from kit.metadata_log.rows import record_batches
 from kit.metadata_log.transactions import with_transactions
 from kit.tables import schema as tables

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from kit.tables.schema import Columns, without_null
+from kit.tables.schema import Columns, Table, without_null
 
 _TIME = pl.Datetime("us", "UTC")
 _TYPES: dict[Any, Any] = {
@@ -19,9 +19,18 @@ _TYPES: dict[Any, Any] = {
 
 def stamped_frame(columns: Columns, snapshot_id: str, observed_at: datetime) -> pl.DataFrame:
     """The rows as they are stored: the stamp, then the row."""
-    types = {name: polars_type(hint) for name, hint in columns.table.hints.items()}
     stamp = pl.lit(snapshot_id).alias("snapshot_id"), pl.lit(observed_at, _TIME).alias("observed_at")
-    return pl.DataFrame([pl.Series(name, columns[name], kind) for name, kind in types.items()]).select(*stamp, pl.all())
+    return frame(columns).select(*stamp, pl.all())
+
+
+def frame(columns: Columns) -> pl.DataFrame:
+    """The rows as they were read."""
+    return pl.DataFrame([pl.Series(name, columns[name], kind) for name, kind in polars_types(columns.table).items()])
+
+
+def polars_types(table: Table) -> dict[str, Any]:
+    """The type of each column of the rows as read."""
+    return {name: polars_type(hint) for name, hint in table.hints.items()}
 
 
 def polars_type(hint: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from subprocess import SubprocessError
@@ -33,6 +34,7 @@ UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata",
 def main() -> int:
     """0; with ``--strict`` 1 when a goal is missed; else what went wrong, 1 when a side read not what was filled in."""
     options = _options()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # New processes find bytecode, as where offramp is installed.
     rows: list[Row] = []
     try:
         chosen = options.only or list(COMPARISONS)

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,7 @@ from kit.lab.java import jars, jvm
 from tests.bench.clock import Timing, compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import Site
-from tests.metadata_records import batch, partition, topic
+from tests.metadata_records import batch, change, partition, topic
 from tests.zookeeper_records import snapshot, znode
 
 TOPICS, PARTITIONS, ZNODES = 10_000, 100, 1_000_000
@@ -30,20 +31,26 @@ _READ_SNAPSHOT = "from kit.zookeeper_files import read_zookeeper_files as read; 
 
 def compared(site: Site) -> Iterator[Row]:
     with TemporaryDirectory() as folder:
-        yield _log(Path(folder))
+        yield from _logs(Path(folder))
         yield _snapshot(Path(folder))
 
 
-def _log(folder: Path) -> Row:
-    n_partitions = TOPICS * PARTITIONS
-    say(f"metadata log: writing {n_partitions:,} partition records")
-    log = folder / "00000000000000000000.log"
-    with log.open("wb") as file:
-        for number in range(TOPICS):
-            file.write(batch(number * (PARTITIONS + 1), _topic(number)))
-    name = f"metadata log, {n_partitions:,} partition records vs DumpLogSegments"
-    tool = _java(folder, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(log))
-    return compare(name, _ours(_READ_LOG.format(str(log)), n_partitions), tool, LOG_GOAL, _ROUNDS)
+def _logs(folder: Path) -> Iterator[Row]:
+    """A log of partitions alone, and one in which each of a tenth of them is changed ten times."""
+    for topics, changes in ((TOPICS, 0), (TOPICS // 10, 10)):
+        n_partitions = topics * PARTITIONS
+        name = f"metadata log, {n_partitions:,} partitions, {changes * n_partitions:,} changes"
+        say(f"{name}: writing")
+        log = folder / "00000000000000000000.log"
+        batches = chain(map(_topic, range(topics)), (_changes(at) for _ in range(changes) for at in range(topics)))
+        base_offset = 0
+        with log.open("wb") as file:
+            for values in batches:
+                file.write(batch(base_offset, values))
+                base_offset += len(values)
+        tool = _java(folder, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(log))
+        ours = _ours(_READ_LOG.format(str(log)), n_partitions)
+        yield compare(f"{name} vs DumpLogSegments", ours, tool, LOG_GOAL, _ROUNDS)
 
 
 def _topic(number: int) -> list[bytes]:
@@ -54,6 +61,13 @@ def _topic(number: int) -> list[bytes]:
         topic(f"topic-{number:05d}", number + 1),
         *(head + struct.pack(">i", at) + tail for at in range(PARTITIONS)),
     ]
+
+
+def _changes(number: int) -> list[bytes]:
+    """Another leader and ISR for each partition of a topic."""
+    first = change(number + 1, 0, isr=[2, 3], leader=2)
+    head, tail = first[:_PARTITION_ID_AT], first[_PARTITION_ID_AT + 4 :]
+    return [head + struct.pack(">i", at) + tail for at in range(PARTITIONS)]
 
 
 def _snapshot(folder: Path) -> Row:

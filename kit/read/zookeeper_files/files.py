@@ -53,7 +53,8 @@ class ZooKeeperFile:
             with open(self.path, "rb") as file:
                 head = file.read(len(_SNAPPY))
                 self._refuse_strangers(head, _GZIP, _SNAPPY)
-                data = head + file.read()
+                file.seek(0)
+                data = file.read()
         except OSError as error:
             raise ReadError(f"{self.path} can't be read: {error.strerror}") from None
         compression, problem = "none", None

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google_crc32c import value as crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kit.metadata_log import read_log
 from kit.metadata_log.batches import read_batches
-from kit.metadata_log.crc32c import crc32c
 from kit.metadata_log.fields import is_in
 from kit.metadata_log.records import RECORD_TYPES, parse_value, read_records
 from kit.metadata_log.rows import record_batches

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import struct
 
 import pytest
+from google_crc32c import value as crc32c
 
 from kit.metadata_log.batches import HEADER, read_batches, whole_batches
-from kit.metadata_log.crc32c import crc32c, crc32c_each
 from tests import metadata_records as written
 
 NO_OP = bytes.fromhex("01140000")
@@ -22,26 +21,6 @@ REAL = bytes.fromhex(
 def test_a_checksum_is_castagnolis():
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(b"") == 0
-
-
-@pytest.mark.parametrize("size", [1, 4_095, 4_096, 4_097, 10_000, 65_536, 100_001])
-def test_long_bytes_have_the_checksum_of_bytes_one_by_one(size):
-    data = bytes(range(7, 256)) * (size // 249 + 1)
-    value = 0xFFFFFFFF
-    for octet in data[:size]:
-        value ^= octet
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-    assert crc32c(data[:size]) == value ^ 0xFFFFFFFF
-
-
-def test_many_checksums_at_once_are_those_of_each():
-    """Of every length around a row's, short ones among long ones."""
-    data, chance = random.Random(1).randbytes(600_000), random.Random(2)
-    sizes = [4, 5, 255, 256, 257, 511, 512, 513, 12_000, 300_000]
-    bounds = [(at, at + chance.choice(sizes)) for at in (chance.randrange(300_000) for _ in range(60))]
-    assert crc32c_each(data, bounds) == [crc32c(data[start:end]) for start, end in bounds]
-    assert crc32c_each(data, []) == []
 
 
 def test_a_batch_of_a_controller():

@@ -1,0 +1,264 @@
+"""Partitions and their changes by columns: the records that make up nearly all of a big log, a million in a second.
+
+Records of one size and one shape have their fields at the same places. A record that was read plainly (``records``)
+says where they are and which bytes must be the same; NumPy cuts all that fit at once. Other records are read plainly.
+What is damaged, compressed or out of order is not for this reader: it raises Unfit, and the plain one says why.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from kit.metadata_log.batches import HEADER, Header, batch_end, batch_header, is_empty, records_in, varint
+from kit.metadata_log.fields import DecodeError, uuid_text
+from kit.metadata_log.record_shapes import CHANGE, COLUMNS, PARTITION, Cut, Shape, shape_of
+from kit.metadata_log.records import Record, parse_value, read_records
+from kit.text.fingerprints import Hide
+
+_FEW, _MOST_SHAPES, _WINDOW = 16, 32, 256
+"""Fewer records of one size, and those that fit none of so many shapes, are read plainly."""
+_LISTS = ("replicas", "isr", "removing", "adding")
+SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
+    name: pl.List(pl.Int32) if name in _LISTS else pl.Int64 for name in COLUMNS.values()
+}
+"""A row: ``topic`` is the place in ``Bulk.topic_ids``; what a record doesn't name is null.
+
+Lists that are all of one length may be polars' Array, which is many times quicker to move about.
+"""
+Octets = npt.NDArray[np.uint8]
+Numbers = npt.NDArray[Any]
+
+
+class Unfit(Exception):
+    """This log is for the plain reader."""
+
+
+@dataclass
+class Bulk:
+    """A file's ``first`` and ``last`` record; all but partitions and changes in ``rest``, these in ``rows`` by kind."""
+
+    name: str
+    first: Record | None = None
+    last: Record | None = None
+    rest: list[Record] = field(default_factory=list)
+    rows: dict[int, list[pl.DataFrame]] = field(default_factory=lambda: {PARTITION: [], CHANGE: []})
+    topic_ids: list[str] = field(default_factory=list)
+
+    def since(self, offset: int) -> Bulk:
+        """Without the records before an offset."""
+        rest = [each for each in self.rest if each.offset is not None and each.offset >= offset]
+        rows = {kind: [each.filter(pl.col("offset") >= offset) for each in some] for kind, some in self.rows.items()}
+        return replace(self, rest=rest, rows=rows)
+
+
+def read_bulk(data: bytes, name: str, hide: Hide) -> Bulk:
+    """Read a file's bytes; raises Unfit."""
+    try:
+        return _Reading(data, name, hide).found
+    except DecodeError:
+        raise Unfit from None
+
+
+def _batches(data: bytes) -> Iterator[tuple[int, int, Header]]:
+    """Where each is, if all hold, follow on one another and need no unpacking."""
+    view, at, expected, epoch = memoryview(data), 0, None, -1
+    while at < len(view):
+        end = batch_end(view, at)
+        if isinstance(end, str):
+            if is_empty(view, at):
+                return
+            raise Unfit
+        header = batch_header(view, at, end)
+        if isinstance(header, str) or header.codec or header.is_append_time or header.epoch < epoch:
+            raise Unfit
+        if expected not in (None, header.base_offset) or header.n_records < 1:
+            raise Unfit
+        yield at, end, header
+        at, expected, epoch = end, header.base_offset + header.n_records, header.epoch
+
+
+class _Reading:
+    """One file. A run is records of one size, one behind the other: start, size, count, number of the first, batch."""
+
+    def __init__(self, data: bytes, name: str, hide: Hide) -> None:
+        self.found = Bulk(name)
+        self._data, self._hide = data, hide
+        self._octets = np.frombuffer(data, np.uint8)
+        self._headers: list[Header] = []
+        self._topics: dict[bytes, int] = {}
+        self._alone: dict[int, list[dict[str, Any]]] = {PARTITION: [], CHANGE: []}
+        runs = [run for at, end, header in _batches(data) for run in self._runs(at, end, header)]
+        by_size = np.array(runs, np.int64).reshape(-1, 5)
+        for size in np.unique(by_size[:, 1]).tolist():
+            self._read(size, by_size[by_size[:, 1] == size])
+        self._finish(runs)
+
+    def _runs(self, at: int, end: int, header: Header) -> Iterator[tuple[int, int, int, int, int]]:
+        batch, number, data = len(self._headers), 0, self._data
+        self._headers.append(header)
+        if header.is_control:
+            self.found.rest += read_records(data[at:end], self.found.name, self._hide)
+            return
+        at += HEADER.size
+        while at < end:
+            length, behind = varint(data, at)
+            size = behind + length - at
+            count = _n_alike(data, at, behind - at, size, end) if size > 0 else 0
+            if count < 1:
+                raise Unfit
+            yield at, size, count, number, batch
+            at, number = at + size * count, number + count
+        if at != end or number != header.n_records:
+            raise Unfit
+
+    def _read(self, size: int, runs: Numbers) -> None:
+        """All records of one size."""
+        counts = runs[:, 2]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = np.repeat(runs[:, 0], counts) + size * within
+        numbers, batches = np.repeat(runs[:, 3], counts) + within, np.repeat(runs[:, 4], counts)
+        records = np.ndarray(len(self._octets) - size + 1, f"V{size}", self._data, strides=(1,))[starts]
+        records, left = records.view(np.uint8).reshape(-1, size), np.arange(len(starts))
+        for _ in range(_MOST_SHAPES):
+            if len(left) < _FEW:
+                break
+            shape = shape_of(records[0].tobytes())
+            fits = left == left[0] if shape is None else _fits(records, shape)
+            some = left[fits]
+            if shape is None or shape.topic is None:
+                self._read_plainly(starts[some], size, numbers[some], batches[some])
+            else:
+                self._cut(shape, records if fits.all() else records[fits], numbers[some], batches[some])
+            records, left = records[~fits], left[~fits]
+        self._read_plainly(starts[left], size, numbers[left], batches[left])
+
+    def _cut(self, shape: Shape, records: Octets, numbers: Numbers, batches: Numbers) -> None:
+        """The fields of records that are built alike, as a frame."""
+        first, end = shape.number
+        found = np.zeros(len(records), np.int64)
+        for digit, at in enumerate(range(first, end)):
+            found |= (records[:, at] & 0x7F).astype(np.int64) << 7 * digit
+        if not np.array_equal(found, numbers * 2):
+            raise Unfit
+        columns = {"offset": self._bases()[batches] + numbers, "topic": self._topics_of(records, shape.topic or 0)}
+        columns |= {cut.name: _values(records, cut) for cut in shape.cuts}
+        self.found.rows[shape.kind].append(_frame(columns))
+
+    def _bases(self) -> Numbers:
+        return np.array([each.base_offset for each in self._headers], np.int64)
+
+    def _topics_of(self, records: Octets, at: int) -> Numbers:
+        """The number of each id; ids are looked up where they change."""
+        pairs = np.ascontiguousarray(records[:, at : at + 16]).view("<u8")
+        is_new = np.ones(len(pairs), np.bool_)
+        is_new[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+        octets = pairs[is_new].tobytes()
+        numbers = [self._topic(octets[at : at + 16]) for at in range(0, len(octets), 16)]
+        return np.repeat(np.array(numbers, np.int64), np.diff([*np.flatnonzero(is_new), len(pairs)]))
+
+    def _topic(self, octets: bytes) -> int:
+        return self._topics.setdefault(octets, len(self._topics))
+
+    def _read_plainly(self, starts: Numbers, size: int, numbers: Numbers, batches: Numbers) -> None:
+        for start, number, batch in zip(starts.tolist(), numbers.tolist(), batches.tolist()):
+            record = self._record(start, size, number, self._headers[batch])
+            if record.api_key in self._alone and record.body is not None:
+                self._alone[record.api_key].append(_row(record, self._topic(_octets_of(record))))
+            else:
+                self.found.rest.append(record)
+
+    def _record(self, start: int, size: int, number: int, header: Header) -> Record:
+        octets = self._data[start : start + size]
+        ((offset, written_ms, _, value),) = records_in(octets, 1, header.base_offset, header.first_ms)
+        record = parse_value(value, self._hide)
+        if offset != header.base_offset + number or (record.error is not None and record.is_known):
+            raise Unfit
+        return record._replace(offset=offset, epoch=header.epoch, written_ms=written_ms, file=self.found.name)
+
+    def _finish(self, runs: list[tuple[int, int, int, int, int]]) -> None:
+        found = self.found
+        for kind, alone in self._alone.items():
+            found.rows[kind] += [pl.DataFrame(alone, SCHEMA)] if alone else []
+        found.topic_ids = list(map(uuid_text, self._topics))
+        found.rest.sort(key=lambda each: each.offset or 0)
+        if any(each.error is not None and each.is_known for each in found.rest):
+            raise Unfit
+        if self._headers:
+            found.first = found.rest[0] if self._headers[0].is_control else self._of_run(runs[0], 0)
+            found.last = found.rest[-1] if self._headers[-1].is_control else self._of_run(runs[-1], runs[-1][2] - 1)
+
+    def _of_run(self, run: tuple[int, int, int, int, int], at: int) -> Record:
+        start, size, _, number, batch = run
+        return self._record(start + size * at, size, number + at, self._headers[batch])
+
+
+def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
+    """How many records from here on begin with the same length, and so follow on one another; not all if many."""
+    if data[at + size : at + size + n_digits] != data[at : at + n_digits]:
+        return int(at + size <= end)
+    stop = min(end, at + size * _WINDOW)
+    columns = [data[place:stop:size] for place in range(at, at + n_digits)]
+    alike = min(len(each) - len(each.lstrip(each[:1])) for each in columns)
+    return min(alike, (stop - at) // size)
+
+
+def _fits(records: Octets, shape: Shape) -> npt.NDArray[np.bool_]:
+    """Which are built as the first one is."""
+    fits = np.ones(len(records), np.bool_)
+    for at, width in _words(shape.same):
+        words = records[:, at : at + width].view(f"<u{width}")[:, 0]
+        fits &= words == words[0]
+    for at in shape.digits:
+        fits &= (records[:, at] & 0x80) == records[0, at] & 0x80
+    return fits
+
+
+def _values(records: Octets, cut: Cut) -> Numbers:
+    length = 1 if cut.length is None else cut.length
+    values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}").astype(np.int32)
+    return values[:, 0] if cut.length is None else values
+
+
+def _words(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ascending places of bytes as words: where each begins, and its bytes, of which there are 8, 4, 2 or 1."""
+    left = list(places)
+    while left:
+        width = next(each for each in (8, 4, 2, 1) if left[each - 1 : each] == [left[0] + each - 1])
+        yield left[0], width
+        left = left[width:]
+
+
+def _frame(columns: dict[str, Numbers]) -> pl.DataFrame:
+    n_rows = len(columns["offset"])
+    return pl.DataFrame(
+        [
+            pl.Series(name, columns[name])
+            if kind == pl.List and name in columns
+            else _numbers(name, columns, kind, n_rows)
+            for name, kind in SCHEMA.items()
+        ]
+    )
+
+
+def _numbers(name: str, columns: dict[str, Numbers], kind: Any, n_rows: int) -> pl.Series:
+    return (
+        pl.Series(name, columns[name]).cast(kind)
+        if name in columns
+        else pl.repeat(None, n_rows, dtype=kind, eager=True).alias(name)
+    )
+
+
+def _row(record: Record, topic: int) -> dict[str, Any]:
+    body = record.body or {}
+    return {"offset": record.offset, "topic": topic} | {name: body.get(key) for key, name in COLUMNS.items()}
+
+
+def _octets_of(record: Record) -> bytes:
+    return base64.urlsafe_b64decode((record.body or {})["topicId"] + "==")
