@@ -204,3 +204,13 @@ def test_ghosts_make_the_brokers_znodes_themselves_whoever_made_them():
     )]  # fmt: skip
     whole = replace(saved(), znodes=tables.ZNODES.from_rows(rows))
     assert [path for path, _ in persistent(whole)] == ["/brokers", "/brokers/ids"]
+
+
+def test_a_producer_id_block_without_data_is_not_loaded_as_an_empty_one():
+    rows = [
+        Znode(path, data, 0, 1, 1, None, AT, None)
+        for path, data in (("/brokers", b""), ("/latest_producer_id_block", b""))
+    ]
+    assert [path for path, _ in persistent(replace(saved(), znodes=tables.ZNODES.from_rows(rows)))] == ["/brokers"]
+    rows[1] = replace(rows[1], data=b'{"version":1}')
+    assert len(list(persistent(replace(saved(), znodes=tables.ZNODES.from_rows(rows))))) == 2
