@@ -41,6 +41,11 @@ document.documentElement.classList.toggle("dark", light === undefined ? dark : l
 }</script>"""
 
 
+_STYLE = """<style>.whole-table table.dataTable tbody td:first-child {
+white-space: normal; overflow-wrap: anywhere; min-width: 14em; }</style>"""
+"""A name of 249 characters would push all numbers out of sight."""
+
+
 class Searchable:
     """``frame`` as HTML with its own script, some 1.4 MB before the first row; as plain text only its summary.
 
@@ -54,7 +59,7 @@ class Searchable:
         return self._summary
 
     def _repr_html_(self) -> str:
-        inside = f"<summary>{html_text(self._summary)}</summary>{_DARK}{_library()}{_table(self._frame)}"
+        inside = f"<summary>{html_text(self._summary)}</summary>{_STYLE}{_DARK}{_library()}{_table(self._frame)}"
         return f'<details class="whole-table" style="overflow-x:auto">{inside}</details>'
 
 
