@@ -372,8 +372,9 @@ def _acl_entity(path: str) -> str | None:
 
 def likeness(words: str, row: PreflightFinding, znode: str) -> tuple[bool, int]:
     """Whether the controller's words name the znode; else how many of them are in the finding."""
-    name = re.escape(unquote(znode.rpartition("/")[2]))
-    is_named = re.search(rf"(?<![\w.-]){name}(?![\w-])", words) is not None
+    name = unquote(znode.rpartition("/")[2])
+    found = re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)
+    is_named = found is not None and len(name) > 2  # Shorter ones may be words of the sentence.
     return is_named, sum(each in row.sentence for each in set(re.findall(r"[\w.-]{3,}", words)))
 
 

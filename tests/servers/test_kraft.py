@@ -159,7 +159,8 @@ def change_everything(lab: Lab) -> None:
 
 def set_credential(lab: Lab, user: str, mechanism: ScramMechanism) -> None:
     wanted = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 5000), SECRET.encode())
-    done(new_admin(lab).alter_user_scram_credentials([wanted]), "user")
+    admin = new_admin(lab)
+    done(admin.alter_user_scram_credentials([wanted]), "user")
 
 
 def edit(lab: Lab, path: str, held: object) -> None:

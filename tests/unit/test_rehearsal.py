@@ -21,3 +21,7 @@ def test_a_znode_that_the_words_name_goes_before_one_with_more_words_in_common()
 def test_a_part_of_a_name_does_not_name_it_and_a_quoted_name_does():
     assert not likeness("it was alice-2", finding(""), "/kafka-acl/Topic/alice")[0]
     assert likeness("User was al/ice.", finding(""), "/config/users/al%2Fice")[0]
+
+
+def test_a_name_as_short_as_an_article_is_none():
+    assert not likeness("expected a string but got alice", finding(""), "/kafka-acl/Group/a")[0]

@@ -44,7 +44,9 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     for entity, _, _, error in _items(facts, "config", "brokers/"):
         name = entity.removeprefix("brokers/")
         if error is not None:
-            yield _bad(f"/config/{entity}", error, "Set it again with kafka-configs, or delete the znode.")
+            told = unread(f"/config/{entity}", f"{error}.") if is_refused(error) else None
+            again = "Set it again with kafka-configs, or delete the znode."
+            yield told or Problem(f"/config/{entity}", f"{error}. The copy to KRaft loses it, or aborts on it.", again)
         elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
             yield _bad(f"/config/{entity}", f"/config/{entity} is of no broker id", "Delete the znode.")
 
@@ -98,8 +100,8 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,
-            f"{path} lies below the znode of another resource: the copy lists one level only, and loses it in silence.",
-            "A resource's name holds a slash: note its ACLs, and add them again by kafka-acls after the migration.",
+            f"{path} lies below the znode of another resource: the copy loses it, and dual write never begins.",
+            "A resource's name holds a slash: note its ACLs, remove them, and add them again in KRaft mode.",
         )
 
 

@@ -54,17 +54,19 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def broken_topics(facts: PreflightFacts) -> Iterator[Problem]:
-    """Z04: a topic's znode that the copy aborts on."""
+    """Z04: a topic's znode that keeps the copy from beginning: controllers fail to see which brokers they wait for."""
     topics = facts.items_of("topic")
     for topic, error in topics.filter(pl.col("error").is_not_null()).select("entity", "error").iter_rows():
         if not topic or is_refused(error):
             yield unread(f"topic {topic}" if topic else "topics", f"{error}.")
         else:
             yield Problem(
-                f"topic {topic}", f"{error}: the copy aborts.", "Write the znode as brokers do, or delete it."
+                f"topic {topic}",
+                f"{error}: the copy never begins, or aborts.",
+                "Write the znode as brokers do, or delete it.",
             )
     for topic in topics.filter(pl.col("error").is_null() & pl.col("value").is_null())["entity"].sort():
-        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id: the copy aborts.", _ELECT)
+        yield Problem(f"topic {topic}", f"/brokers/topics/{topic} has no topic_id: the copy never begins.", _ELECT)
     ids = topics.filter(pl.col("value").is_not_null()).group_by("value").agg(pl.col("entity").sort())
     for topic_id, names in ids.filter(pl.col("entity").list.len() > 1).sort("value").iter_rows():
         yield Problem(
