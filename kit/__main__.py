@@ -17,6 +17,7 @@ _OBJECTS = 1_000_000
 
 def main() -> None:
     """Load the verbs and run one."""
+    _open_streams()
     signal.signal(signal.SIGINT, _leave)
     gc.set_threshold(_OBJECTS)
     from kit.cli.main import main as run
@@ -28,6 +29,13 @@ def main() -> None:
         if _READING in sys.modules and "pyspark" not in sys.modules and isinstance(ended.code, int):
             os._exit(ended.code)
         raise
+
+
+def _open_streams() -> None:
+    """Those that the caller closed: the next file opened would get their number, and what is said."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ Nothing is written to the cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -36,7 +36,7 @@ from kit.read.control_znodes import fetch_control
 from kit.read.metadata_znodes import fetch_max_state_epoch, fetch_metadata_znodes
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
-from kit.tables.metadata import KraftFinding, KraftState, MetadataControl
+from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
 
 SETTLE_S = 30.0
@@ -103,15 +103,31 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
+    return _judged(read_facts(cluster))
+
+
+def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Facts:
+    """Every source once. ``brokers`` (id → address): those to ask; None: those that the cluster's metadata names."""
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
             control = _control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
+    asked = broker_addresses(cluster) if brokers is None else brokers
+    addresses = [(address, number) for number, address in asked.items()]
+    return _facts(cluster.profile, addresses, control, control_error)
+
+
+def broker_addresses(cluster: Cluster) -> dict[int, str]:
+    """Id → ``host:port`` of every broker that the cluster's metadata names. Raises ConnectError."""
     brokers = fetch_metadata(cluster.broker_client).brokers
-    addresses = [(f"{each.host}:{each.port}", each.broker_id) for each in brokers if each.host is not None]
-    return _status(cluster.profile, addresses, control, control_error)
+    return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
+
+
+def metadata_controllers(profile: Profile) -> Controllers:
+    """Where the metadata log is read."""
+    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka)
 
 
 def status_without(profile: Profile) -> KraftStatus:
@@ -129,25 +145,28 @@ def status_without(profile: Profile) -> KraftStatus:
             raise
         except ConnectError as error:
             control_error = str(error)
-    brokers = [(each, None) for each in _addresses(profile.bootstrap_servers)]
-    return _status(profile, brokers, control, control_error)
+    brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
+    return _judged(_facts(profile, brokers, control, control_error))
 
 
 def _control(zookeeper: KazooClient) -> MetadataControl:
     return replace(fetch_control(zookeeper), max_state_epoch=fetch_max_state_epoch(zookeeper))
 
 
-def _status(
+def _judged(facts: Facts) -> KraftStatus:
+    return KraftStatus(facts.cluster, state(facts), findings(facts), facts)
+
+
+def _facts(
     profile: Profile,
     brokers: Sequence[tuple[str, int | None]],
     control: MetadataControl | None,
     control_error: str | None,
-) -> KraftStatus:
-    nodes = fetch_node_facts(kafka_settings(profile), brokers, _addresses(profile.kraft.controllers))
-    log, log_error = _log(profile)
+) -> Facts:
+    nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
+    log, log_error = _log(profile, nodes)
     log_read_at = datetime.now(UTC) if log else None
-    source = f"the metadata log of {profile.kraft.controllers or 'the controllers'}"
-    facts = Facts(
+    return Facts(
         cluster=profile.name,
         at=datetime.now(UTC),
         control=control,
@@ -155,24 +174,22 @@ def _status(
         registrations=list(node_rows(log.image)) if log else (),
         zk_state=_zk_state(log),
         log_read_at=log_read_at,
-        log_source=source,
+        log_source=f"the metadata log of {', '.join(profile.kraft.addresses) or 'the controllers'}",
         log_error=log_error,
         behind=log.behind(control.checkpoint) if log and control and control.checkpoint is not None else None,
         control_error=control_error,
     )
-    return KraftStatus(profile.name, state(facts), findings(facts), facts)
 
 
-def _addresses(servers: str) -> list[str]:
-    return [each.strip() for each in servers.split(",") if each.strip()]
-
-
-def _log(profile: Profile) -> tuple[MetadataLog | None, str | None]:
+def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
-    if not _addresses(profile.kraft.controllers):
+    controllers = [each for each in nodes if each.role == "controller"]
+    if not controllers:
         return None, None
+    if all(each.error is not None for each in controllers):
+        return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(Controllers(profile.kraft.controllers, profile.security.kafka)), None
+        return read_log(metadata_controllers(profile)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -226,13 +243,12 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
-    if cluster.zookeeper is None or not cluster.profile.kraft.controllers:
+    if cluster.zookeeper is None or not cluster.profile.kraft.addresses:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
         )
-    controllers = Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka)
-    return diff_stores(cluster.name, cluster.zookeeper, controllers, settle_s)
+    return diff_stores(cluster.name, cluster.zookeeper, metadata_controllers(cluster.profile), settle_s)
 
 
 def diff_stores(

@@ -26,6 +26,7 @@ from kit.analyze.metadata.node_settings import (
     FINAL_CONTROLLER,
     KRAFT,
     MIGRATION,
+    MODES,
     VOTERS,
     ZOOKEEPER,
     NodeSettings,
@@ -40,9 +41,9 @@ from kit.analyze.metadata.preflight_control import content_counts
 from kit.cluster import Cluster, kafka_settings
 from kit.errors import InputError, OfframpError, PartialRead, UnsafePlan
 from kit.identity.login import system_user
-from kit.kraft import kraft_diff, kraft_status
+from kit.kraft import kraft_diff, kraft_status, metadata_controllers
 from kit.metadata_file import SavedMetadata
-from kit.metadata_log import Controllers, read_log
+from kit.metadata_log import read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
 from kit.read.nodes import fetch_node_settings
@@ -183,10 +184,11 @@ def kraft_preflight(cluster: Cluster, folder: SettingsFolder | None = None) -> P
 def judge(cluster_name: str, facts: PreflightFacts, folder: SettingsFolder | None = None) -> Preflight:
     """Run every check on what was read, now or when a file was saved; a node's own file goes before its answer."""
     folder = folder or SettingsFolder()
-    of_files = {(each.role, each.node_id) for each in folder.settings}
-    settings = [*folder.settings, *(each for each in facts.settings if (each.role, each.node_id) not in of_files)]
+    files = _one_per_node(folder.settings)
+    of_files = {(each.role, each.node_id) for each in files}
+    settings = [*files, *(each for each in facts.settings if (each.role, each.node_id) not in of_files)]
     found = replace(facts, settings=settings, metas=folder.metas)
-    voters = next((each.given[VOTERS] for each in settings if VOTERS in each.given), None)
+    voters = next((each.given[VOTERS] for each in (*settings, *folder.settings) if VOTERS in each.given), None)
     rows = [*preflight(found), *lint(folder.settings)]
     assert found.items is not None
     assert found.partitions is not None
@@ -255,6 +257,14 @@ def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
     return saved
 
 
+def _one_per_node(files: Iterable[NodeSettings]) -> list[NodeSettings]:
+    """Where a node has a file for each mode, the one of the earliest: the others are only linted."""
+    first = dict[tuple[str, int | str], NodeSettings]()
+    for each in sorted(files, key=lambda it: MODES.index(it.mode)):
+        first.setdefault((each.role, each.source if each.node_id is None else each.node_id), each)
+    return list(first.values())
+
+
 def read_settings_folder(path: Path) -> SettingsFolder:
     """Every ``*.properties`` of a folder and those below; what names ``cluster.id`` is a ``meta.properties``.
 
@@ -296,8 +306,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 
 
 def _log_items(cluster: Cluster) -> pl.DataFrame:
-    log = read_log(Controllers(cluster.profile.kraft.controllers, cluster.profile.security.kafka))
-    return log.items
+    return read_log(metadata_controllers(cluster.profile)).items
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:
@@ -336,3 +345,19 @@ def _id_of(address: str, told: Iterable[NodeSettings]) -> int | None:
         if place == address:
             return partition_in(number)
     return None
+
+
+def lint_settings_file(path: Path, role: str, node_id: int, mode: str) -> str | None:
+    """Why a file does not start that node in that mode (``migration``, ``finalised`` … as in its name); None: it does.
+
+    Secrets stay in the file.
+    """
+    try:
+        node = of_file(parse_properties(_text(path)), str(path), secrets.token_bytes(32))
+    except OfframpError as error:
+        return str(error)
+    wanted = {MIGRATION: CONTROLLER, "finalised": FINAL_CONTROLLER}[mode] if role == CONTROLLER else mode
+    if (node.role, node.node_id, node.mode) != (role, node_id, wanted):
+        return f"{path} starts {node.name} in {node.mode} mode, not {role} {node_id} in {wanted} mode"
+    wrong = [each for each in lint([node]) if each.is_met is False]
+    return f"{wrong[0].check_id} {wrong[0].sentence} {wrong[0].remedy}" if wrong else None

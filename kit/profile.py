@@ -13,8 +13,11 @@
     [clusters.production.deploy]                       # how processes are replaced, see kit.migrate.group.deploy
     kind = "manual"                                    # or "command", or "lab"
 
+    [clusters.production.deploy.nodes]                 # how brokers and controllers are restarted: kit.migrate.kraft
+    kind = "manual"                                    # or "command", or "lab"
+
     [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
-    controllers = "controller-1:9093,controller-2:9093"    # on their controller listener; security as the brokers'
+    controllers = "3000@controller-1:9093,3001@controller-2:9093"    # their controller listener; security as brokers
 
     [clusters.production.approvals]
     require_second_person = true                       # the planner may not approve, by name or by login
@@ -52,6 +55,7 @@ from types import NoneType
 from typing import Any, Literal
 
 from kit.errors import ProfileError
+from kit.text.numbers import partition_in
 
 FILE_NAME = "offramp.toml"
 FILE_VARIABLE = "OFFRAMP_PROFILE_FILE"
@@ -164,6 +168,13 @@ class DeploySettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupDeploySettings(DeploySettings):
+    """How members are replaced; ``nodes``: how brokers and controllers are."""
+
+    nodes: DeploySettings = DeploySettings()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApprovalSettings:
     """``signers``: name → public SSH keys. ``longest_hours``: the longest validity of an approval."""
 
@@ -198,14 +209,42 @@ def _public_keys(signers: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class KraftSettings:
-    """``controllers``: ``host:port`` of each KRaft controller, comma between."""
+    """``controllers``: ``host:port`` or ``id@host:port`` of each KRaft controller, comma between.
+
+    ``settings_dir``: a folder with each node's settings for each mode, named as ``offramp kraft preflight
+    --write-settings`` names them; plans to move check them, and the deployer gets their names.
+    """
 
     controllers: str = ""
+    settings_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        for each in filter(None, map(str.strip, self.controllers.split(","))):
-            if not re.fullmatch(r"\S+:\d{1,5}", each):
-                raise ValueError(f"controllers: {each!r} is no host:port")
+        found = _controllers_in(self.controllers)
+        ids = [number for number, _ in found if number is not None]
+        if len(set(ids)) < len(ids) or len({address for _, address in found}) < len(found):
+            raise ValueError("controllers: an id or an address stands twice")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """``host:port`` of each."""
+        return tuple(address for _, address in _controllers_in(self.controllers))
+
+    @property
+    def ids(self) -> dict[int, str]:
+        """Id → ``host:port``, of those that have an id here."""
+        return {number: address for number, address in _controllers_in(self.controllers) if number is not None}
+
+
+def _controllers_in(text: str) -> list[tuple[int | None, str]]:
+    """Raises ValueError where an id is no number."""
+    entries = [each.strip().rpartition("@") for each in text.split(",") if each.strip()]
+    wrong = [number for number, at, _ in entries if at and partition_in(number) is None]
+    if wrong:
+        raise ValueError(f"controllers: {wrong[0]!r} is no id of a controller: write id@host:port, with commas between")
+    for _, _, address in entries:
+        if not re.fullmatch(r"\S+:\d{1,5}", address):
+            raise ValueError(f"controllers: {address!r} is no host:port")
+    return [(int(number) if at else None, address) for number, at, address in entries]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +258,7 @@ class Profile:
     cluster_id: str | None = None
     spark: SparkSettings = SparkSettings()
     security: Security = Security()
-    deploy: DeploySettings = DeploySettings()
+    deploy: GroupDeploySettings = GroupDeploySettings()
     approvals: ApprovalSettings = ApprovalSettings()
     kraft: KraftSettings = KraftSettings()
 

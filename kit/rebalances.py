@@ -25,6 +25,7 @@ from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
 from kit.text.visible import visible
+from kit.text.withholding import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +77,7 @@ class Rebalances:
             return pl.DataFrame(schema={"wording": pl.String, "n_lines": pl.Int64, "example": pl.String})
         lines = _in_polars(self.logs.unknown_lines.limit(10_000))
         counted = lines.group_by("wording").agg(n_lines=pl.len().cast(pl.Int64), example=pl.col("text").first())
-        return counted.sort("n_lines", "wording", descending=[True, False])
+        return _withheld(counted, "wording", "example").sort("n_lines", "wording", descending=[True, False])
 
     def verify(self) -> str:
         """What was read, in sentences.
@@ -136,7 +137,7 @@ def read_rebalances(
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
     end = None if paths else until
     topic = None if profile is None else read_offsets_topic(_needed(spark), profile, pattern, since, end)
-    events = _collected(tables.LOG_EVENTS, read_logs and read_logs.events)
+    events = _withheld(_collected(tables.LOG_EVENTS, read_logs and read_logs.events), "reason")
     if read_logs is not None and len(events) != (n_logged := read_logs.files["n_events"].sum()):
         came = f"the logs hold {quantity(n_logged, 'event')}, but Spark returned {len(events):,}"
         raise ReadError(f"{came}: no result is shown; read fewer files at a time, and report this error")
@@ -157,6 +158,14 @@ def read_rebalances(
     spans = member_spans(members, generations, until or last) if paths else by_topic
     chosen_findings = chosen.at(pl.concat(findings))
     return Rebalances(members, generations, stored, chosen_findings, spans, events, records, epochs, read_logs, topic)
+
+
+def _withheld(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Text of a log without what looks like a secret: the story is pasted into tickets."""
+    for name in columns:
+        texts = rows[name].drop_nulls().unique()
+        rows = rows.with_columns(pl.col(name).replace({text: without_secrets(text) for text in texts}))
+    return rows
 
 
 def reads_here(logs: str | Iterable[str], profile: Profile | None = None) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import polars as pl
 from kazoo.client import KazooClient
@@ -24,7 +24,7 @@ from kit.errors import InputError, LabError, PartialRead, ReadError, UnsafePlan
 from kit.kraft import MetadataDiff, diff_stores
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.lab.servers.rehearsal import CONTROLLERS, Abort, RehearsalServers
+from kit.lab.servers.rehearsal import CONTROLLERS, NO_DUAL_WRITE, Abort, RehearsalServers
 from kit.metadata_file import SavedMetadata
 from kit.metadata_log import Controllers, read_log
 from kit.metadata_log.secrets import is_secret_config
@@ -145,9 +145,10 @@ class _Stage:
             before = self._copy(zookeeper)
             if before is not None:
                 lost = self._step("compare", "what was copied is compared", lambda: self._compare(before))
-                self._diff(zookeeper, "after the copy")
-                self._step("fail-over", "a controller is killed, another takes over", self._fail_over)
-                self._diff(zookeeper, "after the fail-over")
+                if not self._is_open("Z02"):  # Else nothing was copied.
+                    self._diff(zookeeper, "after the copy")
+                    self._step("fail-over", "a controller is killed, another takes over", self._fail_over)
+                    self._diff(zookeeper, "after the fail-over")
         return Rehearsal(self.saved, self.rows, self.steps, lost, self.diffs)
 
     def _step(self, name: str, sentence: str, do: Callable[[], Result]) -> Result:
@@ -203,6 +204,8 @@ class _Stage:
                 return True
             if abort := self.servers.abort():
                 return abort
+            if waited_s > WAIT_S and (stuck := self.servers.stuck()):
+                return stuck
             if waited_s > WAIT_S and (self.servers.log_line(_UNKNOWN_BROKER) or self._is_open("Z02")):
                 return False
             time.sleep(_POLL_S)
@@ -216,18 +219,32 @@ class _Stage:
             )
 
     def _explain(self, abort: Abort, taken_out: set[str]) -> str | None:
-        """Note an abort; → its znode, if the preflight knows it."""
-        checks, roots = next(((ids, tops) for name, ids, tops in _STAGES if name.search(abort.stack)), ((), ()))
-        rows = [each for each in self.preflight if each.check_id in checks and each.is_met is False]
-        paths = [each for each in _paths(self.saved) if each.startswith(roots)] if roots else []
-        named = [(row, znode) for row in rows if (znode := _mentioned(row, paths)) and znode not in taken_out]
+        """Note why there was no copy; → its znode, if the preflight knows it."""
+        named = [(row, znode) for row, znode in self._suspects(abort) if znode not in taken_out]
         if not named:
-            told = f"The copy aborts, and the preflight does not say why: {abort.words}"
-            self._find("aborts", None, None, told)
+            self._find(abort.kind, None, None, f"{abort.what}, and the preflight does not say why: {abort.words}")
             return None
-        row, znode = max(named, key=lambda each: _n_words(abort.words, f"{each[0].sentence} {each[1]}"))
-        self._find("aborts", row.check_id, znode, f"The copy aborts on {znode}: {abort.words}")
+        row, znode = max(named, key=lambda each: likeness(abort.words, *each))
+        alike = sum(likeness(abort.words, *each) == likeness(abort.words, row, znode) for each in named)
+        others = f" (or another of {alike} that the preflight names)" if alike > 1 else ""
+        self._find(abort.kind, row.check_id, znode, f"{abort.what} because of {znode}{others}: {abort.words}")
         return znode
+
+    def _suspects(self, abort: Abort) -> Iterator[tuple[PreflightFinding, str]]:
+        """What the preflight does not like where the controllers stopped, and its znode."""
+        rows = [each for each in self.preflight if each.is_met is False]
+        if abort.what == NO_DUAL_WRITE:
+            yield from ((row, row.subject) for row in rows if row.subject in self._nested_acls)
+            return
+        checks, roots = next(((ids, tops) for name, ids, tops in _STAGES if name.search(abort.stack)), ((), ()))
+        paths = [each for each in _paths(self.saved) if each.startswith(roots)] if roots else []
+        for row in rows:
+            if row.check_id in checks and (znode := _mentioned(row, paths)):
+                yield row, znode
+
+    @property
+    def _nested_acls(self) -> Sequence[str]:
+        return self.saved.facts.znodes.nested_acls if self.saved.facts.znodes else ()
 
     def _explain_waiting(self, attempt: int) -> str | None:
         """Note that nothing goes on; a left-over ``/migration`` shows what it does when the leader's epoch rises."""
@@ -258,7 +275,7 @@ class _Stage:
             pending,
             log.image.offset,
         )
-        for path in self.saved.facts.znodes.nested_acls if self.saved.facts.znodes else ():
+        for path in self._nested_acls:
             self._find("vanishes", "Z10", path, f"{path} is not copied: the copy lists one level of ACLs only.")
         is_missing = pl.col("kraft_value").is_null()
         for kind, verdict, rows in (
@@ -353,9 +370,11 @@ def _acl_entity(path: str) -> str | None:
     return found and f"{RESOURCE_TYPES.get(found[2], found[2])}:{'PREFIXED' if found[1] else 'LITERAL'}:{found[3]}"
 
 
-def _n_words(words: str, text: str) -> int:
-    """How many of the controller's words are in a finding."""
-    return sum(each in text for each in set(re.findall(r"[\w.-]{3,}", words)))
+def likeness(words: str, row: PreflightFinding, znode: str) -> tuple[bool, int]:
+    """Whether the controller's words name the znode; else how many of them are in the finding."""
+    name = re.escape(unquote(znode.rpartition("/")[2]))
+    is_named = re.search(rf"(?<![\w.-]){name}(?![\w-])", words) is not None
+    return is_named, sum(each in row.sentence for each in set(re.findall(r"[\w.-]{3,}", words)))
 
 
 def _znode(kind: str, entity: str) -> str | None:

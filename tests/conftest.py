@@ -28,6 +28,7 @@ LONGEST = (
     "interop/test_client_logs.py",
     "servers/test_fleet.py",
     "servers/test_kraft_nodes.py",
+    "interop/test_kraft_move.py",
     "interop/test_migrate_faults.py",
     "interop/test_migration.py",
     "servers/test_spark_modes.py",

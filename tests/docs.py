@@ -27,6 +27,7 @@ from kit.migrate.engine.states import MOVES, RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import rules as group_rules
+from kit.migrate.kraft import gates as kraft_gates
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
 from tests import settings
@@ -258,11 +259,24 @@ def preflight_checks() -> str:
     return table(["check", "if not", "before", "what must be so", "known by"], rows)
 
 
+def kraft_plan_gates() -> str:
+    rows = [
+        (to, code(each.rule.name), each.rule.sentence, ", ".join(each.where) or "any", _overridden(each.rule))
+        for to, gates in kraft_gates.GATES.items()
+        for each in gates
+    ]
+    return table(("plan to", "gate", "must hold", "asked in phase", "override"), rows)
+
+
+def _overridden(rule: Rule) -> str:
+    return "by its name" if rule.can_be_overridden else "never"
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
-        keys, tables, settings_of_a_cluster, preflight_checks,
+        keys, tables, settings_of_a_cluster, preflight_checks, kraft_plan_gates,
     )
 }  # fmt: skip
 

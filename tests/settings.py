@@ -34,10 +34,15 @@ EXPLAINED = {
     "deploy.command": "program and arguments, with placeholders: `kit/migrate/group/deploy.py`",
     "deploy.timeout_s": "for which a command may run; then it is ended",
     "deploy.allow_any_characters": "lets names through that hold more than letters, digits and `._:-`",
+    "deploy.nodes.kind": "who restarts brokers and controllers: a person, your command, or the lab",
+    "deploy.nodes.command": "program and arguments, with placeholders: `kit/migrate/kraft/nodes.py`",
+    "deploy.nodes.timeout_s": "for which such a command may run; then it is ended",
+    "deploy.nodes.allow_any_characters": "lets values through that hold more than letters, digits and `._:/-`",
     "approvals.require_second_person": "who makes a plan may not approve it",
     "approvals.require_signature": "an approval needs an SSH signature",
     "approvals.longest_hours": "for which an approval may hold",
-    "kraft.controllers": "controllers to ask while the cluster moves to KRaft, `host:port`, commas between",
+    "kraft.controllers": "controllers while the cluster moves to KRaft, `id@host:port`, commas between",
+    "kraft.settings_dir": "folder with each node's settings for each mode: `docs/kraft-move.md`",
     "approvals.signers": "whose signature counts: a name, and lines as in `id_ed25519.pub`",
 }
 _KINDS = {str: "text", bool: "true or false", float: "number", int: "number", Path: "file"}

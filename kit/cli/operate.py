@@ -14,7 +14,7 @@ import typer
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
-from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S
+from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S, Plan
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.fleet.plan import FleetPlanRequest
@@ -126,7 +126,7 @@ def show(
 def approve(
     plan: Named,
     typed_subject: Annotated[
-        str | None, typer.Option("--subject", help="The group's name, as a confirmation; without it you are asked.")
+        str | None, typer.Option("--subject", help="What the plan is for, as a confirmation; without it you are asked.")
     ] = None,
     typed_digest: Annotated[
         str | None,
@@ -143,13 +143,13 @@ def approve(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Show one plan and approve it, by typing its group's name and the beginning of its digest."""
+    """Show one plan and approve it, by typing what it is for (a group's name) and the beginning of its digest."""
     with open_operations(profile, profile_file, runs) as operations:
         loaded = operations.plan(plan)
         typer.echo(plan_text(loaded))
         for given in operations.approvals(loaded):
             say(f"{given.approved_by} approved this plan already, until {given.expires_at.isoformat()}; yours is added")
-        subject = typed_subject or typer.prompt("Type the group's name", err=True)
+        subject = typed_subject or typer.prompt(_asked_subject(loaded), err=True)
         digest = typed_digest or typer.prompt("Type the first 8 characters of the plan's digest", err=True)
         valid_for = None if hours is None else _duration(hours)
         made = operations.approve(loaded, subject, digest, approver, valid_for, sign_with, _passphrase)
@@ -192,6 +192,10 @@ def undo(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
         _carry_out(chosen, lambda going: going.undo(newer), RunState.UNDONE)
 
 
+def _asked_subject(plan: Plan) -> str:
+    return "Type the group's name" if plan.consent is None else f"Type: {plan.subject}"
+
+
 def _duration(hours: float) -> timedelta:
     """Raises:
     InputError: ``hours`` can't be a validity.
@@ -228,5 +232,6 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
         signal.signal(signal.SIGINT, before)
     say(f"evidence: {run.folder / 'report.html'}")
     if ending.state not in (RunState.VERIFIED, RunState.UNDONE):
-        say(f"continue: offramp resume {run.run_id}    undo: offramp undo {run.run_id}")
+        back = f"    undo: offramp undo {run.run_id}" if ending.to_undo else ""
+        say(f"continue: offramp resume {run.run_id}{back}")
     ending.raise_unless(wanted)

@@ -15,6 +15,10 @@ VERBS = {
     "fleet": Verb(
         "kit.cli.operate:plan_app", "Toggle all stable groups with only migration-enabled members, in waves."
     ),
+    "kraft": Verb(
+        "kit.cli.kraft_plan:app",
+        "Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them.",
+    ),
     "offsets": Verb("kit.cli.offsets:app", "Copy, reset, import, delete or export committed offsets."),
 }
 

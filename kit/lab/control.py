@@ -1,6 +1,7 @@
-"""A socket in the lab's folder, through which other processes replace its consumers.
+"""A socket in the lab's folder, through which other processes replace its consumers and move its nodes.
 
-``python -m kit.lab.control <folder> <group> <member> <flavour>`` is what a profile with ``deploy.kind = "lab"`` runs.
+``python -m kit.lab.control <folder> <group> <member> <flavour>`` is what a profile with ``deploy.kind = "lab"`` runs;
+``python -m kit.lab.control <folder> node <role> <id> <action> <mode>`` one with ``deploy.nodes.kind = "lab"``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import json
 import socket
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +23,16 @@ ANSWER_SECONDS = 120.0
 
 
 class Control:
-    """Serves one lab; ``replace`` is called with group, member and flavour and says what it did."""
+    """Serves one lab; ``replace`` is called with group, member and flavour, ``move`` with role, id, action and mode.
 
-    def __init__(self, folder: Path, replace: Callable[[str, str, str], str]) -> None:
-        self._replace = replace
+    Both say what they did. Each caller is served at once; orders for one node, or of members, one after the other.
+    """
+
+    def __init__(
+        self, folder: Path, replace: Callable[[str, str, str], str], move: Callable[[str, int, str, str], str]
+    ) -> None:
+        self._replace, self._move = replace, move
+        self._turns: defaultdict[int | None, threading.Lock] = defaultdict(threading.Lock)
         self._path = folder / NAME
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(self._path))
@@ -40,28 +49,44 @@ class Control:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            with connection, connection.makefile("rwb") as stream:
-                stream.write(json.dumps(self._answer(stream.readline())).encode() + b"\n")
+            threading.Thread(target=self._serve_one, args=[connection], name="lab order", daemon=True).start()
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection, connection.makefile("rwb") as stream:  # Who asked may be gone by now.
+            stream.write(json.dumps(self._answer(stream.readline())).encode() + b"\n")
 
     def _answer(self, line: bytes) -> dict[str, str]:
         try:
             asked: dict[str, Any] = json.loads(line)
-            return {"said": self._replace(asked["group"], asked["member"], asked["flavour"])}
+            with self._turns[asked.get("node")]:
+                return {"said": self._carry_out(asked)}
         except (OfframpError, ValueError, KeyError) as error:
             return {"error": f"{error}"}
 
+    def _carry_out(self, asked: dict[str, Any]) -> str:
+        if "node" in asked:
+            return self._move(asked["role"], asked["node"], asked["action"], asked["mode"])
+        return self._replace(asked["group"], asked["member"], asked["flavour"])
+
 
 def replace(folder: Path, group: str, member: str, flavour: str) -> str:
-    """Ask the lab in ``folder`` to stop ``member`` and start a ``flavour`` in its place.
+    """Ask the lab in ``folder`` to stop ``member`` and start a ``flavour`` in its place; raises LabError."""
+    return _ask(folder, {"group": group, "member": member, "flavour": flavour})
 
-    Raises:
-        LabError: there is no lab, or it could not.
+
+def move(folder: Path, role: str, node: str, action: str, mode: str) -> str:
+    """Ask the lab in ``folder`` to start, stop, restart or wipe a node in a mode; raises LabError."""
+    return _ask(folder, {"role": role, "node": int(node), "action": action, "mode": mode})
+
+
+def _ask(folder: Path, asked: dict[str, Any]) -> str:
+    """Raises:
+    LabError: there is no lab, or it could not.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_SECONDS)
             connection.connect(str(folder / NAME))
-            asked = {"group": group, "member": member, "flavour": flavour}
             with connection.makefile("rwb") as stream:
                 stream.write(json.dumps(asked).encode() + b"\n")
                 stream.flush()
@@ -74,9 +99,9 @@ def replace(folder: Path, group: str, member: str, flavour: str) -> str:
 
 
 def main() -> None:
-    folder, group, member, flavour = sys.argv[1:]
+    folder, *words = sys.argv[1:]
     try:
-        print(replace(Path(folder), group, member, flavour))
+        print(move(Path(folder), *words[1:]) if len(words) == 5 else replace(Path(folder), *words))
     except LabError as error:
         print(f"error: {error}")
         raise SystemExit(error.exit_code) from None

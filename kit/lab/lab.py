@@ -27,6 +27,7 @@ from kit.lab.process import ProcessSupervisor
 from kit.lab.servers.cluster import Servers
 from kit.lab.servers.kraft import KRaftServers
 from kit.lab.servers.migrating_cluster import MigratingServers
+from kit.lab.servers.node_verbs import move_node
 from kit.lab.servers.security import Security, profile_sections
 from kit.text.quantity import quantity
 
@@ -100,7 +101,7 @@ class Lab:
             self.servers = self._servers()
             self.servers.start()
             self._secure()
-            self._control = Control(self.folder, self.replace)
+            self._control = Control(self.folder, self.replace, self.move_node)
         except BaseException:
             self.supervisor.close()
             raise
@@ -320,6 +321,10 @@ class Lab:
         started = self._launch(flavour, stopping or mine[0])
         return f"{consumer_id or 'nothing'} stopped, {started.consumer_id} started"
 
+    def move_node(self, role: str, node_id: int, action: str, mode: str) -> str:
+        """Start, stop, restart or wipe a broker or controller in a mode; see ``kit.lab.servers.node_verbs``."""
+        return move_node(self.migration, role, node_id, action, mode)
+
     def _end(self, consumer: Consumer) -> None:
         """With its process, unless others are members in it."""
         same_process = [each.consumer for each in self._known.values() if each.consumer.process is consumer.process]
@@ -370,6 +375,7 @@ class Lab:
             'kind = "lab"\n'
         )
         if self._controllers:
-            plain += f'[clusters.lab.kraft]\ncontrollers = "{self.migration.controller_addresses}"\n'
+            plain += '[clusters.lab.deploy.nodes]\nkind = "lab"\n'
+            plain += f'[clusters.lab.kraft]\ncontrollers = "{self.migration.voters}"\n'
         security = profile_sections(self.security, protocol, zookeeper_tls) if self.security else ""
         return plain + security + QUICK_SPARK

@@ -1,4 +1,9 @@
-"""One run per group at a time: an ephemeral znode per group, gone with the session of who holds it."""
+"""One run per group at a time: an ephemeral znode per group, gone with the session of who holds it.
+
+A run that moves the whole cluster has a lock of its own kind. It is two-sided: no group is worked on while it is held,
+and it is not taken while any group is worked on. Each side makes its own znode first and looks for the other's then, so
+of two that begin at once at least one sees the other.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from platform import node
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
 from kazoo.client import KazooClient
@@ -27,6 +32,8 @@ OFFRAMP = "/offramp"
 LOCKS = f"{OFFRAMP}/locks"
 RUNS = f"{OFFRAMP}/runs"
 """Which run was the last that changed a group: it tells an older run that its way back is over."""
+CLUSTER_LOCKS, CLUSTER_RUNS = f"{OFFRAMP}/cluster_locks", f"{OFFRAMP}/cluster_runs"
+"""The same of runs that move a whole cluster: a group may have any name, so theirs are elsewhere."""
 ANSWER_S = 10.0
 """kazoo itself would wait for a connection for ever."""
 _CLAIMED: WeakKeyDictionary[KazooClient, set[str]] = WeakKeyDictionary()
@@ -47,6 +54,10 @@ class ZookeeperLock:
     Raises:
         ConnectError: the cluster has no ZooKeeper to lock in.
     """
+
+    _locks, _runs = LOCKS, RUNS
+    _excluded = CLUSTER_LOCKS
+    """What nobody may hold meanwhile."""
 
     def __init__(self, cluster: Cluster) -> None:
         if cluster.zookeeper is None:
@@ -70,6 +81,7 @@ class ZookeeperLock:
             acl = self._access_list()
             for target in sorted(set(targets)):
                 self._take(target, holder, acl)
+            self._refuse_excluded()
         except OfframpError:
             self.release()
             raise
@@ -82,8 +94,8 @@ class ZookeeperLock:
         LockLost: the session that took the lock is over, or somebody deleted a lock.
         """
         try:
-            self._client.sync_async(LOCKS)  # What follows is then read as the leader has it.
-            parent = self._stat(LOCKS)
+            self._client.sync_async(self._locks)  # What follows is then read as the leader has it.
+            parent = self._stat(self._locks)
             children = (parent.cversion, parent.pzxid) if parent is not None else None
             if children is None or children != self._children:
                 self._refuse_lost()
@@ -104,16 +116,16 @@ class ZookeeperLock:
             ConnectError: ZooKeeper does not answer.
             AuthenticationFailed: nobody can tell who else may touch such a mark.
         """
-        word, paths = json.dumps(_holder_of(run_id)).encode(), [f"{RUNS}/{escaped(target)}" for target in targets]
+        word, paths = json.dumps(_holder_of(run_id)).encode(), [self._mark_of(target) for target in targets]
         try:
             missing = self._absent({path: self._client.set_async(path, word) for path in paths})
             if missing:
                 acl = self._access_list()
-                self._client.ensure_path_async(RUNS, acl=acl).get(timeout=ANSWER_S)
+                self._client.ensure_path_async(self._runs, acl=acl).get(timeout=ANSWER_S)
                 for made in [self._client.create_async(path, word, acl=acl) for path in missing]:
                     made.get(timeout=ANSWER_S)
         except self._silences as error:
-            raise ConnectError(f"the run can't be marked under {RUNS}: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"the run can't be marked under {self._runs}: ZooKeeper says {error!r}") from error
 
     def followed_by(self, targets: Sequence[str], run_id: str) -> Mapping[str, str]:
         """Of these targets those that a later run changed, and which run.
@@ -121,15 +133,15 @@ class ZookeeperLock:
         Raises:
             ConnectError: ZooKeeper does not answer.
         """
-        self._client.sync_async(RUNS)
-        asked = {target: self._client.get_async(f"{RUNS}/{escaped(target)}") for target in targets}
+        self._client.sync_async(self._runs)
+        asked = {target: self._client.get_async(self._mark_of(target)) for target in targets}
         last_runs: dict[str, str] = {}
         try:
             for target, answer in asked.items():
                 with suppress(NoNodeError):
                     last_runs[target] = _run_of(answer.get(timeout=ANSWER_S)[0])
         except self._silences as error:
-            raise ConnectError(f"{RUNS} can't be read: ZooKeeper says {error!r}") from error
+            raise ConnectError(f"{self._runs} can't be read: ZooKeeper says {error!r}") from error
         return {target: other for target, other in last_runs.items() if other != run_id}
 
     def release(self) -> None:
@@ -172,16 +184,16 @@ class ZookeeperLock:
         return absent
 
     def _take(self, target: str, holder: bytes, acl: list[ACL]) -> None:
-        path = f"{LOCKS}/{escaped(target)}"
+        path = f"{self._locks}/{escaped(target)}"
         if not self._claim(path):
-            raise TargetBusy(f"group {target} is being worked on in this very session: {self._holder(path)}")
+            raise TargetBusy(f"{self._named(target)} is being worked on in this very session: {self._holder(path)}")
         try:
             self._create(path, holder, acl)
             self._held[path] = self._session
         except NodeExistsError:
             raise TargetBusy(
-                f"group {target} is being worked on: {self._holder(path)}. If that process has died, its lock ends by"
-                " itself some seconds later"
+                f"{self._named(target)} is being worked on: {self._holder(path)}. If that process has died, its lock"
+                " ends by itself some seconds later"
             ) from None
         finally:
             if path not in self._held:
@@ -199,8 +211,28 @@ class ZookeeperLock:
 
     def _access_list(self) -> list[ACL]:
         """Who may write groups may lock them: the first lock of a cluster gets the list of ``/consumers``."""
-        above = LOCKS if self._stat(OFFRAMP) is not None else CONSUMERS
+        above = self._locks if self._stat(OFFRAMP) is not None else CONSUMERS
         return inherited(self._client, f"{above}/any", ANSWER_S)
+
+    def _refuse_excluded(self) -> None:
+        """Raises:
+        TargetBusy: somebody holds a lock of the other kind; with ours made first, of two at least one sees the other.
+        """
+        self._client.sync_async(self._excluded)
+        with suppress(NoNodeError):
+            others = sorted(self._client.get_children_async(self._excluded).get(timeout=ANSWER_S))
+            if others:
+                raise TargetBusy(self._told_excluded(others))
+
+    def _told_excluded(self, others: Sequence[str]) -> str:
+        holder = self._holder(f"{self._excluded}/{others[0]}")
+        return f"the whole cluster is being moved ({holder}): no group is worked on until that run has ended"
+
+    def _named(self, target: str) -> str:
+        return f"group {target}"
+
+    def _mark_of(self, target: str) -> str:
+        return f"{self._runs}/{escaped(target)}"
 
     def _claim(self, path: str) -> bool:
         with _CLAIMING:
@@ -232,6 +264,25 @@ class ZookeeperLock:
             return f"run {holder['run_id']} on {holder['host']} since {holder['since']}"
         except (ValueError, KeyError, TypeError, RecursionError):
             return f"{path} holds {data[:80]!r}, which offramp did not write"
+
+
+class ClusterLock(ZookeeperLock):
+    """Holds a whole cluster for one run. Its target is ``cluster <cluster id>``, never a profile's name.
+
+    Its znodes are ZooKeeper's for as long as a move to KRaft can write; they touch no fence of Kafka's.
+    """
+
+    _locks, _runs, _excluded = CLUSTER_LOCKS, CLUSTER_RUNS, LOCKS
+
+    def _told_excluded(self, others: Sequence[str]) -> str:
+        more = f", and {len(others) - 1} more groups are" if len(others) > 1 else ""
+        return (
+            f"group {unquote(others[0])} is being worked on ({self._holder(f'{LOCKS}/{others[0]}')}){more}: the cluster"
+            " is not moved until those runs have ended"
+        )
+
+    def _named(self, target: str) -> str:
+        return target
 
 
 def _holder_of(run_id: str) -> dict[str, str]:

@@ -14,11 +14,18 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import ApprovalError, EvidenceError, InputError, NotFound, PlanError
 from kit.identity.login import system_user
-from kit.migrate.engine.approval import SHORTEST_PREFIX, Approval, approve, refuse_unless_valid, save_approval
+from kit.migrate.engine.approval import (
+    SHORTEST_PREFIX,
+    Approval,
+    approve,
+    longest_hours,
+    refuse_unless_valid,
+    save_approval,
+)
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.files import private_folder, write_whole
-from kit.migrate.engine.performer import Performer
+from kit.migrate.engine.performer import Lock, Performer
 from kit.migrate.engine.plan import Plan, load_plan, save_plan
 from kit.migrate.engine.record import RunRecord, load_run
 from kit.migrate.execution.dry_run import DryRun, dry_run
@@ -29,7 +36,10 @@ from kit.migrate.group import plan as group
 from kit.migrate.group.deploy import deployer_of
 from kit.migrate.group.plan import GroupPlanRequest, plan_group
 from kit.migrate.group.replace import ReplaceActor
-from kit.migrate.lock import ZookeeperLock
+from kit.migrate.kraft.nodes import node_deployer
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.steps import KIND as MOVE_TO_KRAFT
+from kit.migrate.lock import ClusterLock, ZookeeperLock
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
@@ -75,6 +85,13 @@ class Operations:
     def plan_fleet(self, request: FleetPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
         """Look at all groups and plan; the plan is kept. Raises as ``kit.migrate.fleet.plan.plan_fleet``."""
         return self.save_plan(fleet.plan_fleet(self.cluster, request, made_by or operator(), overrides))
+
+    def plan_kraft(self, request: KraftPlanRequest, overrides: Iterable[str] = (), made_by: str | None = None) -> Plan:
+        """Look at the cluster and plan its next phase, or the way back; the plan is kept. Raises as ``plan_kraft``."""
+        from kit.migrate.kraft.plan import plan_kraft  # It loads pyarrow, which no other plan needs.
+
+        nodes = node_deployer(self.cluster.profile)
+        return self.save_plan(plan_kraft(self.cluster, nodes, request, made_by or operator(), overrides))
 
     def save_plan(self, plan: Plan) -> Plan:
         """Raises:
@@ -146,7 +163,7 @@ class Operations:
             typed_digest_prefix=typed_digest,
             approver=approver or operator(),
             now=self._clock.now(),
-            valid_for=valid_for or min(VALID_FOR, timedelta(hours=self._rules.longest_hours)),
+            valid_for=valid_for or min(VALID_FOR, timedelta(hours=longest_hours(plan, self._rules))),
             rules=self._rules,
             sign_with=sign_with,
             passphrase=passphrase,
@@ -194,12 +211,15 @@ class Operations:
         return Run(
             folder,
             self._performer(plan),
-            ZookeeperLock(self.cluster),
+            self._lock(plan),
             clock=self._clock,
             poll_s=0.5,
             tell=self._tell,
             rules=self._rules,
         )
+
+    def _lock(self, plan: Plan) -> Lock:
+        return ClusterLock(self.cluster) if plan.kind == MOVE_TO_KRAFT else ZookeeperLock(self.cluster)
 
     def _performer(self, plan: Plan) -> Performer:
         if {step.kind for step in plan.steps} <= set(STEP_KINDS):
@@ -208,6 +228,10 @@ class Operations:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
+        if plan.kind == MOVE_TO_KRAFT:
+            from kit.migrate.kraft.plan import performer
+
+            return performer(self.cluster, node_deployer(self.cluster.profile), self._say, self._clock)
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
     def backup_file(self, plan: Plan) -> Path:

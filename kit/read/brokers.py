@@ -47,6 +47,11 @@ def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> Clus
     response = client.run(
         client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline.after(deadline_s)
     )
+    return metadata_of(response)
+
+
+def metadata_of(response: Any) -> ClusterMetadata:
+    """What a Metadata answer for all topics says."""
     partitions = tuple(row for topic in response.topics for row in _partitions(topic))
     registered = tuple(
         Broker(each.node_id, each.host, each.port, each.rack, each.node_id == response.controller_id, None)

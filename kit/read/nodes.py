@@ -6,8 +6,10 @@ the controllers. A node that doesn't answer is a row with its error. KIP-866; fa
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -15,10 +17,11 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.admin.configs import DescribeConfigsRequest
-from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from kit.errors import OfframpError, ReadError
 from kit.read.broker_client import BrokerClient, Deadline, describe_code
+from kit.read.brokers import ClusterMetadata, metadata_of
 from kit.tables.metadata import NodeFact, NodeSetting
 
 BROKER, CONTROLLER = "broker", "controller"
@@ -65,6 +68,21 @@ def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) ->
     return found
 
 
+def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetadata:
+    """The cluster as one broker knows it: another one may know more, or less.
+
+    Raises:
+        ConnectError, ReadError, KafkaError, OSError: it did not answer, or refused.
+    """
+    found: ClusterMetadata = _at(settings, address, _describe_cluster)
+    return found
+
+
+async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMetadata:
+    request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+    return metadata_of(await client.ask(request, client.node, deadline))
+
+
 def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
     client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
     try:
@@ -76,6 +94,7 @@ def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
 def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
     address, role, node_id = asked
     try:
+        _refuse_closed(address)
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {said.pop('error')}" if "error" in said else None
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
@@ -97,6 +116,13 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
             "error": error,
         }
     )
+
+
+def _refuse_closed(address: str) -> None:
+    """Raises ConnectionRefusedError at once where nobody listens; kafka-python would try again until its time is up."""
+    host, _, port = address.rpartition(":")
+    with suppress(TimeoutError):
+        socket.create_connection((host.strip("[]"), int(port)), NODE_TIMEOUT_S).close()
 
 
 async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from kit.text.visible import cell, html_text
 
 NAMED = 3
 """The most groups that one sentence names."""
+GREW = 100
+"""Records by which a lag has to grow to need somebody: a few wait for the next commit, whoever reads them."""
 SHOWN = 25
 """The most exceptions of one kind that a report shows; a line above them has their number."""
 KINDS = {
@@ -51,8 +53,8 @@ class Brief:
 
 
 _STYLE = """<style>
-.figures { display: flex; flex-wrap: wrap; gap: .6em; margin: 1em 0; }
-.figure { border: 1px solid #8886; border-radius: .5em; padding: .5em 1em; min-width: 7em; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.8em, 1fr)); gap: .6em; margin: 1em 0; }
+.figure { border: 1px solid #8886; border-radius: .5em; padding: .5em .8em; }
 .figure b { display: block; font-size: 1.6em; line-height: 1.2; font-variant-numeric: tabular-nums; }
 .figure span { display: block; } .figure small { opacity: .75; } .brief li { margin: .3em 0; }
 </style>"""
@@ -79,7 +81,7 @@ def attention(
     lags = summary.select("group_id", "stage", "n_members", "lag")
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
-    grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") > 0) & (pl.col("lag") > 0))
+    grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") >= GREW) & (pl.col("lag") > 0))
     grown = grown.join(unread, on="group_id", how="anti")
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
     still = _of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
@@ -95,11 +97,11 @@ def attention(
 
 
 def by_kind(needing: pl.DataFrame) -> pl.DataFrame:
-    """:func:`attention` per kind: kind, n_groups, sentence (what to do), first_group."""
+    """:func:`attention` per kind: kind, n_groups, lag (in records), first_group, remedy."""
     counted = needing.group_by("kind", maintain_order=True).agg(
         n_groups=pl.len().cast(pl.Int64), lag=pl.col("lag").sum(), first_group=pl.col("group_id").first()
     )
-    return counted.with_columns(sentence=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+    return counted.with_columns(remedy=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
 
 
 def brief(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_000
 _PROSE = {"sentence", "example", "error", "next_step", "remedy", "value"}
+_LONG = 60
+"""Characters of a text above which its column wraps: a name of 249 would push all others off the page."""
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
 
 
@@ -35,9 +37,9 @@ def prepare() -> None:
 def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows: int = MAX_ROWS) -> Styler:
     """A small frame as an HTML table: digits grouped, two decimals, ``–`` for unknown; the first ``rows`` rows.
 
-    Headings are for people, the column's name is told where the pointer rests. Only sentences wrap; times are to the
-    second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no name is markup, a link, or mathematics to
-    JupyterLab.
+    Headings are for people, the column's name is told where the pointer rests. Only sentences and long
+    names wrap; times are to the second, UTC unless ``is_utc`` says otherwise of a row. Text stays text: no name is
+    markup, a link, or mathematics to JupyterLab.
 
     Args:
         anchor: a column whose values are places of the page: links lead there. At most one table of a page has it.
@@ -60,8 +62,9 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(texts, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
-    styler = styler.set_properties(subset=[at for at in words if names[at] not in _PROSE], **{"white-space": "nowrap"})
-    styler = styler.set_properties(subset=[at for at in words if names[at] in _PROSE], **{"min-width": "18em"})
+    long = [at for at in words if names[at] in _PROSE or max(map(len, texts[at].drop_nulls()), default=0) > _LONG]
+    styler = styler.set_properties(subset=[at for at in words if at not in long], **{"white-space": "nowrap"})
+    styler = styler.set_properties(subset=long, **{"min-width": "18em", "overflow-wrap": "anywhere"})
     return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {quantity(len(frame), 'row')}")
 
 
@@ -94,4 +97,5 @@ def _in_words(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _heads(frame: pl.DataFrame, numbers: list[str]) -> list[dict[str, str]]:
     sides = ("right" if name in numbers else "left" for name in frame.columns)
-    return [{"selector": f"th.col{at}", "props": f"text-align: {side};"} for at, side in enumerate(sides)]
+    wrapped = {"selector": "th", "props": "white-space: normal; vertical-align: bottom;"}
+    return [wrapped, *({"selector": f"th.col{at}", "props": f"text-align: {side};"} for at, side in enumerate(sides))]

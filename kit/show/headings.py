@@ -39,6 +39,8 @@ _HEADINGS = {
     "n_unowned": "partitions without an owner",
     "offsets_ms": "to find positions, ms",
     "produced": "produced, records",
+    "remedy": "what to do",
+    "sentence": "in words",
     "share_ratio": "share ÷ fair share",
     "skew_percent": "skew, %",
     "sync_ms": "to sync, ms",

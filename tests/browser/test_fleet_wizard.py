@@ -66,7 +66,7 @@ def test_waves_stop_and_all_back_at_once(fleet_site, jupyter, tab, tmp_path):
     notebook.open(jupyter.address("fleet.ipynb"))
     notebook.run_all("nothing was changed")
     wizard.all.scroll_into_view_if_needed()
-    wizard.expect("4 groups, of which 4 are ready for Kafka's assignment")
+    wizard.expect("4 groups; ready for Kafka's assignment: 4")
     expect(wizard.button("Carry out the plan")).to_be_disabled()
     approve(wizard, "4 groups")
     picture(wizard, "fleet-wizard-plan")

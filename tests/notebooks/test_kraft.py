@@ -20,6 +20,7 @@ from tests.notebooks.shop import NOTEBOOKS
 from tests.notebooks.test_explore import texts
 
 EXPLORE, PREFLIGHT = NOTEBOOKS / "explore" / "kraft.ipynb", NOTEBOOKS / "runbook" / "kraft_preflight.ipynb"
+REHEARSAL = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
 SILENT_S = 300
 
 
@@ -33,7 +34,7 @@ class Seen:
 
     def run(self, moment: str, source: Path, **parameters: object) -> None:
         output = self.folder / f"{moment}.ipynb"
-        given = {"profile_file": str(self.profile), **parameters}
+        given = parameters if source == REHEARSAL else {"profile_file": str(self.profile), **parameters}
         try:
             papermill.execute_notebook(source, output, given, cwd=source.parent, progress_bar=False)
         except papermill.PapermillExecutionError as error:
@@ -56,6 +57,8 @@ def seen(tmp_path_factory) -> Seen:
         lab.create_topic("orders", 2)
         set_quotas(lab.migration, QUOTAS)
         found.run("too early", PREFLIGHT)
+        kept = str(found.folder / "kept.save")
+        assert CliRunner().invoke(app, ["save", kept, "--profile-file", str(found.profile)]).exit_code == 0
         lab.migration.reach("controllers")
         nodes, made = str(collect(lab, found.folder / "nodes")), str(found.folder / "made")
         found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
@@ -71,6 +74,7 @@ def seen(tmp_path_factory) -> Seen:
             broker.process.stop()
         lab.migration.stop_controllers()
         found.run("silent", EXPLORE)
+    found.run("rehearsed", REHEARSAL, file=kept, controllers=1)
     return found
 
 
@@ -132,9 +136,16 @@ def test_the_timeline_has_the_looks_of_the_history(seen):
     assert "Looks: 2" in seen.chart("dual write", "Dual write over time")
 
 
-def test_when_nothing_answers_it_says_so_and_fails(seen):
+def test_a_rehearsal_of_the_saved_cluster_passes_and_compares_twice(seen):
+    assert "rehearsed" not in seen.raised
+    tables = [each for each in html_tables.of_notebook(seen.notebooks["rehearsed"]) if each and "n_diverged" in each[0]]
+    assert [[row["n_diverged"] for row in table] for table in tables] == [[0] * len(table) for table in tables]
+    assert len(tables) == 2
+
+
+def test_when_no_node_answers_it_says_so_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
-    assert "none answered" in seen.raised["silent"].evalue
+    assert "does not answer as a broker" in seen.raised["silent"].evalue
     assert "2 of 2 don't answer" in seen.chart("silent", "Cluster lab")
     told = "".join(
         output.get("text", "") for cell in seen.notebooks["silent"].cells for output in cell.get("outputs", ())

@@ -82,22 +82,30 @@ def write_scene(client: KazooClient, name: str) -> None:
         client.create(f"/{name}{path}", as_json(held), makepath=True)
 
     def topic(topic_name: str, topic_id: str | None, replicas: list[int]) -> None:
-        held = {"version": 3, "topic_id": topic_id, "partitions": {"0": replicas}}
-        write(f"/brokers/topics/{topic_name}", held | {"adding_replicas": {}, "removing_replicas": {}})
+        held = {"version": 3, "partitions": {"0": replicas}, "adding_replicas": {}, "removing_replicas": {}}
+        write(f"/brokers/topics/{topic_name}", held | ({"topic_id": topic_id} if topic_id else {}))
         state = {"version": 1, "leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1]}
         write(f"/brokers/topics/{topic_name}/partitions/0/state", state)
 
-    for path in ("/cluster/id", "/brokers/ids/1"):
+    for path in (
+        "/cluster/id",
+        "/brokers/ids/1",
+        "/config/changes",
+        "/kafka-acl-changes",
+        "/kafka-acl-extended-changes",
+    ):
         write(path, client.get(path)[0])
     write("/controller_epoch", b"3")
     topic("kept", "AAAAAAAAAAAAAAAAAAAABQ", [1])
     write("/kafka-acl/Topic/kept", {"version": 1, "acls": [RULE]})
     if name == "poisoned":
         topic("idless", None, [1])
+        write("/brokers/topics/null-id", {"version": 3, "topic_id": None, "partitions": {"0": [1]}})
         write("/kafka-acl/Topic/orders", {"version": 1, "acls": [RULE | {"principal": "alice"}]})
         write("/kafka-acl/Group/a/b", {"version": 1, "acls": [RULE]})
         write("/config/clients/fast", {"version": 1, "config": {"producer_byte_rate": "fast"}})
         write("/config/users/ann", {"version": 1, "config": {"SCRAM-SHA-256": f"salt=!,stored_key={SECRET}"}})
+        write("/config/brokers/one", {"version": 1, "config": {"log.cleaner.threads": "2"}})
         write("/config/brokers/1", b'{"version":1,"config":{"ssl.key.password":"' + SECRET.encode())
     elif name == "left":
         claim = {"kraft_controller_id": 3000, "kraft_controller_epoch": 1, "kraft_metadata_epoch": 1}
@@ -158,14 +166,19 @@ def poisoned(scene) -> Rehearsal:
 def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
     aborts = {each.znode: each.check_id for each in poisoned.rows if each.kind == "aborts"}
     assert aborts == {
-        "/brokers/topics/idless": "Z04",
-        "/config/brokers/1": "Z07",
+        "/config/brokers/one": "Z07",
         "/config/clients/fast": "Z08",
         "/config/users/ann": "Z09",
         "/kafka-acl/Topic/orders": "Z10",
     }
     words = " ".join(each.sentence for each in poisoned.rows)
     assert "expected a string in format principalType:principalName but got alice" in words
+
+
+def test_what_keeps_controllers_waiting_is_named_too(poisoned):
+    """They fail and try again: before the copy on a topic's id, after it on an ACL below another."""
+    waits = {each.znode: each.check_id for each in poisoned.rows if each.kind == "waits"}
+    assert waits == {"/brokers/topics/idless": "Z04", "/brokers/topics/null-id": "Z04", "/kafka-acl/Group/a/b": "Z10"}
 
 
 def test_what_vanishes_without_a_word_is_told(poisoned):

@@ -11,7 +11,7 @@ from kazoo.exceptions import ConnectionLoss
 from kit.cluster import Cluster, connect
 from kit.errors import ConnectError, LockLost, TargetBusy
 from kit.lab import Lab
-from kit.migrate.lock import LOCKS, ZookeeperLock
+from kit.migrate.lock import CLUSTER_LOCKS, LOCKS, ClusterLock, ZookeeperLock
 from kit.profile import load_profile
 
 
@@ -145,3 +145,30 @@ def test_an_interrupt_while_giving_back_takes_no_lock_from_who_has_it_by_then(la
         theirs.assert_held()
         mine.release()
         theirs.release()
+
+
+def test_a_cluster_is_not_moved_while_a_group_is_worked_on_and_the_other_way_round(cluster: Cluster) -> None:
+    target = f"cluster {cluster.cluster_id}"
+    group, whole = ZookeeperLock(cluster), ClusterLock(cluster)
+    group.acquire(["busy-group"], "run-1")
+    with pytest.raises(TargetBusy, match=r"group busy-group is being worked on .*run-1"):
+        whole.acquire([target], "run-2")
+    assert not cluster.zookeeper.get_children(CLUSTER_LOCKS), "what was refused holds nothing"
+    group.release()
+    whole.acquire([target], "run-2")
+    whole.assert_held()
+    with pytest.raises(TargetBusy, match=r"the whole cluster is being moved .*run-2"):
+        ZookeeperLock(cluster).acquire(["busy-group"], "run-3")
+    assert not cluster.zookeeper.exists(f"{LOCKS}/busy-group")
+    with pytest.raises(TargetBusy, match="is being worked on"):
+        ClusterLock(cluster).acquire([target], "run-4")
+    whole.release()
+    group.acquire(["busy-group", target], "run-5")  # A group may have any name.
+    group.release()
+
+
+def test_a_run_that_moved_the_cluster_is_marked_apart_from_groups(cluster: Cluster) -> None:
+    target = f"cluster {cluster.cluster_id}"
+    ClusterLock(cluster).mark([target], "run-1")
+    assert ClusterLock(cluster).followed_by([target], "run-0") == {target: "run-1"}
+    assert ZookeeperLock(cluster).followed_by([target], "run-0") == {}

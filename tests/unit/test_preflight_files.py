@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.errors import InputError, PartialRead, UnsafePlan
-from kit.preflight import Preflight, read_settings_folder
+from kit.preflight import Preflight, _one_per_node, read_settings_folder
 from kit.tables.preflight import NodeMeta, PreflightFinding
 from kit.text.properties import parse_properties
 from tests.generators import hostile
@@ -35,6 +35,20 @@ def test_each_file_says_itself_whose_it_is(tmp_path):
     assert [(each.role, each.node_id) for each in found.settings] == [("broker", 1), ("controller", 3000)]
     assert found.metas == [NodeMeta("a/meta.properties", 1, 0, "abc")]
     assert "hush-hush" not in repr(found)
+
+
+def test_of_a_file_per_mode_the_checks_take_the_earliest(tmp_path):
+    put(tmp_path, "broker-1.kraft.properties", "process.roles=broker\nnode.id=1\n")
+    put(tmp_path, "broker-1.migration.properties", SERVER + "zookeeper.metadata.migration.enable=true\n")
+    put(tmp_path, "broker-1.zookeeper.properties", SERVER)
+    put(tmp_path, "unknown.properties", "zookeeper.connect=zk:2181\n")
+    put(tmp_path, "unknown-2.properties", "zookeeper.connect=zk:2181\n")
+    found = _one_per_node(read_settings_folder(tmp_path).settings)
+    assert sorted(each.source for each in found) == [
+        "broker-1.zookeeper.properties",
+        "unknown-2.properties",
+        "unknown.properties",
+    ]
 
 
 @pytest.mark.parametrize("version", ["", "one", "-1", "99999999999999999999"])

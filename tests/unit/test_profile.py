@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kit.errors import ProfileError
-from kit.profile import FILE_VARIABLE, DeploySettings, Secret, SparkSettings, load_profile
+from kit.profile import FILE_VARIABLE, GroupDeploySettings, Secret, SparkSettings, load_profile
 
 GOOD = """
 [clusters.lab]
@@ -165,7 +165,7 @@ security.zookeeper.ca_file = "~/ca.pem"
 """
     profile = load_profile(file=write(tmp_path, text))
     assert profile.spark == SparkSettings(conf={"spark.a": "b"})
-    assert profile.deploy == DeploySettings(
+    assert profile.deploy == GroupDeploySettings(
         kind="command", command=("deploy", "{group}"), timeout_s=7.0, allow_any_characters=True
     )
     assert profile.security.zookeeper.ca_file == Path.home() / "ca.pem"

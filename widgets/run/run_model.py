@@ -23,7 +23,7 @@ from kit.migrate.engine.journal import EVENTS
 from kit.migrate.engine.progress import in_order
 from kit.migrate.engine.record import REPORT, RunRecord, RunRow, list_runs, load_run
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.rollback import steps_to_undo
+from kit.migrate.execution.rollback import titles_to_undo
 from kit.migrate.operations import Operations
 
 OVER = frozenset({RunState.VERIFIED, RunState.UNDONE, RunState.STALE})
@@ -93,7 +93,7 @@ class RunModel(t.HasTraits):
         """Titles of the steps that an undo of the shown run would undo, newest first."""
         if self.record is None:
             return ()
-        return tuple(step.title for step in steps_to_undo(self.record) if step.changes)
+        return titles_to_undo(self.record)
 
     def own_runs(self) -> list[RunRow]:
         """The runs of this cluster and subject, the oldest first."""

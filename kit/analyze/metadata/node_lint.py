@@ -145,15 +145,15 @@ def _combined(node: NodeSettings) -> Found:
 
 
 def _together(files: Sequence[NodeSettings]) -> Iterator[PreflightFinding]:
-    """N11: what must differ, and what must be the same, over all files."""
-    by_id = dict[int, list[str]]()
+    """N11: what must differ, and what must be the same, over all files. A node may have a file for each mode."""
+    by_id = dict[int, list[NodeSettings]]()
     for node in files:
         if node.node_id is not None:
-            by_id.setdefault(node.node_id, []).append(node.source)
-    for node_id, sources in by_id.items():
-        if len(sources) > 1:
-            told = f"Id {node_id} is in {' and in '.join(sources)}."
-            yield _whole(told, "Give each node an id of its own; keep one file per node.")
+            by_id.setdefault(node.node_id, []).append(node)
+    for node_id, of_it in by_id.items():
+        if len({each.mode for each in of_it}) < len(of_it) or len({each.role for each in of_it}) > 1:
+            told = f"Id {node_id} is in {' and in '.join(each.source for each in of_it)}."
+            yield _whole(told, "Give each node an id of its own; keep one file per node and mode.")
     lists = {frozenset(entries(node.get(VOTERS))) for node in files if node.get(VOTERS)}
     if len(lists) > 1:
         yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")

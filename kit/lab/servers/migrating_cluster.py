@@ -74,6 +74,11 @@ class MigratingServers(Servers):
         """``host:port`` of every controller, comma between."""
         return ",".join(self.quorum.addresses.values())
 
+    @property
+    def voters(self) -> str:
+        """``id@host:port`` of every controller, comma between."""
+        return ",".join(f"{number}@{at}" for number, at in self.quorum.addresses.items())
+
     def start_controllers(self) -> None:
         """Format what is new, start all that don't run at once, and wait until they wait for brokers.
 

@@ -19,6 +19,12 @@ from kit.read.control_znodes import fetch_control
 CONTROLLERS = 3
 _PER_TRANSACTION, _OCTETS, _IN_FLIGHT = 500, 400_000, 8
 _ABORT, _ABORTED_BY = "Aborting the ZK migration", "Aborting the metadata migration"
+NO_COPY, NO_DUAL_WRITE = "The copy does not begin", "Dual write does not begin"
+_STUCK = {
+    NO_COPY: "Unhandled error in WaitForZkBrokersEvent",
+    NO_DUAL_WRITE: "Encountered ZooKeeper error during event SyncKRaftMetadataEvent",
+}
+"""What controllers say again and again when they fail before the copy, and after it."""
 _EXCEPTION = re.compile(r"^(?:Caused by: )?([\w.$]+(?:Exception|Error)\b.*)$", re.MULTILINE)
 _READING = re.compile(r"Error in [^\n]*? was [^\n]*")
 _WAITING = re.compile(
@@ -30,10 +36,15 @@ _OWN_SPACE_MB = 300
 
 @dataclass(frozen=True)
 class Abort:
-    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them."""
+    """Why controllers gave up the copy, by the log of the one that led: its words, and the whole stack below them.
+
+    ``kind`` is ``waits`` where they live on, and try again for ever; ``what`` begins a sentence.
+    """
 
     words: str
     stack: str
+    kind: str = "aborts"
+    what: str = "The copy aborts"
 
 
 class RehearsalServers:
@@ -123,12 +134,16 @@ class RehearsalServers:
         for controller in self.controllers:
             has_ended = controller.process is None or not controller.process.running
             if has_ended and _ABORT in (text := self._log(controller)):
-                return _cause(text)
+                return cause(text)
         ended = [each.name for each in self.controllers if each.process is None or not each.process.running]
         if len(ended) == len(self.controllers):
             process = self.controllers[0].process
             return Abort(f"{', '.join(ended)} ended", process.last_lines() if process else "")
         return None
+
+    def stuck(self) -> Abort | None:
+        """What a controller that lives fails at again and again; None: none does."""
+        return next(filter(None, (stuck_in(self._log(controller)) for controller in self.controllers)), None)
 
     def waiting_for(self) -> str:
         """The last line in which a controller says what it waits for; empty: none says so."""
@@ -209,7 +224,16 @@ def _check(results: Sequence[object]) -> None:
         raise LabError(f"The lab's ZooKeeper refused saved znodes: {refused[0]!r}")
 
 
-def _cause(log: str) -> Abort:
+def stuck_in(log: str) -> Abort | None:
+    """What a controller that lives fails at, by its log; None: at nothing."""
+    for what, words in _STUCK.items():
+        if words in log:
+            stack = log[log.rindex(words) :]
+            return Abort(next(iter(_EXCEPTION.findall(stack)), words), stack, "waits", what)
+    return None
+
+
+def cause(log: str) -> Abort:
     """The innermost exception of the abort, behind what the controller says it was reading.
 
     The fatal fault itself has no cause; the line before it has (3.9.1).

@@ -76,7 +76,7 @@ def approve(
     sign_with: Path | None = None,
     passphrase: Callable[[], str] | None = None,
 ) -> Approval:
-    """The approval of a plan by who typed its group's name and the first eight or more characters of its digest.
+    """The approval of a plan by who typed its subject and the first eight or more characters of its digest.
 
     ``sign_with`` is a private SSH key; ``passphrase`` is asked where that is encrypted.
 
@@ -88,11 +88,8 @@ def approve(
         raise ApprovalError(mismatch)
     if valid_for <= timedelta(0):
         raise ApprovalError("an approval has to be valid for some time")
-    if valid_for > timedelta(hours=rules.longest_hours):
-        raise ApprovalError(
-            f"the approval would be valid for longer than the {rules.longest_hours:g} hours that the profile allows"
-            " (approvals.longest_hours)"
-        )
+    if valid_for > timedelta(hours=longest_hours(plan, rules)):
+        raise ApprovalError(f"the approval would be valid for longer than {_told_longest(plan, rules)}")
     as_user = system_user() if approved_as is None else approved_as
     approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
     if sign_with is not None:
@@ -101,6 +98,19 @@ def approve(
         approval = replace(approval, signature=sign(approval.signed_content, sign_with, passphrase))
     refuse_unless_valid(approval, plan, now, rules=rules)
     return approval
+
+
+def longest_hours(plan: Plan, rules: ApprovalSettings) -> float:
+    """How long an approval of this plan may hold: the shorter of the profile's limit and the plan's own."""
+    own = plan.consent.longest_hours if plan.consent is not None else None
+    return rules.longest_hours if own is None else min(own, rules.longest_hours)
+
+
+def _told_longest(plan: Plan, rules: ApprovalSettings) -> str:
+    hours = longest_hours(plan, rules)
+    if hours < rules.longest_hours:
+        return f"the {hours:g} hours that a plan of this kind allows"
+    return f"the {hours:g} hours that the profile allows (approvals.longest_hours)"
 
 
 def typed_mismatch(plan: Plan, subject: str, digest_prefix: str) -> str | None:
@@ -148,7 +158,7 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
         raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
     if not approval.approved_by.strip():
         raise ApprovalError("an approval has to say who approves")
-    if rules.require_second_person:
+    if rules.require_second_person or (plan.consent is not None and plan.consent.second_person):
         _refuse_planner(approval, plan)
     _refuse_signature(approval, rules)
 
@@ -267,10 +277,9 @@ def _refuse_times(
             f"clock trouble: the plan is of {plan.made_at.isoformat()},"
             f" its approval of {approval.approved_at.isoformat()}"
         )
-    if approval.expires_at - approval.approved_at > timedelta(hours=rules.longest_hours):
+    if approval.expires_at - approval.approved_at > timedelta(hours=longest_hours(plan, rules)):
         raise ApprovalError(
-            f"the approval is valid until {approval.expires_at.isoformat()}, longer than the"
-            f" {rules.longest_hours:g} hours that the profile allows (approvals.longest_hours)"
+            f"the approval is valid until {approval.expires_at.isoformat()}, longer than {_told_longest(plan, rules)}"
         )
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:

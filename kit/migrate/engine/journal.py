@@ -91,7 +91,7 @@ def _begin(plan: Plan, approval: Approval, folder: Path, clock: Clock) -> None:
     with Journal(folder, clock) as journal:
         details = {"plan_digest": plan.digest, "made_at": plan.made_at.isoformat()}
         overridden = "".join(f" Overridden rule {name}: {sentence}" for name, sentence in plan.overridden.items())
-        sentence = f"{plan.made_by} planned {plan.kind} of {plan.subject}.{overridden}"
+        sentence = f"{plan.made_by} planned {plan.name.rstrip(',')}.{overridden}"
         journal.append(Entry("planned", sentence=sentence, details=canonical(details)))
         journal.approved(approval)
         journal.move(RunState.APPROVED)

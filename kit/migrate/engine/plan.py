@@ -26,14 +26,40 @@ UNDO = "undo"
 
 
 @dataclass(frozen=True, slots=True)
+class Consent:
+    """What a kind of plan asks of its approval, whatever the profile says.
+
+    ``subject``: what an approver types. ``second_person``: the planner may not approve. ``longest_hours``: the longest
+    validity; None: the profile's.
+
+    Raises:
+        PlanError: there is nothing to type, or the validity is no time.
+    """
+
+    subject: str
+    second_person: bool = False
+    longest_hours: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.subject.strip():
+            raise PlanError("a plan's consent has nothing to type")
+        if self.longest_hours is not None and not 0 < self.longest_hours < float("inf"):
+            raise PlanError(f"an approval can't be valid for {self.longest_hours} h")
+
+    def to_json(self) -> dict[str, Json]:
+        return {"subject": self.subject, "second_person": self.second_person, "longest_hours": self.longest_hours}
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be done to ``targets`` (group ids) of one cluster, and what that rests on.
+    """What will be done to ``targets`` (group ids, or the cluster's lock) of one cluster, and what that rests on.
 
     ``observed`` names what was read, with how far it may move until the plan is carried out. ``overridden`` holds the
     rules that were overridden by name, with what they said. ``on_failure`` is ``stop`` or ``undo``: whether a step that
     fails makes the run take back by itself what it did. ``way_back_s``: for how long after a run began it may be taken
     back without a new approval. ``digest`` is over everything else, so a plan can't be altered and stay approved.
-    ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans).
+    ``made_by`` was typed, ``made_as`` is whom the operating system knew (None: in older plans). ``consent``: what its
+    kind asks of an approval (None: the group's name is typed, and the profile decides the rest).
 
     Raises:
         NothingToDo: no step changes anything.
@@ -55,6 +81,7 @@ class Plan:
     way_back_s: float = WAY_BACK_S
     format: int = FORMAT
     made_as: str | None = field(default_factory=system_user)
+    consent: Consent | None = None
     digest: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,8 +96,15 @@ class Plan:
 
     @property
     def subject(self) -> str:
-        """What an approver types: the group's name, or how many groups."""
+        """What an approver types: what the consent says, else the group's name, or how many groups."""
+        if self.consent is not None:
+            return self.consent.subject
         return self.targets[0] if len(self.targets) == 1 else f"{len(self.targets)} groups"
+
+    @property
+    def name(self) -> str:
+        """What it is of what, to tell people; of a plan with a consent what is typed says both."""
+        return f"{self.kind} of {self.subject}" if self.consent is None else f"{self.kind}, {self.subject!r},"
 
     def to_json(self) -> dict[str, Json]:
         return {**_content(self), "digest": self.digest}
@@ -143,7 +177,7 @@ def _refuse_contradictions(plan: Plan) -> None:
         if not getattr(plan, name).strip():
             raise PlanError(f"a plan must say its {name}")
     if not plan.targets or not all(plan.targets) or len(set(plan.targets)) < len(plan.targets):
-        raise PlanError("a plan needs the groups it concerns, each once")
+        raise PlanError("a plan needs the groups or the cluster it concerns, each once")
     if not any(step.changes for step in plan.steps):
         raise NothingToDo(f"{plan.kind} of {plan.subject}: nothing would change, so there is no plan")
     if not 0 < plan.way_back_s <= LONGEST_WAY_BACK_S:
@@ -180,6 +214,7 @@ def _content(plan: Plan) -> dict[str, Json]:
         "on_failure": plan.on_failure,
         "way_back_s": plan.way_back_s,
         **({} if plan.made_as is None else {"made_as": plan.made_as}),
+        **({} if plan.consent is None else {"consent": plan.consent.to_json()}),
     }
     return _of_format_1(content) if plan.format == 1 else content
 
@@ -196,6 +231,7 @@ def _built(content: dict[str, Any]) -> Plan:
         **{
             **content,
             "made_as": content.get("made_as"),
+            "consent": Consent(**content["consent"]) if "consent" in content else None,
             "made_at": datetime.fromisoformat(content["made_at"]),
             "observed": {name: Observation(**observation) for name, observation in content["observed"].items()},
             "steps": tuple(_step(step) for step in content["steps"]),

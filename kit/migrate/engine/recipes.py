@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from kit.errors import OfframpError, PlanError
 from kit.migrate.engine.parameters import StepParameters
-from kit.migrate.engine.plan import Plan, refuse_older_format
+from kit.migrate.engine.plan import Consent, Plan, refuse_older_format
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
 
@@ -21,10 +21,14 @@ P = TypeVar("P", bound=StepParameters)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Of one kind of step: how it is made again from its parameters, and which groups it reads or writes."""
+    """Of one kind of step: how it is made again from its parameters, and which targets it reads or writes.
+
+    ``consent``: what a plan with such a step has to ask of its approval.
+    """
 
     remake: Callable[[Step], Step]
     groups: Callable[[Step], frozenset[str]]
+    consent: Callable[[Step], Consent | None] = lambda step: None
 
 
 Recipes = Mapping[str, Recipe]
@@ -44,12 +48,22 @@ def refuse_altered(plan: Plan, recipes: Recipes) -> None:
     refuse_older_format(plan)
     for step in plan.steps:
         _refuse_altered(step, recipes)
+        _refuse_other_consent(plan, step, recipes[step.kind].consent(step))
         strangers = recipes[step.kind].groups(step) - set(plan.targets)
         if strangers:
             raise PlanError(
                 f"step {step.step_id!r} would reach group {min(strangers)!r}, which is no target of the plan"
                 f" {plan.digest[:8]} for {plan.subject}: it was altered or forged; nothing is done by it"
             )
+
+
+def _refuse_other_consent(plan: Plan, step: Step, wanted: Consent | None) -> None:
+    """A plan that asks less of its approval than its steps demand is forged."""
+    if plan.consent != wanted:
+        raise PlanError(
+            f"step {step.step_id!r} asks for the consent {wanted}, and the plan {plan.digest[:8]} for {plan.subject}"
+            f" says {plan.consent}: it was altered or forged; nothing is done by it"
+        )
 
 
 def _groups_in_parameters(step: Step) -> frozenset[str]:

@@ -11,6 +11,7 @@ from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
+from kit.migrate.execution.rollback import titles_to_undo
 from kit.migrate.execution.run_context import RunContext
 
 _NOT_DONE = {Outcome.REFUSED, Outcome.NOT_ATTEMPTED}
@@ -62,9 +63,10 @@ class Execution:
         what_changed = f"what the plan observed has changed: {told_differences(changed)}"
         if has_begun:
             run = self._context.record.run_id
+            back = f". Or take it back: offramp undo {run}" if titles_to_undo(self._context.record) else ""
             raise RunError(
-                f"{what_changed}; some of the plan is done already. Take it back: offramp undo {run}."
-                f" Or restore what changed, and go on: offramp resume {run}"
+                f"{what_changed}; some of the plan is done already. Restore what changed, and go on:"
+                f" offramp resume {run}{back}"
             )
         self._context.journal.move(RunState.STALE, sentence=what_changed)
         raise StalePlan(f"{what_changed}; nothing was written. Make a new plan: offramp plan")

@@ -19,6 +19,13 @@ def steps_to_undo(record: RunRecord) -> tuple[Step, ...]:
     return tuple(step for step in reversed(record.plan.steps) if step.step_id in left)
 
 
+def titles_to_undo(record: RunRecord) -> tuple[str, ...]:
+    """Of the steps that an undo would take back, newest first; none once a step has begun that can't be undone."""
+    steps = [step for step in steps_to_undo(record) if step.changes]
+    is_stuck = any(step.cannot_be_undone is not None and _is_left(record.acted(step)) for step in steps)
+    return () if is_stuck else tuple(step.title for step in steps)
+
+
 class Rollback:
     """One walk back to how it was before the run; ``step`` is where it is."""
 

@@ -33,7 +33,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical, frozen_mapping, readable
 from kit.migrate.execution.execute import Execution
-from kit.migrate.execution.rollback import Rollback, steps_to_undo
+from kit.migrate.execution.rollback import Rollback, titles_to_undo
 from kit.migrate.execution.run_context import RunContext, StopButton
 from kit.migrate.rendering.pages import record_html
 from kit.profile import ApprovalSettings
@@ -56,7 +56,7 @@ _DONE = {
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run, or one part of it, ended. ``to_undo`` are the titles of the steps that can be taken back."""
+    """How a run, or one part of it, ended. ``to_undo``: titles of the steps that can be taken back, if all can."""
 
     run_id: str
     state: RunState
@@ -219,12 +219,14 @@ class Run:
         RunError: a later run changed every group of this one; what this run knows of them is old.
         """
         plan = context.record.plan
-        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.begun else {}
+        # Before its first write a run has left no mark: the last one is then of a run before it.
+        later = self._lock.followed_by(plan.targets, self.run_id) if context.record.has_written else {}
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
+            what, verb = (f"group {target}", f"group {target}") if plan.consent is None else (target, "kraft")
             raise RunError(
-                f"run {run} changed group {target} after run {self.run_id}, which can't be resumed or undone any more;"
-                f" nothing was done. Make a plan from the group's present stage: offramp plan group {target}"
+                f"run {run} changed {what} after run {self.run_id}, which can't be resumed or undone any more; nothing"
+                f" was done. Make a plan from its present stage: offramp plan {verb}"
             )
 
     def _take(self, context: RunContext, approval: Approval) -> None:
@@ -300,8 +302,7 @@ class Run:
         report = record_html(record)
         write_whole(self.folder / REPORT, report)
         write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
-        titles = tuple(step.title for step in steps_to_undo(record) if step.cannot_be_undone is None)
-        return RunResult(self.run_id, record.state, sentence, titles)
+        return RunResult(self.run_id, record.state, sentence, titles_to_undo(record))
 
 
 def _told_unsure(items: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
-from kit.migrate.rendering.review import answers
+from kit.migrate.rendering.review import answers, moment
 from kit.migrate.rendering.text import change_sentence, hours, observation_rows, plan_rows, worded, worded_json
 from kit.migrate.rendering.timeline import STYLE as TIMELINE_STYLE
 from kit.migrate.rendering.timeline import timeline_svg
@@ -30,11 +30,19 @@ th { background: var(--head); white-space: nowrap; }
 td { white-space: pre-wrap; overflow-wrap: break-word; max-width: 40rem; }
 code { font: 13px ui-monospace, monospace; overflow-wrap: anywhere; } .soft { color: var(--soft); }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
+@page { size: landscape; margin: 12mm; }
+@media print { :root { --text: #000; --soft: #333; --page: #fff; --head: #eee; --line: #999; } body { margin: 0;
+  max-width: none; } .wide { overflow: visible; } table { font-size: 10px; } td { overflow-wrap: anywhere; }
+  h2 { break-after: avoid; } svg, tr { break-inside: avoid; } svg { max-width: 100%; height: auto; } }
 """
 
 
 class _Lines(tuple[str, ...]):
     """Lines of one cell: those of a traceback stay lines, a name's newline makes none."""
+
+
+class _Code(str):
+    """To be copied; it may wrap anywhere."""
 
 
 _GOOD = {RunState.VERIFIED, RunState.UNDONE}
@@ -46,7 +54,8 @@ def record_html(record: RunRecord) -> str:
     state = record.state
     mood = "good" if state in _GOOD else "bad" if state in _BAD else "open"
     approvals = [
-        (it.approved_by, it.approved_at.isoformat(), it.expires_at.isoformat(), it.digest) for it in record.approvals
+        (it.approved_by, *(moment(at.isoformat()) for at in (it.approved_at, it.expires_at)), _Code(it.digest))
+        for it in record.approvals
     ]
     parts = [
         f'<p><strong class="{mood}">{state}</strong> {_text(record.sentence)}</p>',
@@ -78,8 +87,8 @@ def plan_section(plan: Plan) -> str:
     failing = "undo what was done" if plan.on_failure == "undo" else "stop there"
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
-        f" by {_text(plan.made_by)} at {plan.made_at.isoformat()}. If a step fails: {failing}. Way back: without a new"
-        f" approval until {hours(plan.way_back_s)} after the run began.</p>",
+        f" by {_text(plan.made_by)} at {moment(plan.made_at.isoformat())}. If a step fails: {failing}. Way back:"
+        f" without a new approval until {hours(plan.way_back_s)} after the run began.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),
         _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),
@@ -147,4 +156,6 @@ def _others(events: Sequence[Event]) -> Iterable[tuple[Json, ...]]:
 def _text(value: Json) -> str:
     if isinstance(value, _Lines):
         return "\n".join(map(_text, value))
+    if isinstance(value, _Code):
+        return f"<code>{html_text(value)}</code>"
     return html_text(worded(value))

@@ -32,15 +32,15 @@ def answers(record: RunRecord) -> list[tuple[str, str]]:
 
 def _who(record: RunRecord) -> Iterator[str]:
     plan = record.plan
-    yield f"{plan.made_by} planned it at {_moment(plan.made_at.isoformat())}."
+    yield f"{plan.made_by} planned it at {moment(plan.made_at.isoformat())}."
     for it in record.approvals:
-        yield f"{it.approved_by} approved it at {_moment(it.approved_at.isoformat())}."
+        yield f"{it.approved_by} approved it at {moment(it.approved_at.isoformat())}."
     if not record.approvals:
         yield "Nobody approved it."
     for event in record.events:
         if event.event == "opened":
             found = evidence(event)
-            where = f"on {found.get('host', 'an unknown host')} at {_moment(event.at)}"
+            where = f"on {found.get('host', 'an unknown host')} at {moment(event.at)}"
             yield f"offramp {found.get('verb', 'act')} began {where}."
 
 
@@ -53,13 +53,13 @@ def _what(record: RunRecord) -> str:
     stage = plan.observed.get("stage")
     path = f", from {worded(stage.value)} to {worded(plan.parameters.get('to_stage'))}" if stage is not None else ""
     counted = [f"{count} {outcome}" for outcome, count in outcomes.items()] + [f"{back} taken back"] * (back > 0)
-    where = f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}{path}"
+    where = f"{plan.name} on cluster {plan.cluster_id}{path}"
     return f"{where}. Of {quantity(n_changes, 'change')}: {', '.join(counted) or 'none was begun'}."
 
 
 def _how_long(record: RunRecord) -> str:
     first, last = record.events[0], record.events[-1]
-    took = f"{(at(last) - at(first)).total_seconds():,.1f} s, from {_moment(first.at)} to {_moment(last.at)}."
+    took = f"{(at(last) - at(first)).total_seconds():,.1f} s, from {moment(first.at)} to {moment(last.at)}."
     longest = max(item_stretches(record), key=lambda stretch: stretch.seconds, default=None)
     if longest is None:
         return took
@@ -86,5 +86,6 @@ def _stood_still(record: RunRecord) -> Iterator[str]:
         yield "Not measured: the run verified no toggle."
 
 
-def _moment(iso: str) -> str:
+def moment(iso: str) -> str:
+    """A time in UTC as people read it, to the second."""
     return f"{iso[:10]} {iso[11:19]} UTC"

@@ -8,7 +8,7 @@ from typing import Any
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.observation import WITHIN, Observation
 from kit.migrate.engine.performer import Outcome
-from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.plan import Consent, Plan
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, canonical, parse_json
@@ -134,9 +134,18 @@ def tolerance(observation: Observation) -> str:
     return observation.tolerance.replace("_", " ")
 
 
+def told_consent(consent: Consent) -> str:
+    """Who approves such a plan, what is typed, for how long that holds."""
+    person = "a second person" if consent.second_person else "a person"
+    limit = "" if consent.longest_hours is None else f"; it holds for {hours(consent.longest_hours * 3600)} at most"
+    return f"by {person} who types {consent.subject!r}{limit}"
+
+
 def _plan_lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.kind} of {plan.subject} on cluster {plan.cluster_id}"
+    yield f"{plan.name} on cluster {plan.cluster_id}"
     yield f"planned by {plan.made_by} at {plan.made_at.isoformat()}"
+    if plan.consent is not None:
+        yield f"approval: {told_consent(plan.consent)}"
     if len(plan.targets) > 1:
         yield f"groups: {', '.join(plan.targets)}"
     yield from _pairs("parameters", ((name, shown(value)) for name, value in plan.parameters.items()))
@@ -172,7 +181,7 @@ def _record_lines(record: RunRecord) -> Iterator[str]:
     plan = record.plan
     yield f"{record.run_id}: {record.state}"
     yield record.sentence
-    yield f"{plan.kind} of {plan.subject}, plan {plan.digest[:8]}, by {plan.made_by}"
+    yield f"{plan.name.rstrip(',')}, plan {plan.digest[:8]}, by {plan.made_by}"
     for approval in record.approvals:
         yield f"approved by {approval.approved_by} until {approval.expires_at.isoformat()}"
     yield from record.notes

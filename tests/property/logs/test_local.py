@@ -98,3 +98,23 @@ def test_the_story_needs_no_spark(tmp_path):
     assert len(told.events) == 6
     assert told.unknown_wordings()["n_lines"].to_list() == [1]
     assert told.verify().startswith("1 file, 9 lines: 6 events")
+
+
+def test_what_a_log_says_of_a_secret_is_not_handed_on(tmp_path):
+    """The story is pasted into tickets; a line that nobody knows may hold anything."""
+    prefix, logger = (
+        "INFO [Consumer clientId=c, groupId=g]",
+        "(org.apache.kafka.clients.consumer.internals.ConsumerCoordinator)",
+    )
+    lines = (
+        "Successfully joined group with generation Generation{generationId=5, memberId='c-1', protocol='range'}",
+        "Request joining group due to: token=hunter2 expired",
+        'The group coordinator rejoin heartbeat used jaas.config=Plain required password="hunter2";',
+    )
+    log = tmp_path / "a.log"
+    log.write_text("".join(f"2024-01-01 00:00:0{n},000 {prefix} {line} {logger}\n" for n, line in enumerate(lines)))
+    found = read_rebalances(None, [str(log)])
+    shown = [*found.told(), *map(str, found.unknown_wordings().rows()), *map(str, found.events["reason"])]
+    assert "hunter2" not in " ".join(shown)
+    assert "token=*** expired" in " ".join(shown)
+    assert len(found.unknown_wordings()) == 1

@@ -50,6 +50,16 @@ def closed_pipe():
     return writer
 
 
+@pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed_are_no_traceback(closing):
+    command = f'"$0" -m kit rebalances - {closing}'
+    ended = subprocess.run(["sh", "-c", command, sys.executable], input=b"", capture_output=True, timeout=60)
+    assert ended.returncode == 2
+    assert b"Traceback" not in ended.stderr
+    if "2>" not in closing:
+        assert b"standard input, which is empty" in ended.stderr
+
+
 @pytest.mark.parametrize("words", [("--help",), ("groups", "--help")])
 def test_a_closed_pipe_is_the_conventional_exit(words):
     writer = closed_pipe()

@@ -31,8 +31,8 @@ CHANGES = pl.DataFrame(
         "group_id": ["old", "old", "left", "gone"],
         "store": ["zookeeper", "kafka", "zookeeper", "kafka"],
         "lag_before": [2, 700, 100, 1],
-        "lag": [5, 700, 900, None],
-        "change": [3, 0, 800, None],
+        "lag": [102, 700, 900, None],
+        "change": [100, 0, 800, None],
     }
 )
 ERRORS = pl.DataFrame({"error": ["a", "b"]})
@@ -51,6 +51,8 @@ def test_what_hurts_most_comes_first_and_offsets_of_the_store_not_in_use_hurt_no
         ("standing still", "old", 1, 5),
         ("falling behind", "old", None, 5),
     ]
+    slightly = CHANGES.with_columns(pl.col("change") - 1)
+    assert "falling behind" not in brief.attention(SUMMARY, FINDINGS, STALLED, slightly)["kind"]
     alone = [each.filter(pl.col("group_id") == "left") for each in (SUMMARY, FINDINGS, CHANGES)]
     assert brief.attention(*alone[:2], STALLED.with_columns(group_id=pl.lit("left")).head(1), alone[2]).is_empty()
     assert brief.by_kind(needing)["n_groups"].to_list() == [1] * 5

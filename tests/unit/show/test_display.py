@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 from bs4 import BeautifulSoup
 
@@ -28,6 +30,14 @@ def test_codes_truth_and_numbers_are_for_people():
         ["owned_twice", "assigned never committed", "yes", "10,000", "7,600.50"],
         ["b", "–", "–", "–", "–"],
     ]
+
+
+def test_a_long_name_wraps_and_pushes_nothing_off_the_page():
+    page = display.table(pl.DataFrame({"group_id": ["g" * 249], "topic": ["t"], "lag": [1]})).to_html()
+    wrapped, unbroken = (re.search(rf"_row0_col{at} {{([^}}]*)}}", page).group(1) for at in (0, 1))
+    assert "overflow-wrap: anywhere" in wrapped
+    assert "nowrap" not in wrapped
+    assert "nowrap" in unbroken
 
 
 def test_what_is_left_out_is_counted():

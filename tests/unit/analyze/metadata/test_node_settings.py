@@ -211,6 +211,15 @@ def test_files_are_held_against_each_other():
     ]
 
 
+def test_a_node_may_have_a_file_for_each_mode():
+    files = [of_file(SOUND[mode], f"b1.{mode}.properties", KEY) for mode in (MIGRATION, KRAFT)]
+    assert [each for each in lint(files) if each.check_id == "N11"] == []
+    twice = [*files, of_file(SOUND[KRAFT], "again.properties", KEY)]
+    assert [each.check_id for each in lint(twice) if each.is_met is False] == ["N11"]
+    broker_too = of_file(SOUND[CONTROLLER] | {"node.id": "1"}, "c1.properties", KEY)
+    assert "Id 1 is in" in next(each for each in lint([files[0], broker_too]) if each.check_id == "N11").sentence
+
+
 def test_the_lines_that_change_are_those_of_the_file():
     present = of_file(PLAIN, "b1", KEY)
     lines = changed_lines(settings_change(KRAFT, present, VOTERS), present)

@@ -39,7 +39,7 @@ def edited(tmp_path, mend):
     [
         ({"steps": ()}, NothingToDo, "nothing would change"),
         ({"steps": (a_step(changes=()),)}, NothingToDo, "nothing would change"),
-        ({"targets": ()}, PlanError, "groups it concerns"),
+        ({"targets": ()}, PlanError, "groups or the cluster it concerns"),
         ({"targets": ("a", "a")}, PlanError, "each once"),
         ({"kind": " "}, PlanError, "its kind"),
         ({"made_by": ""}, PlanError, "its made_by"),

@@ -367,9 +367,9 @@ def test_a_lock_lost_before_the_first_write_means_no_write(world):
     assert {str(it.outcome) for it in outcomes} == {"NOT_ATTEMPTED"}
 
 
-def point(folder, name):
+def point(folder, name, **world):
     """Where in a run that nothing hits the point of that name is."""
-    other = World(folder)
+    other = World(folder, **world)
     other.run.act()
     return other.hazard.points.index(name)
 
@@ -379,7 +379,7 @@ def test_a_step_that_cannot_be_undone_is_said_before_anything_is_taken_back(tmp_
     final = (replace(steps[0], undo=None, cannot_be_undone="the old offsets are gone"), steps[1])
     world = World(tmp_path, steps=final)
     result = world.run.act()
-    assert result.to_undo == ("Step 1",)
+    assert result.to_undo == ()
     with pytest.raises(RunError, match="'s0' cannot be undone: the old offsets are gone; nothing was taken back"):
         world.process().undo()
     assert world.is_all_done
@@ -461,6 +461,18 @@ def test_a_run_that_another_one_followed_touches_nothing_any_more(world, verb):
     with pytest.raises(RunError, match=r"run 20991231T000000Z-later changed group shop\.orders after run"):
         getattr(world.process(), verb)()
     assert (world.run.record.state, world.cluster.writes) == (state, written)
+
+
+@pytest.mark.parametrize("verb", ["resume", "undo"])
+def test_a_run_before_it_is_none_that_followed(tmp_path, verb):
+    """It was cut off in a first step that writes nothing: the mark is still that of the run before."""
+    world = World(tmp_path, shape=(0, 2))
+    world.lock.last = "20000101T000000Z-earlier"
+    world.hazard.arm(point(tmp_path / "other", "s0.verify", shape=(0, 2)), world.kill)
+    with pytest.raises(Killed):
+        world.run.act()
+    ended = getattr(world.process(), verb)()
+    assert ended.state == (RunState.VERIFIED if verb == "resume" else RunState.UNDONE)
 
 
 def test_somebody_who_was_there_since_is_told_before_anything_is_taken_back(world):

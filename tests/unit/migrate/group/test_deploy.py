@@ -16,18 +16,10 @@ import pytest
 
 from kit.errors import ProfileError, RunError
 from kit.lab.process import wait_until
-from kit.migrate.group import deploy
-from kit.migrate.group.deploy import (
-    CUT_OFF,
-    LINE_CHARACTERS,
-    OUTPUT_BYTES,
-    OUTPUT_LINES,
-    VARIABLE,
-    Command,
-    MemberReplacement,
-    deployer_of,
-)
-from kit.profile import DeploySettings, Profile
+from kit.migrate import commands
+from kit.migrate.commands import CUT_OFF, LINE_CHARACTERS, OUTPUT_BYTES, OUTPUT_LINES
+from kit.migrate.group.deploy import VARIABLE, Command, MemberReplacement, deployer_of
+from kit.profile import GroupDeploySettings, Profile
 from tests.generators.names import SECRET_LIKE
 
 SWAP = MemberReplacement("orders", "orders_host-1", "c-1", "host-1", "OZKCC", "MEZKCC", 1)
@@ -113,7 +105,7 @@ def test_a_name_like_a_secret_is_handed_over(name):
     ],
 )
 def test_a_command_that_is_refused_with_the_profile(command, wrong):
-    settings = DeploySettings(kind="command", command=command)
+    settings = GroupDeploySettings(kind="command", command=command)
     with pytest.raises(ProfileError, match=wrong):
         deployer_of(Profile(name="p", file="/x/offramp.toml", bootstrap_servers="b:1", deploy=settings))
 
@@ -195,7 +187,7 @@ def test_what_it_leaves_running_is_not_waited_for_and_not_ended():
 @pytest.mark.parametrize("ignores", [False, True])
 def test_what_takes_too_long_is_ended_with_all_that_it_started(monkeypatch, tmp_path, ignores):
     """Grandchildren too, also those that don't listen; what was said so far is told."""
-    monkeypatch.setattr(deploy, "GRACE_S", 0.5)
+    monkeypatch.setattr(commands, "GRACE_S", 0.5)
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN); " if ignores else ""
     ready = tmp_path / "ready"
     child = f"import signal; {deaf}open({str(ready)!r}, 'w').close(); signal.pause()"

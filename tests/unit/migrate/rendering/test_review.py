@@ -57,10 +57,10 @@ def test_lost_and_twice_are_counted_where_records_were_written_down_else_it_is_s
     write(tmp_path / "consumed", "other", [(during, 3)])
     folders = (tmp_path / "consumed", tmp_path / "produced")
     (first, *_) = evidence.lost_and_twice(record, *folders, "shop_.*")
-    assert re.match(r"Of 3 records produced from .* UTC, 0 were lost, and 1 were handed out twice\.", first)
+    assert re.match(r"Of 3 records produced from .* UTC: lost 0, handed out twice 1\.", first)
     write(tmp_path / "consumed", "shop_b", [(during + 20, 4)])
     (first, *more) = evidence.lost_and_twice(record, *folders, "shop_.*")
-    assert "1 were lost, and 1 were handed out twice." in first
+    assert "lost 1, handed out twice 1." in first
     assert any("acknowledged and never handed out: 1." in sentence for sentence in more)
 
 

@@ -1,0 +1,182 @@
+"""One command of the operator's, run with placeholders filled in: what deployers of members and of nodes share.
+
+No shell is involved, an argument holds one placeholder at most, and a value with anything but letters, digits and
+``._:-`` is refused, as is one that would be read as an option, unless any characters are allowed. The same as one JSON
+object is in the command's environment. The command has a session of its own and reads nothing. After its time it is
+ended with all that it started in that session's process group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import string
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import IO
+
+from kit.errors import ProfileError, RunError
+from kit.text.withholding import without_secrets
+
+OUTPUT_LINES = 20
+OUTPUT_BYTES = 64 * 1024
+"""Of the end of its output; a command may say more than memory holds."""
+LINE_CHARACTERS = 1000
+CUT_OFF = "(the beginning of the output is left out)"
+GRACE_S = 5.0
+"""Between asking a command to end and ending it."""
+_LOOK_S = 0.05
+
+
+class CommandTemplate:
+    """``known``: its placeholders; ``variable``: the environment variable with all of them as JSON.
+
+    ``also_safe``: characters that a value may have besides letters, digits and ``._:-``.
+
+    Raises:
+        ProfileError: the command is empty, or has an unknown placeholder or several in one argument.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        known: Collection[str],
+        variable: str,
+        timeout_s: float,
+        allow_any: bool = False,
+        also_safe: str = "",
+    ) -> None:
+        if not command:
+            raise ProfileError('deploy.kind is "command", but deploy.command is empty')
+        for part in command:
+            _refuse_placeholders(part, set(known), variable)
+        self._safe = re.compile(rf"[A-Za-z0-9._:{re.escape(also_safe)}-]*")
+        self._command, self._variable, self._timeout_s, self._allow_any = tuple(command), variable, timeout_s, allow_any
+
+    def __str__(self) -> str:
+        return without_secrets(" ".join(self._command))
+
+    def run(self, words: Mapping[str, str], tell: Callable[[str], None]) -> str:
+        """The end of what it wrote, without what looks like a secret.
+
+        Raises:
+            RunError: a value is refused, it can't be run, took too long, or ended with another exit code than 0.
+        """
+        if not self._allow_any:
+            for part in self._command:
+                _refuse_unsafe(part, words, self._variable, self._safe)
+        command = [part.format_map(words) for part in self._command]
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            environment = {**os.environ, self._variable: json.dumps(dict(words))}
+            code = self._run(command, environment, (output, errors), tell)
+            # What a program that did its work wrote to standard error is noise, no evidence.
+            said = "\n".join(filter(None, map(_end_of, (output, errors) if code != 0 else (output,))))
+        if code is None:
+            raise RunError(
+                f"{command[0]} did not end within {self._timeout_s:g} s and was ended, with its process group; what"
+                f" it did is not known; what left that group, or runs elsewhere, goes on."
+                f" It said last: {_last_first(said)}"
+            )
+        if code != 0:
+            raise RunError(f"{command[0]} ended with exit code {code}: {_last_first(said)}")
+        return said
+
+    def _run(
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        outputs: tuple[IO[bytes], IO[bytes]],
+        tell: Callable[[str], None],
+    ) -> int | None:
+        """Its exit code; None: it took too long and was ended. It writes to files, so it outlives us if it must."""
+        try:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=outputs[0],
+                stderr=outputs[1],
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RunError(f"{command[0]} can't be run: {error.strerror}") from error
+        except ValueError as error:  # A name with a NUL, or that is no Unicode.
+            raise RunError(f"{command[0]} can't be run: a value can't be an argument: {error}") from error
+        try:
+            return process.wait(self._timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return None
+        except KeyboardInterrupt:
+            tell(f"{command[0]} goes on by itself, as process {process.pid}: it is not stopped midway")
+            raise
+
+
+def _last_first(said: str) -> str:
+    """A program's error stands last; where one line is shown, that is the one."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    return "\n".join([lines[-1], *lines[:-1]]) if lines else "nothing"
+
+
+def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
+    try:
+        fields = [field for field in string.Formatter().parse(part) if field[1] is not None]
+    except ValueError as error:
+        raise ProfileError(f"deploy.command: {part!r}: {error}; a brace itself is written twice") from error
+    used = [f"{name}!{how}" if how else f"{name}:{spec}" if spec else str(name) for _, name, spec, how in fields]
+    if set(used) - known:
+        wrong = ", ".join(sorted(set(used) - known))
+        raise ProfileError(f"deploy.command has unknown placeholders: {wrong}; known are {', '.join(sorted(known))}")
+    if len(used) > 1:
+        raise ProfileError(
+            f"deploy.command has several placeholders in one argument, {part!r}: a name could pass for more than one"
+            f" of them; give each an argument of its own, or read the JSON in ${variable}"
+        )
+
+
+def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> None:
+    """Raises:
+    RunError: a name holds what the command might take for something else; nothing was run.
+    """
+    for before, name, _, _ in string.Formatter().parse(part):
+        value = words.get(name or "", "")
+        if not safe.fullmatch(value) or (not before and value.startswith("-")):
+            raise RunError(
+                f"the deploy command was not run: {name} is {value!r}, which holds more than letters, digits and ._:-"
+                f" or begins with a dash; let the command read ${variable} instead of {{{name}}}, or set"
+                " deploy.allow_any_characters = true if it takes such values"
+            )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a command and what it started, which may go on after the command itself has ended."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline:
+            process.poll()  # Takes its exit code, so that it doesn't count as alive.
+            os.killpg(process.pid, 0)
+            time.sleep(_LOOK_S)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _end_of(output: IO[bytes]) -> str:
+    """The last lines that it wrote, without what looks like a secret; long lines are shortened."""
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - OUTPUT_BYTES))
+    text = output.read(OUTPUT_BYTES).decode(errors="replace")
+    lines = without_secrets(text).splitlines()
+    if size > OUTPUT_BYTES:
+        lines[0] = CUT_OFF  # It may be the rest of a secret whose name was cut away.
+    return "\n".join(_shortened(line) for line in lines[-OUTPUT_LINES:])
+
+
+def _shortened(line: str) -> str:
+    left = len(line) - LINE_CHARACTERS
+    return line if left <= 0 else f"{line[:LINE_CHARACTERS]} … ({left:,} more characters)"

@@ -1,0 +1,358 @@
+"""Controllers started, stopped, wiped and finalised. What the deployer says is not believed; what is then seen is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kit.analyze.metadata.phase import FINALISED as PHASE_FINALISED
+from kit.analyze.metadata.phase import KRAFT, MIGRATION, POST_MIGRATION, PRE_MIGRATION
+from kit.errors import RunError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.hand_back import forget_migration
+from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART, START, STOP, WIPE
+from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import (
+    Standing,
+    broker_problem,
+    controllers_problem,
+    diff_problem,
+    dual_write_problem,
+    sync_problem,
+    zookeeper_of,
+)
+from kit.migrate.kraft.steps import MIGRATION_ZNODE, KraftParameters, controller_item
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+
+
+class _ControllerActor(NodeActor):
+    def _order_each(
+        self, words: KraftParameters, action: str, modes: tuple[str, str], report: Report, numbers: Sequence[int]
+    ) -> dict[int, str]:
+        """All at once, so that no controller is long without the others; what the deployer said of each."""
+        if not numbers:
+            return {}
+        report.attempt([controller_item(number) for number in numbers])
+        with ThreadPoolExecutor(len(numbers)) as together:
+            said = together.map(lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers)
+        return dict(zip(numbers, said))
+
+    def _n_answering(self, words: KraftParameters) -> int:
+        return len(self.hands.look(words).answering_controllers)
+
+    def _by_answers(self, words: KraftParameters, done: int) -> StepState:
+        """Of a step after which so many controllers answer."""
+        n_answering, not_done = self._n_answering(words), len(words.controllers) - done
+        if n_answering == done:
+            return StepState.DONE
+        return StepState.NOT_DONE if n_answering == not_done else StepState.PARTLY
+
+    def _outcomes(self, words: KraftParameters, said: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
+        def outcome(number: int) -> ItemOutcome:
+            item = controller_item(number)
+            if number not in said:
+                return ItemOutcome(item, Outcome.UNCHANGED, before, after)
+            return ItemOutcome(item, Outcome.CONFIRMED, before, after, details={"said": said[number]})
+
+        return [outcome(number) for number in words.nodes]
+
+
+class StartActor(_ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, START, CONTROLLER),
+                lambda: self._not_before(self.hands.look(words)),
+            ),
+            "nothing of another attempt is there",
+        )
+
+    def _not_before(self, found: Standing) -> str | None:
+        """The left-over ``/migration`` that makes controllers delete topics; those of this run answer already."""
+        control = found.control
+        if control.checkpoint is not None or control.is_controller_persistent:
+            return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
+        if control.has_migration and not found.answering_controllers:
+            return "/migration is there, and no controller answers: it is of another attempt, and must be deleted"
+        if control.problems:
+            return control.problems[0]
+        moved = {number: mode for number, mode in found.modes.items() if mode != ZOOKEEPER_MODE}
+        return f"brokers are not in ZooKeeper mode: {moved}" if moved else None
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        by_answers = self._by_answers(words, len(words.controllers))
+        if by_answers == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
+            return StepState.PARTLY
+        return by_answers
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        starting = [it for it in words.nodes if found.controller_at(words.controller_addresses[it]) is None]
+        said = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
+        if said:
+            report.attempt([MIGRATION_ZNODE])
+        self.hands.await_so(words, lambda now: self._waiting_problem(words, now), report)
+        outcome = Outcome.CONFIRMED if said else Outcome.UNCHANGED
+        done = self._outcomes(words, said, "not running", "running with the migration flag")
+        return [*done, ItemOutcome(MIGRATION_ZNODE, outcome, None, "nothing copied yet")]
+
+    def _waiting_problem(self, words: KraftParameters, now: Standing) -> str | None:
+        problem = controllers_problem(now, words.controller_addresses)
+        if problem is not None:
+            return problem
+        if now.facts.zk_state != PRE_MIGRATION:
+            return f"the metadata log says the state {now.facts.zk_state}, not {PRE_MIGRATION}: was a disk not empty?"
+        if not now.control.has_migration or now.control.checkpoint is not None:
+            return f"/migration is not as controllers make it at first (checkpoint {now.control.checkpoint})"
+        return None
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: self._waiting_problem(words, self.hands.look(words)))
+        return verified(problem, f"controllers {list(words.nodes)} wait for the brokers")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: self._begun_problem(self.hands.look(words))), "nothing is copied yet")
+
+    def _begun_problem(self, found: Standing) -> str | None:
+        if found.control.checkpoint is not None or found.control.is_controller_persistent:
+            return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
+        moved = {number: mode for number, mode in found.modes.items() if mode != ZOOKEEPER_MODE}
+        return f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first" if moved else None
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Stopped, ``/migration`` deleted, wiped: as if they had never been there."""
+        words = KraftParameters.of(step)
+        said = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        self.hands.await_so(words, _silence_problem, report)
+        report.attempt([MIGRATION_ZNODE])
+        outcome = forget_migration(zookeeper_of(self.cluster))
+        report([outcome])
+        if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
+            raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
+        self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        return [*self._outcomes(words, said, "running with the migration flag", "stopped"), outcome]
+
+
+def _silence_problem(now: Standing) -> str | None:
+    answering = now.answering_controllers
+    return f"controllers {', '.join(each.address for each in answering)} still answer" if answering else None
+
+
+class StopActor(_ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, STOP, CONTROLLER),
+                lambda: self._modes_problem(words, self.hands.look(words)),
+            ),
+            "no broker is in KRaft mode",
+        )
+
+    def _modes_problem(self, words: KraftParameters, found: Standing) -> str | None:
+        wanted = MIGRATION_MODE if words.has_claim else ZOOKEEPER_MODE
+        wrong = {number: mode for number, mode in found.modes.items() if mode != wanted}
+        return f"brokers are not in {wanted} mode: {wrong}" if wrong else None
+
+    def _not_yet(self, words: KraftParameters, found: Standing) -> str | None:
+        """Before the first is stopped: afterwards nobody may be left who could tell."""
+        if not words.has_claim:
+            return "something is copied already" if found.control.checkpoint is not None else None
+        if (problem := dual_write_problem(found, words.controller_addresses)) is not None:
+            return problem
+        return sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return self._by_answers(KraftParameters.of(step), 0)
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        words = KraftParameters.of(step)
+        if not report.acted.attempts:
+            problem = first_problem(lambda: self._not_yet(words, self.hands.look(words)))
+            if problem is not None:
+                raise RunError(f"{problem}; no controller was stopped")
+        said = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        self.hands.await_so(words, _silence_problem, report)
+        return self._outcomes(words, said, "running with the migration flag", "stopped")
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: _silence_problem(self.hands.look(words))), "no controller answers")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        control = self.hands.look(KraftParameters.of(step)).control
+        return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        words = KraftParameters.of(step)
+        said = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
+        addresses = words.controller_addresses
+        self.hands.await_so(words, lambda now: controllers_problem(now, addresses), report)
+        return self._outcomes(words, said, "stopped", "running with the migration flag")
+
+
+class WipeActor(_ControllerActor):
+    """Nobody outside can see a disk: an item stays UNKNOWN, and the next plan looks whether the log was empty."""
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, WIPE, CONTROLLER),
+                lambda: self._problem(self.hands.look(words)),
+            ),
+            "no controller answers, and ZooKeeper has no /migration",
+        )
+
+    def _problem(self, found: Standing) -> str | None:
+        there = None if found.control.has_migration is False else "/migration is there, or can't be read"
+        return _silence_problem(found) or there
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        words = KraftParameters.of(step)
+        said = self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        why = "a disk can't be seen from outside; the deployer said: {}"
+        return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(said[it])) for it in words.nodes]
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: self._problem(self.hands.look(words))), "no controller answers")
+
+
+class FinaliseActor(_ControllerActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
+                lambda: self._not_ready(words, self.hands.look(words)),
+            ),
+            "every broker is in KRaft mode, and both stores hold the same",
+        )
+
+    def _not_ready(self, words: KraftParameters, found: Standing) -> str | None:
+        """Before the first restart all of it; once the log says state 3 there is only the way on."""
+        problem = self._brokers_problem(words, found)
+        if problem is not None or found.facts.zk_state == POST_MIGRATION:
+            return problem
+        if found.phase not in (KRAFT, PHASE_FINALISED) or found.facts.zk_state != MIGRATION:
+            return f"the cluster is in phase {found.phase!r}, state {found.facts.zk_state}"
+        if not any(each.has_flag is False for each in found.answering_controllers):
+            problem = dual_write_problem(found, words.controller_addresses)
+        return problem or diff_problem(self.cluster)
+
+    def _brokers_problem(self, words: KraftParameters, found: Standing) -> str | None:
+        migrating = [each.node_id for each in found.facts.registered_brokers if each.is_migrating or each.is_fenced]
+        if migrating or found.control.brokers:
+            return f"brokers {migrating} are in ZooKeeper mode or fenced; /brokers/ids: {list(found.control.brokers)}"
+        found_bad = next(filter(None, (broker_problem(found, number, KRAFT_MODE) for number in found.brokers)), None)
+        return found_bad or sync_problem(self.cluster, words.broker_addresses)
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        flags = {each.has_flag for each in found.answering_controllers}
+        is_all = len(found.answering_controllers) == len(words.controllers)
+        if is_all and flags == {False} and found.facts.zk_state == POST_MIGRATION:
+            return StepState.DONE
+        return StepState.NOT_DONE if is_all and flags == {True} else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: a broker is not as it has to be, or a controller did not come back; nothing more is restarted.
+        """
+        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        left = list(words.nodes)
+        while left:
+            found = self.hands.look(words)
+            leader = found.facts.leader
+            number = min(left, key=lambda it: (leader is not None and leader.node_id == it, left.index(it)))
+            left.remove(number)
+            outcomes.append(self._restart(words, number, found, report))
+            report(outcomes[-1:])
+        return outcomes
+
+    def _restart(self, words: KraftParameters, number: int, found: Standing, report: Report) -> ItemOutcome:
+        item, told = controller_item(number), ("with the migration flag", "without it")
+        node = found.controller_at(words.controller_addresses[number])
+        if node is not None and node.has_flag is False:
+            return ItemOutcome(item, Outcome.UNCHANGED, *told)
+        if (problem := self._brokers_problem(words, found)) is not None:
+            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+        report.attempt([item])
+        try:
+            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
+            self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            raise
+        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+
+    def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
+        node = now.controller_at(words.controller_addresses[number])
+        if node is None or node.has_flag is not False:
+            return f"controller {number} does not answer without the flag yet"
+        if now.facts.leader is None or not now.facts.has_log:
+            return "no controller leads the quorum"
+        return self._brokers_problem(words, now)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
+
+    def _unfinished(self, words: KraftParameters) -> str | None:
+        found = self.hands.look(words)
+        problem = controllers_problem(found, words.controller_addresses, has_flag=False)
+        if problem is None and found.facts.zk_state != POST_MIGRATION:
+            return f"the metadata log says the state {found.facts.zk_state}, not {POST_MIGRATION}"
+        return problem or self._brokers_problem(words, found)
+
+
+class CompareActor(NodeActor):
+    """Waits until both stores hold the same; writes nothing."""
+
+    def __init__(self, hands: Hands) -> None:
+        super().__init__(hands)
+        self._firsts: dict[str, int] = {}
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        return checked(
+            first_problem(lambda: controllers_problem(found, words.controller_addresses)), "the controllers answer"
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        return verified(first_problem(lambda: self._problem(words)), "ZooKeeper and KRaft hold the same")
+
+    def _problem(self, words: KraftParameters) -> str | None:
+        found = self.hands.look(words)
+        problem = dual_write_problem(found, words.controller_addresses)
+        if problem is not None:
+            return problem
+        checkpoint = found.control.checkpoint or 0
+        if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
+            return "/migration was not seen to move yet"
+        return diff_problem(self.cluster)
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []

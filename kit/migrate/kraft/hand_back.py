@@ -1,0 +1,217 @@
+"""The one transaction that gives the control of a cluster back to ZooKeeper, and how long to wait after it.
+
+Facts by release 3.9.1: a broker in migration mode takes ``/controller`` within 20 ms; one that is stopped before its
+controller's first UpdateMetadata reached it waits for KRaft for minutes. A ``/migration`` that is left over makes the
+next controllers delete every topic. A ``/controller_epoch`` below an epoch used leaves partitions without a leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+
+from kit.errors import ConnectError, RunError
+from kit.metadata_log.secrets import is_secret_config
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import Standing, names_controller, zookeeper_of
+from kit.migrate.kraft.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
+from kit.migrate.lock import ANSWER_S
+from kit.read.control_znodes import CONTROLLER, EPOCH
+from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.nodes import KRAFT_MODE
+from kit.read.values import json_in
+
+ANSWERS = 5
+"""So many times running each broker must name ``/controller``'s holder: while KRaft controls, it names any broker."""
+_BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One znode as it was just before the transaction."""
+
+    text: str
+    version: int
+    ephemeral_owner: int
+
+    def to_json(self) -> dict[str, Json]:
+        return {"text": self.text, "version": self.version}
+
+
+class HandBackActor(NodeActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: self._closed(words)), "no controller answers, no broker is in KRaft mode")
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        control = self.hands.look(KraftParameters.of(step)).control
+        if control.has_migration is None:
+            return StepState.UNKNOWN
+        return StepState.NOT_DONE if control.has_migration or control.is_controller_persistent else StepState.DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: the znodes are not as they have to be; nothing was written.
+        """
+        words, client = KraftParameters.of(step), zookeeper_of(self.cluster)
+        if self.state(step) == StepState.DONE:
+            return [ItemOutcome(CONTROL, Outcome.UNCHANGED)]
+        before = self._still(words, client, report)
+        epoch = self._next_epoch(before) if words.has_claim else None
+        saved: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
+        report.attempt([CONTROL], {"saved": saved, "new_epoch": epoch})
+        outcome = _transaction(client, before, epoch, words.has_claim)
+        report([outcome])
+        return [outcome]
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: handed_back_problem(self, words, self.hands.look(words)))
+        return verified(problem, "a broker holds /controller, and every broker names it")
+
+    def _closed(self, words: KraftParameters) -> str | None:
+        found = self.hands.look(words)
+        if found.answering_controllers:
+            return f"controllers {', '.join(each.address for each in found.answering_controllers)} still answer"
+        in_kraft = [number for number, mode in found.modes.items() if mode == KRAFT_MODE]
+        silent = [number for number, mode in found.modes.items() if mode is None]
+        if in_kraft or silent:
+            return f"brokers in KRaft mode: {in_kraft}; brokers that do not answer: {silent}; there may be none of both"
+        if not words.has_claim and found.control.checkpoint is not None:
+            return f"/migration says the checkpoint {found.control.checkpoint}: something was copied"
+        return None
+
+    def _still(self, words: KraftParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
+        """The znodes, after ``/migration`` has not changed for a while.
+
+        Raises:
+            RunError: it is written still: a controller is alive.
+        """
+        before = _read(client)
+        began = self.hands.clock.monotonic()
+        while self.hands.clock.monotonic() - began < STILL_S:
+            report([])
+            self.hands.clock.sleep(0.5)
+            if _read(client) != before:
+                raise RunError(
+                    "ZooKeeper's control znodes were written while no controller may run: one is alive somewhere. Stop"
+                    " it, then resume the run"
+                )
+        if (problem := self._closed(words) or _odd(before, words.has_claim)) is not None:
+            raise RunError(f"{problem}; nothing was written")
+        return before
+
+    def _next_epoch(self, before: Mapping[str, Saved]) -> int:
+        """Above every epoch that any of the two sides has used.
+
+        Raises:
+            RunError: one can't be read: what is not known is not exceeded.
+        """
+        read = fetch_metadata_znodes(zookeeper_of(self.cluster), lambda key: is_secret_config(_BROKER, key))
+        partitions = read.partitions.column("controller_epoch").to_pylist()
+        errors = [each for each in read.partitions.column("error").to_pylist() if each]
+        errors += [row["error"] for row in read.items.to_pylist() if row["error"] and row["kind"] == "partition"]
+        if errors or read.control.problems:
+            raise RunError(f"an epoch in ZooKeeper can't be read: {(*errors, *read.control.problems)[0]}")
+        migration, holder = _held(before, MIGRATION_ZNODE), _held(before, CONTROLLER)
+        known = [migration.get("kraft_controller_epoch"), migration.get("kraft_metadata_epoch")]
+        known += [holder.get("kraftControllerEpoch"), read.control.max_state_epoch, *partitions]
+        return max(int(before[EPOCH].text), *(int(each) for each in known if each is not None)) + 1
+
+
+def forget_migration(client: KazooClient) -> ItemOutcome:
+    """Delete a ``/migration`` that says that nothing was copied, on the condition of its version."""
+    before = _read(client)
+    if MIGRATION_ZNODE not in before:
+        return ItemOutcome(MIGRATION_ZNODE, Outcome.UNCHANGED)
+    offset = _held(before, MIGRATION_ZNODE).get("kraft_metadata_offset")
+    if offset != -1 or before.get(CONTROLLER, Saved("", 0, 0)).ephemeral_owner == 0:
+        why = f"/migration says the offset {offset}: something was copied, or no broker holds /controller"
+        return ItemOutcome(MIGRATION_ZNODE, Outcome.REFUSED, error=why)
+    done = _transaction(client, before, None, has_claim=False)
+    return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
+
+
+def handed_back_problem(actor: NodeActor, words: KraftParameters, found: Standing) -> str | None:
+    """Why no broker may be stopped yet after the transaction; None: each knows who controls it."""
+    control, problem = found.control, control_problem(found)
+    if problem is not None or control.controller_id is None:
+        return problem
+    if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
+        return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
+    serving = {number: at for number, at in found.brokers.items() if found.modes.get(number) is not None}
+    answers = (names_controller(actor.cluster, serving, control.controller_id) for _ in range(ANSWERS))
+    return next((problem for problem in answers if problem is not None), None)
+
+
+def control_problem(found: Standing) -> str | None:
+    """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
+    control = found.control
+    if control.has_migration is not False or control.is_controller_persistent is not False:
+        return f"/controller is not a broker's (now {control.controller_id}), or /migration is there"
+    if control.controller_id not in found.brokers:
+        return f"/controller is held by {control.controller_id}, which is no broker of the plan"
+    return None
+
+
+def _read(client: KazooClient) -> dict[str, Saved]:
+    """The three znodes, those that are there. Raises ConnectError."""
+    found = {}
+    try:
+        client.sync_async("/").get(timeout=ANSWER_S)
+        for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE):
+            try:
+                data, stat = client.get_async(path).get(timeout=ANSWER_S)
+            except NoNodeError:
+                continue
+            found[path] = Saved((data or b"").decode(errors="replace"), stat.version, stat.ephemeralOwner)
+    except (KazooException, client.handler.timeout_exception) as error:
+        raise ConnectError(f"ZooKeeper's control znodes can't be read: {error!r}") from error
+    return found
+
+
+def _held(znodes: Mapping[str, Saved], path: str) -> Mapping[str, Any]:
+    found = json_in(znodes[path].text.encode())
+    return found if isinstance(found, dict) else {}
+
+
+def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
+    """What is not as a migration leaves it."""
+    missing = [path for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE) if path not in before]
+    if missing:
+        return f"ZooKeeper has no {', '.join(missing)}"
+    if (before[CONTROLLER].ephemeral_owner == 0) is not has_claim:
+        return f"/controller holds {before[CONTROLLER].text!r}: it is not {'KRaft' if has_claim else 'a broker'}'s"
+    if not before[EPOCH].text.isdigit():
+        return f"/controller_epoch holds {before[EPOCH].text!r}, which is no number"
+    return None
+
+
+def _transaction(client: KazooClient, before: Mapping[str, Saved], epoch: int | None, has_claim: bool) -> ItemOutcome:
+    """All or nothing, each part on the condition of its znode's version."""
+    change = client.transaction()
+    if has_claim:
+        change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
+        change.delete(CONTROLLER, before[CONTROLLER].version)
+    change.delete(MIGRATION_ZNODE, before[MIGRATION_ZNODE].version)
+    told: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
+    try:
+        results = change.commit_async().get(timeout=ANSWER_S)
+    except (KazooException, client.handler.timeout_exception) as error:
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, f"ZooKeeper did not answer: {error!r}")
+    refused = [each for each in results if isinstance(each, Exception)]
+    if refused:
+        why = f"somebody wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
+        return ItemOutcome(CONTROL, Outcome.REFUSED, told, None, why)
+    left = _read(client)
+    if MIGRATION_ZNODE in left:
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, "/migration is there again")
+    after: dict[str, Json] = {path: znode.text for path, znode in left.items()}
+    return ItemOutcome(CONTROL, Outcome.CONFIRMED, told, after, details={"new_epoch": epoch})

@@ -1,0 +1,173 @@
+"""Orders to nodes, and waiting until what they were to bring about is seen; shared by the actors of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from kit.cluster import Cluster
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
+from kit.migrate.kraft.standing import Standing, look
+from kit.migrate.kraft.steps import KraftParameters
+
+
+class Hands:
+    """One cluster and who restarts its nodes. ``say`` tells a person what to do now."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployer: NodeDeployer,
+        say: Callable[[str], None] = lambda sentence: None,
+        clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
+        poll_s: float = 1.0,
+    ) -> None:
+        self.cluster, self.say, self.clock = cluster, say, clock
+        self._deployer, self._poll_s = deployer, poll_s
+        self._values: dict[str, tuple[object, float]] = {}
+
+    def look(self, words: KraftParameters) -> Standing:
+        """Raises ConnectError: ZooKeeper does not answer."""
+        return look(self.cluster, words.broker_addresses)
+
+    def still_for(self, key: str, value: object) -> float:
+        """Seconds since which this process has seen the same value under a key, at each of its looks."""
+        now = self.clock.monotonic()
+        seen = self._values.get(key)
+        if seen is None or seen[0] != value:
+            self._values[key] = (value, now)
+            return 0.0
+        return now - seen[1]
+
+    def instruction_problem(self, words: KraftParameters, action: str, role: str) -> str | None:
+        """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
+        told = self._deployer.instruction(action, role, words.to_mode)
+        if told != words.instruction:
+            return f"the plan says {words.instruction!r}, the profile now {told!r}"
+        if self.cluster.profile.kraft.ids != words.controller_addresses:
+            return f"the profile names the controllers {dict(self.cluster.profile.kraft.ids)}, not those of the plan"
+        return None
+
+    def order(
+        self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]
+    ) -> tuple[NodeOrder, str]:
+        """What was ordered, and what the deployer said. Raises RunError: it failed."""
+        ordered = self._order(words, role, number, action, modes)
+        return ordered, self._deployer.order(ordered, self.say)
+
+    def _order(self, words: KraftParameters, role: str, number: int, action: str, modes: tuple[str, str]) -> NodeOrder:
+        folder = self.cluster.profile.kraft.settings_dir
+        settings = "" if folder is None or not modes[1] else str(settings_file(folder, role, number, modes[1]))
+        return NodeOrder(number, role, action, *modes, settings, words.cluster_id)
+
+    def await_so(self, words: KraftParameters, problem: Callable[[Standing], str | None], report: Report) -> Standing:
+        """Until a look shows no problem.
+
+        Raises:
+            RunError: that did not come in time; what was missing last.
+            Stopped, LockLost: before that.
+        """
+        deadline, said = self.clock.monotonic() + words.node_timeout_s, ""
+        while True:
+            found, lacks = self._seen(words, problem)
+            if lacks is None and found is not None:
+                return found
+            left = deadline - self.clock.monotonic()
+            if left <= 0:
+                raise RunError(
+                    f"in {words.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the run is"
+                    " resumed or undone"
+                )
+            if lacks != said:
+                said = lacks or ""
+                self.say(f"waiting for up to {left:.0f} s: {said}")
+            report([])
+            self.clock.sleep(self._poll_s)
+
+    def _seen(
+        self, words: KraftParameters, problem: Callable[[Standing], str | None]
+    ) -> tuple[Standing | None, str | None]:
+        """A cluster that can't be asked now is waited for."""
+        try:
+            found = self.look(words)
+            return found, problem(found)
+        except AuthenticationFailed:
+            raise
+        except ConnectError as error:
+            return None, str(error)
+
+    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[Attempt], bool]) -> None:
+        """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
+
+        ``is_so``: whether what was ordered has come about, so that nothing is left of it.
+
+        Raises:
+            RunError: the nodes don't come to rest: somebody may still be at it.
+        """
+        left = dict.fromkeys(it.item for it in report.acted.attempts if it.is_open and not is_so(it))
+        for item in left:
+            self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
+        if not left:
+            return
+        self.say(f"waiting until no node has changed for {words.quiet_s:g} s")
+        began = since = self.clock.monotonic()
+        seen = self._signature(words)
+        while self.clock.monotonic() - since < words.quiet_s:
+            if self.clock.monotonic() - began > words.quiet_s + words.node_timeout_s:
+                raise RunError(
+                    f"an order was called off, and no node has been quiet for {words.quiet_s:g} s since: somebody"
+                    " may still be at it. Make sure that nobody is, then resume or undo the run"
+                )
+            report([])
+            self.clock.sleep(self._poll_s)
+            now = self._signature(words)
+            if now != seen:
+                seen, since = now, self.clock.monotonic()
+
+    def _signature(self, words: KraftParameters) -> Mapping[str, str | None]:
+        nodes = self.look(words).facts.nodes
+        return {each.address: f"{each.mode} {each.has_flag}" if each.error is None else None for each in nodes}
+
+
+def settings_file(folder: Path, role: str, number: int, mode: str) -> Path:
+    """As ``offramp kraft preflight --write-settings`` names it."""
+    return folder / f"{role}-{number}.{mode}.properties"
+
+
+class NodeActor:
+    """What the actors of this folder have in common: without an undo, unless they say so."""
+
+    def __init__(self, hands: Hands) -> None:
+        self.hands = hands
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.hands.cluster
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(False, step.cannot_be_undone or "it can't be undone")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}")
+
+
+def checked(problem: str | None, met: str) -> Checked:
+    return Checked(problem is None, problem or met)
+
+
+def verified(problem: str | None, met: str) -> Verified:
+    return Verified(problem is None, problem or met)
+
+
+def first_problem(*looks: Callable[[], str | None]) -> str | None:
+    """The first sentence of these; later ones are not asked once there is one. What can't be read is a problem."""
+    try:
+        return next((problem for each in looks if (problem := each()) is not None), None)
+    except AuthenticationFailed:
+        raise
+    except OfframpError as error:
+        return str(error)

@@ -1,0 +1,247 @@
+"""Plans that move a cluster to a phase of KIP-866, or back to ZooKeeper, from what is observed.
+
+    zookeeper ── controllers ── dual write ── kraft ── finalised
+        ▲─────────────┴─────────────┴──────────┘
+
+Each phase is one plan with one approval; a plan goes one phase on. The way back is one plan from wherever the cluster
+stands, until it is finalised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
+from kit.cluster import Cluster
+from kit.errors import NothingToDo, PlanError
+from kit.migrate.engine.actor import Actor, ClusterPerformer
+from kit.migrate.engine.checks import raise_if_unsafe, warnings
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.observation import Observation
+from kit.migrate.engine.plan import Plan
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json, digest_of
+from kit.migrate.kraft import steps
+from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
+from kit.migrate.kraft.gates import Look, findings
+from kit.migrate.kraft.hand_back import HandBackActor
+from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
+from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.roll import RollActor
+from kit.migrate.kraft.standing import Standing, look
+from kit.migrate.kraft.steps import KIND, RECIPES, KraftParameters, consent_of, target_of
+from kit.preflight import read_settings_folder
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+
+Part: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
+"""A step in the making: the end of its id, its factory, what it is made from."""
+RISKS = {
+    CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
+    DUAL_WRITE: (
+        "Until the way back or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
+        " deletion of an entity's last quota, no large reassignment.",
+    ),
+    KRAFT: ("Clients that look for brokers in ZooKeeper find none from now on.",),
+    FINALISED: (
+        "There is no way back to ZooKeeper.",
+        "How the cluster did since it is in KRaft mode, and whether its controllers were failed over, was not watched"
+        " by offramp: whoever approves vouches for it.",
+    ),
+    ZOOKEEPER: (
+        "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
+    ),
+}
+
+
+def plan_kraft(
+    cluster: Cluster, deployer: NodeDeployer, request: KraftPlanRequest, made_by: str, overrides: Iterable[str] = ()
+) -> Plan:
+    """Look at the cluster and say what is to be done. Writes nothing.
+
+    Raises:
+        ConnectError: it can't be read.
+        NothingToDo: it is there already.
+        PlanError: no plan leads from where it stands to there.
+        UnsafePlan: a gate is not met; all that are not are named.
+    """
+    now = look(cluster)
+    _refuse_detours(cluster, now, request.to_phase)
+    seen = Look(cluster, now)
+    found = findings(request.to_phase, seen)
+    overridden = raise_if_unsafe(found, overrides)
+    words = KraftParameters(
+        target=target_of(cluster.cluster_id),
+        cluster_name=cluster.name,
+        to_phase=request.to_phase,
+        all_brokers={str(number): address for number, address in sorted(now.brokers.items())},
+        controllers={str(number): address for number, address in sorted(seen.controllers.items())},
+        by_person=deployer.needs_person,
+        node_timeout_s=request.node_timeout_s,
+        quiet_s=request.quiet_s,
+    )
+    return Plan(
+        kind=KIND,
+        cluster_id=cluster.cluster_id,
+        targets=(words.target,),
+        made_by=made_by,
+        made_at=datetime.now(UTC),
+        observed={name: Observation(value) for name, value in observed(now, cluster).items()},
+        steps=tuple(_Maker(words, deployer, now).steps()),
+        parameters={"to_phase": request.to_phase, "cluster": cluster.name},
+        risks=(*warnings(found), *RISKS[request.to_phase]),
+        overridden=overridden,
+        way_back_s=request.way_back_s,
+        consent=consent_of(request.to_phase, cluster.name),
+    )
+
+
+def performer(cluster: Cluster, deployer: NodeDeployer, say: Callable[[str], None], clock: Clock) -> ClusterPerformer:
+    """Carries out this module's plans."""
+    hands = Hands(cluster, deployer, say, clock)
+    actors: dict[str, Actor] = {
+        steps.ROLL: RollActor(hands),
+        steps.START: StartActor(hands),
+        steps.STOP: StopActor(hands),
+        steps.HAND_BACK: HandBackActor(hands),
+        steps.WIPE: WipeActor(hands),
+        steps.COMPARE: CompareActor(hands),
+        steps.FINALISE: FinaliseActor(hands),
+    }
+
+    def observe(plan: Plan) -> Mapping[str, Json]:
+        words = KraftParameters.of(plan.steps[0])
+        return observed(hands.look(words), cluster)
+
+    return ClusterPerformer(cluster, actors, RECIPES, observe)
+
+
+def observed(now: Standing, cluster: Cluster) -> dict[str, Json]:
+    """What a plan rests on, besides what every step asks again."""
+    control = now.control
+    flags: dict[str, Json] = {
+        address: None if (node := now.controller_at(address)) is None else bool(node.has_flag)
+        for address in cluster.profile.kraft.addresses
+    }
+    return {
+        "settings files": _settings_of(cluster),
+        "phase": now.phase,
+        "broker modes": {str(number): mode for number, mode in now.modes.items()},
+        "controllers": flags,
+        "ZooKeeper's controller": None if control.is_controller_persistent else control.controller_id,
+    }
+
+
+def _settings_of(cluster: Cluster) -> Json:
+    """A digest of each of the operator's files, secrets left out: who approved a plan approved these."""
+    folder = cluster.profile.kraft.settings_dir
+    if folder is None:
+        return None
+    return {
+        each.source: digest_of({"given": dict(each.given), "secrets": tuple(sorted(each.secrets))})
+        for each in read_settings_folder(folder).settings
+    }
+
+
+def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
+    """Raises:
+    NothingToDo, PlanError: the phase is reached, passed, or too far away.
+    """
+    here, where = now.phase, f"cluster {cluster.name!r} is in phase {now.phase!r}"
+    if here == FINALISED and to_phase != FINALISED:
+        raise PlanError(f"{where}: there is no way back")
+    if here not in PHASES:
+        raise PlanError(f"{where}: nothing is planned before all facts are known; see offramp kraft status")
+    is_whole = len(set(now.modes.values())) == 1
+    if here == to_phase and is_whole:
+        raise NothingToDo(f"{where} already")
+    if to_phase != ZOOKEEPER and PHASES.index(to_phase) > PHASES.index(here) + 1:
+        next_phase = PHASES[PHASES.index(here) + 1]
+        raise PlanError(f"{where}: the next plan goes to {next_phase!r}, each phase has an approval of its own")
+    if to_phase == CONTROLLERS and here != ZOOKEEPER:
+        raise PlanError(f"{where}: there is no plan back to 'controllers'; go back to 'zookeeper'")
+
+
+class _Maker:
+    """The steps of one plan."""
+
+    def __init__(self, words: KraftParameters, deployer: NodeDeployer, now: Standing) -> None:
+        self._words, self._deployer, self._now = words, deployer, now
+
+    def steps(self) -> Iterator[Step]:
+        made = {
+            CONTROLLERS: self._start,
+            DUAL_WRITE: self._to_dual_write,
+            KRAFT: self._to_kraft,
+            FINALISED: self._finalise,
+            ZOOKEEPER: self._back,
+        }[self._words.to_phase]()
+        for number, (name, make, words) in enumerate(made, start=1):
+            yield make(f"{number:02d}-{name}", words)
+
+    def _start(self) -> Iterator[Part]:
+        yield "start", steps.start_step, self._controllers(START, "", MIGRATION_MODE)
+
+    def _to_dual_write(self) -> Iterator[Part]:
+        if self._now.phase == CONTROLLERS:
+            first, last = self._last_apart(ZOOKEEPER_MODE)
+            if first:
+                yield self._roll(first, ZOOKEEPER_MODE, MIGRATION_MODE)
+            yield self._roll(last, ZOOKEEPER_MODE, MIGRATION_MODE, begins_copy=True)
+        else:
+            yield self._roll(self._in_mode(KRAFT_MODE), KRAFT_MODE, MIGRATION_MODE)
+        yield self._compare()
+
+    def _to_kraft(self) -> Iterator[Part]:
+        yield self._roll(self._in_mode(MIGRATION_MODE), MIGRATION_MODE, KRAFT_MODE)
+        yield self._compare()
+
+    def _finalise(self) -> Iterator[Part]:
+        yield "finalise", steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
+
+    def _back(self) -> Iterator[Part]:
+        has_claim = self._now.phase != CONTROLLERS
+        if in_kraft := self._in_mode(KRAFT_MODE):
+            yield self._roll(in_kraft, KRAFT_MODE, MIGRATION_MODE)
+        if has_claim:
+            yield self._compare()
+        stop = replace(self._controllers(STOP, MIGRATION_MODE, ""), has_claim=has_claim)
+        yield "stop-controllers", steps.stop_step, stop
+        yield "hand-back", steps.hand_back_step, replace(self._words, has_claim=has_claim)
+        if has_claim:
+            yield self._roll(tuple(sorted(self._now.brokers)), MIGRATION_MODE, ZOOKEEPER_MODE)
+        yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
+
+    def _in_mode(self, mode: str) -> tuple[int, ...]:
+        return tuple(sorted(number for number, each in self._now.modes.items() if each == mode))
+
+    def _last_apart(self, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """ZooKeeper's controller goes last; where it has gone already, any other."""
+        numbers = sorted(self._in_mode(mode), key=lambda each: each == self._now.control.controller_id)
+        return tuple(numbers[:-1]), tuple(numbers[-1:])
+
+    def _roll(self, numbers: tuple[int, ...], from_mode: str, to_mode: str, begins_copy: bool = False) -> Part:
+        words = replace(
+            self._words,
+            nodes=numbers,
+            from_mode=from_mode,
+            to_mode=to_mode,
+            begins_copy=begins_copy,
+            instruction=self._deployer.instruction(RESTART, BROKER, to_mode),
+        )
+        return f"roll-to-{to_mode}{'-last' if begins_copy else ''}", steps.roll_step, words
+
+    def _controllers(self, action: str, from_mode: str, to_mode: str) -> KraftParameters:
+        return replace(
+            self._words,
+            nodes=tuple(sorted(self._words.controller_addresses)),
+            from_mode=from_mode,
+            to_mode=to_mode,
+            instruction=self._deployer.instruction(action, CONTROLLER, to_mode),
+        )
+
+    def _compare(self) -> Part:
+        return "compare", steps.compare_step, self._words

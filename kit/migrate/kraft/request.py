@@ -1,0 +1,26 @@
+"""What a plan to move a cluster is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kit.errors import InputError
+from kit.migrate.engine.plan import WAY_BACK_S
+from kit.migrate.kraft.steps import NODE_TIMEOUT_S, PHASES, QUIET_S
+
+
+@dataclass(frozen=True, slots=True)
+class KraftPlanRequest:
+    """Where the cluster is to go. ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may
+    be undone without a new approval. ``quiet_s``: how long nothing may change after an order was called off."""
+
+    to_phase: str
+    node_timeout_s: float = NODE_TIMEOUT_S
+    way_back_s: float = WAY_BACK_S
+    quiet_s: float = QUIET_S
+
+    def __post_init__(self) -> None:
+        if self.to_phase not in PHASES:
+            raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(PHASES)}")
+        if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
+            raise InputError("node_timeout_s has to be above 0, quiet_s not below 0, both up to a day")

@@ -1,0 +1,200 @@
+"""Brokers restarted in another mode, one at a time, forward or back.
+
+Before each order every broker serves, every ISR is full, and what the way needs holds. The broker that holds
+``/controller`` goes last. What the deployer says is not believed: an order counts once the broker runs in its new mode,
+is registered so, has caught up, and every ISR is full again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kit.analyze.metadata.contradictions import findings as contradictions
+from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
+from kit.analyze.metadata.phase import PRE_MIGRATION
+from kit.errors import RunError
+from kit.migrate.engine.performer import (
+    ActedRecord,
+    Attempt,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+)
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.hand_back import control_problem, handed_back_problem
+from kit.migrate.kraft.nodes import BROKER, RESTART
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import (
+    Standing,
+    broker_problem,
+    controllers_problem,
+    diff_problem,
+    dual_write_problem,
+    live_old_members,
+    sync_problem,
+    zookeeper_of,
+)
+from kit.migrate.kraft.steps import KraftParameters, broker_item
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+
+Modes = tuple[str, str]
+
+
+class RollActor(NodeActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, BROKER),
+                lambda: self._way_problem(words, self.hands.look(words), (words.from_mode, words.to_mode)),
+            ),
+            f"brokers {sorted(words.broker_addresses)} are in {words.from_mode} or {words.to_mode} mode, and may go on",
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        modes = self.hands.look(words).modes
+        ours = words.nodes if acted is None else tuple(_number(it) for it in acted.written)
+        found = {modes.get(number) for number in ours}
+        if found <= {words.to_mode}:
+            return StepState.DONE if found else StepState.NOT_DONE
+        return StepState.NOT_DONE if found == {words.from_mode} else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+        """
+        words = KraftParameters.of(step)
+        return self._roll(words, words.nodes, (words.from_mode, words.to_mode), report)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        problem = first_problem(
+            *(lambda number=number: broker_problem(found, number, words.to_mode) for number in words.nodes),
+            lambda: sync_problem(self.cluster, words.broker_addresses),
+            lambda: dual_write_problem(found, words.controller_addresses) if words.begins_copy else None,
+        )
+        return verified(problem, f"brokers {list(words.nodes)} run in {words.to_mode} mode, and every ISR is full")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        words = KraftParameters.of(step)
+        if step.cannot_be_undone is not None:
+            return Checked(False, step.cannot_be_undone)
+        way = (words.to_mode, words.from_mode)
+        return checked(
+            first_problem(lambda: self._way_problem(words, self.hands.look(words), way)), "the way back is open"
+        )
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        words = KraftParameters.of(step)
+        ours = [_number(it) for it in reversed(acted.written)]
+        return self._roll(words, ours, (words.to_mode, words.from_mode), report)
+
+    def _roll(self, words: KraftParameters, brokers: Sequence[int], way: Modes, report: Report) -> list[ItemOutcome]:
+        self.hands.settle_open(words, report, lambda attempt: self._has_come(words, attempt))
+        outcomes, left = [], list(brokers)
+        while left:
+            found = self.hands.look(words)
+            number = min(left, key=lambda each: (each == found.control.controller_id, left.index(each)))
+            left.remove(number)
+            outcomes.append(self._move(words, number, way, found, report))
+            report(outcomes[-1:])
+        return outcomes
+
+    def _has_come(self, words: KraftParameters, attempt: Attempt) -> bool:
+        """Whether the broker runs well in the mode that it was ordered to."""
+        mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
+        return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
+
+    def _move(self, words: KraftParameters, number: int, way: Modes, found: Standing, report: Report) -> ItemOutcome:
+        item, told = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
+        if found.modes.get(number) == way[1]:
+            self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
+            return ItemOutcome(item, Outcome.UNCHANGED, *told)
+        if found.modes.get(number) is None:
+            found = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
+            found = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
+        self._refuse_order(words, number, way, found)
+        report.attempt([item], {"restarts": number, "in": way[1]})
+        try:
+            _, said = self.hands.order(words, BROKER, number, RESTART, way)
+            self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            raise
+        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+
+    def _not_back(self, words: KraftParameters, number: int, mode: str, now: Standing) -> str | None:
+        return broker_problem(now, number, mode) or sync_problem(self.cluster, words.broker_addresses)
+
+    def _refuse_order(self, words: KraftParameters, number: int, way: Modes, found: Standing) -> None:
+        """Raises:
+        RunError: another broker is not well, or the way is closed; nothing was ordered.
+        """
+        is_down = found.modes.get(number) is None  # Ordered before, or crashed: it is the one to be started now.
+        problem = first_problem(
+            lambda: self._way_problem(words, found, way),
+            lambda: None if is_down else sync_problem(self.cluster, words.broker_addresses),
+            lambda: diff_problem(self.cluster) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
+        )
+        if problem is not None:
+            raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
+
+    def _way_problem(self, words: KraftParameters, found: Standing, way: Modes) -> str | None:
+        """What the whole way needs, whichever broker is next. Raises what can't be read."""
+        strange = {number: mode for number, mode in found.modes.items() if mode not in (*_allowed(words), None)}
+        if strange:
+            return f"brokers {strange} are in a mode that this step does not expect"
+        silent = [number for number, mode in found.modes.items() if mode is None and number not in words.nodes]
+        if silent:
+            return f"brokers {silent} do not answer"
+        if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
+            return control_problem(found)
+        alarms = [each.sentence for each in contradictions(found.facts) if each.severity in ("alarm", "block")]
+        if alarms:
+            return alarms[0]
+        if ZOOKEEPER_MODE in way:
+            return self._before_copy_problem(words, found)
+        if way == (MIGRATION_MODE, KRAFT_MODE) and (live := live_old_members(zookeeper_of(self.cluster))):
+            return f"groups {', '.join(live)} have live members under /consumers: they would find no broker"
+        return dual_write_problem(found, words.controller_addresses)
+
+    def _before_copy_problem(self, words: KraftParameters, found: Standing) -> str | None:
+        """The controllers wait; once the last broker was ordered, the copy may have begun."""
+        problem = controllers_problem(found, words.controller_addresses)
+        state, checkpoint = found.facts.zk_state, found.control.checkpoint
+        if problem is not None:
+            return problem
+        if state == PRE_MIGRATION and checkpoint is None and found.control.has_migration:
+            return None
+        if words.begins_copy and state == STATE_MIGRATION:
+            return None
+        return f"the metadata log says the state {state}, and /migration the checkpoint {checkpoint}: copying has begun"
+
+
+def _allowed(words: KraftParameters) -> tuple[str, ...]:
+    """A whole roll may be several steps: the others of the same plan have been, or are to come."""
+    return (words.from_mode, words.to_mode)
+
+
+def _is_before_copy(words: KraftParameters) -> bool:
+    """Of a roll forward that is undone: the plan back from dual write has its own roll to ZooKeeper mode."""
+    return words.from_mode == ZOOKEEPER_MODE
+
+
+def _left_behind(found: Standing, number: int) -> str | None:
+    """A broker that was killed leaves its znode for as long as its session: started before that, it ends at once."""
+    if found.modes.get(number) is not None:
+        return None
+    return (
+        f"/brokers/ids/{number} is there still: its session has not ended" if number in found.control.brokers else None
+    )
+
+
+def _number(of: ItemOutcome | Attempt) -> int:
+    return int(of.item.rpartition(" ")[2])

@@ -1,0 +1,201 @@
+"""One look at a cluster on its way to KRaft: what its nodes, ZooKeeper and the metadata log say, and what is wrong.
+
+Every ``…_problem`` is a sentence, or None when all is as it should be. What could not be read is a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kafka.errors import KafkaError
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
+from kit.analyze.metadata.phase import Facts, phase
+from kit.cluster import Cluster, kafka_settings
+from kit.errors import ConnectError, OfframpError, ReadError
+from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts
+from kit.read.brokers import ClusterMetadata
+from kit.read.multiread import catch_up, fetch_children
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata
+from kit.read.paths import CONSUMERS
+from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Standing:
+    """``brokers``: those that were asked, id → ``host:port``."""
+
+    facts: Facts
+    brokers: Mapping[int, str]
+
+    @property
+    def phase(self) -> str:
+        return phase(self.facts)
+
+    @property
+    def control(self) -> MetadataControl:
+        """Raises ConnectError where ZooKeeper was not read."""
+        if self.facts.control is None:
+            raise ConnectError(f"ZooKeeper's control znodes could not be read: {self.facts.control_error}")
+        return self.facts.control
+
+    @property
+    def modes(self) -> dict[int, str | None]:
+        """Of each broker; None: it does not answer."""
+        found = {each.node_id: each.mode for each in self.facts.brokers}
+        return {number: found.get(number) for number in self.brokers}
+
+    @property
+    def answering_controllers(self) -> list[NodeFact]:
+        return [each for each in self.facts.controllers if each.error is None]
+
+    def controller_at(self, address: str) -> NodeFact | None:
+        return next((each for each in self.answering_controllers if each.address == address), None)
+
+    def registration(self, broker_id: int) -> MetadataNode | None:
+        return next((each for each in self.facts.registered_brokers if each.node_id == broker_id), None)
+
+
+def look(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Standing:
+    """``brokers``: whom to ask; None: all that the cluster's metadata names.
+
+    Raises:
+        ConnectError: ZooKeeper, or without ``brokers`` every broker, does not answer.
+    """
+    asked = broker_addresses(cluster) if brokers is None else dict(brokers)
+    found = Standing(read_facts(cluster, asked), asked)
+    _ = found.control
+    return found
+
+
+def zookeeper_of(cluster: Cluster) -> KazooClient:
+    """Raises ConnectError where the profile names none."""
+    if cluster.zookeeper is None:
+        raise ConnectError(f"cluster {cluster.name!r} has no zookeeper_connect: a move to KRaft needs it until its end")
+    return cluster.zookeeper
+
+
+def broker_problem(found: Standing, broker_id: int, mode: str) -> str | None:
+    """Why a broker does not yet run well in ``mode``."""
+    is_listed = broker_id in found.control.brokers
+    now, registration = found.modes.get(broker_id), found.registration(broker_id)
+    who = f"broker {broker_id}"
+    if now is None:
+        return f"{who} does not answer at {found.brokers.get(broker_id)}"
+    if now != mode:
+        return f"{who} runs in {now} mode, not {mode}"
+    if is_listed != (mode != KRAFT_MODE):
+        return f"{who} is {'still' if is_listed else 'not'} in /brokers/ids"
+    if mode == ZOOKEEPER_MODE:
+        return None
+    if registration is None:
+        return f"{who} is not registered with the controllers: its version may be another than theirs"
+    if registration.is_migrating is not (mode == MIGRATION_MODE):
+        return f"{who} is registered for another mode than {mode}"
+    return f"{who} is fenced: it has not caught up with the metadata log" if registration.is_fenced else None
+
+
+def sync_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
+    """By the metadata of each of these brokers: all brokers are there, every partition has a leader and a full ISR."""
+    for number, address in brokers.items():
+        try:
+            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+        except (OfframpError, KafkaError, OSError, ValueError) as error:
+            return f"broker {number} at {address} does not tell its metadata: {error}"
+        if (problem := _metadata_problem(told, brokers)) is not None:
+            return f"broker {number} says: {problem}"
+    return None
+
+
+def _metadata_problem(told: ClusterMetadata, brokers: Iterable[int]) -> str | None:
+    missing = sorted(set(brokers) - {each.broker_id for each in told.brokers if each.host is not None})
+    if missing:
+        return f"brokers {', '.join(map(str, missing))} are not there"
+    bad = [
+        f"{row.topic}-{row.partition}"
+        for row in told.topic_partitions
+        if row.leader is None or set(row.isr) != set(row.replicas)
+    ]
+    more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+    return f"no leader or no full ISR: {', '.join(bad[:SHOWN])}{more}" if bad else None
+
+
+def controllers_problem(found: Standing, controllers: Mapping[int, str], has_flag: bool = True) -> str | None:
+    """Every controller answers, with or without the flag; they are all the voters; one leads."""
+    for number, address in controllers.items():
+        node = found.controller_at(address)
+        if node is None:
+            return f"controller {number} does not answer at {address}"
+        if node.has_flag is not has_flag:
+            return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
+    leader = found.facts.leader
+    if leader is None:
+        return "no controller leads the quorum"
+    if set(leader.voters) != set(controllers):
+        return f"the quorum has the voters {sorted(leader.voters)}, and the profile names {sorted(controllers)}"
+    if not found.facts.has_log:
+        return f"the metadata log can't be read: {found.facts.log_error}"
+    return None
+
+
+def dual_write_problem(found: Standing, controllers: Mapping[int, str]) -> str | None:
+    """The copy is done, and KRaft holds ``/controller``; that ``/migration`` moves takes two looks."""
+    control, leader = found.control, found.facts.leader
+    problem = controllers_problem(found, controllers)
+    if problem is not None or leader is None:
+        return problem
+    if found.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {found.facts.zk_state}, not {STATE_MIGRATION}"
+    if not control.is_controller_persistent or control.controller_id not in controllers:
+        return f"/controller is held by {control.controller_id}, not by a KRaft controller"
+    if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
+        return f"/migration is of epoch {control.checkpoint_epoch}, and the controllers' is {leader.leader_epoch}"
+    return None
+
+
+def diff_problem(cluster: Cluster) -> str | None:
+    """Both stores hold the same now. Raises ConnectError, ReadError."""
+    found = kraft_diff(cluster)
+    return None if found.is_clean else told_diff(found)
+
+
+def told_diff(found: MetadataDiff) -> str:
+    rows = found.of("diverged", "in_flight", "unknown")
+    first = rows.head(SHOWN).select("verdict", "kind", "entity", "item").rows()
+    told = ", ".join(" ".join(map(str, row)) for row in first)
+    more = f" and {rows.height - SHOWN} more" if rows.height > SHOWN else ""
+    return f"ZooKeeper and KRaft do not hold the same: {told}{more}; see offramp kraft diff"
+
+
+def live_old_members(client: KazooClient) -> dict[str, list[str]]:
+    """Group → members registered under ``/consumers``. Raises ConnectError, ReadError."""
+    catch_up(client)
+    (groups,) = fetch_children(client, [CONSUMERS])
+    if isinstance(groups, KazooException):
+        raise ReadError(f"{CONSUMERS} can't be listed: {groups!r}")
+    names = sorted(groups or ())
+    found = {}
+    for name, members in zip(names, fetch_children(client, [f"{CONSUMERS}/{name}/ids" for name in names])):
+        if isinstance(members, KazooException):
+            raise ReadError(f"{CONSUMERS}/{name}/ids can't be listed: {members!r}")
+        if members:
+            found[name] = sorted(members)
+    return found
+
+
+def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int) -> str | None:
+    """Whether each broker names that controller: the first that doesn't. Raises nothing."""
+    for number, address in brokers.items():
+        try:
+            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+        except (OfframpError, KafkaError, OSError, ValueError) as error:
+            return f"broker {number} at {address} does not answer: {error}"
+        named = [each.broker_id for each in told.brokers if each.is_controller]
+        if named != [holder]:
+            return f"broker {number} names the controller {named}, and /controller is broker {holder}'s"
+    return None

@@ -1,0 +1,287 @@
+"""The steps of a move to KRaft and back, made from their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
+from kit.errors import PlanError
+from kit.migrate.engine.parameters import StepParameters
+from kit.migrate.engine.plan import Consent
+from kit.migrate.engine.recipes import Recipe, Recipes
+from kit.migrate.engine.step import Change, Step
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+
+KIND = "move to KRaft"
+"""Of plans."""
+ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE = KINDS = (
+    "roll brokers",
+    "start controllers",
+    "stop controllers",
+    "hand back",
+    "wipe controllers",
+    "compare",
+    "finalise",
+)
+PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
+"""What ``--to`` may name."""
+_VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
+FINAL_HOURS = 1.0
+"""How long an approval to finalise holds at most."""
+NODE_TIMEOUT_S = 300.0
+"""What one node may take until it runs well in its new mode."""
+COMPARE_S = 180.0
+QUIET_S = 30.0
+"""How long nothing may change after an order was called off, until it counts as not coming any more."""
+HANDED_BACK_S = 3.0
+"""From the transaction until a broker may be stopped: one that still believes in KRaft hangs (3.9.1)."""
+STILL_S = 5.0
+"""For how long ``/migration`` must have stood still before it is deleted: a controller writes it twice a second."""
+MIGRATION_ZNODE = "/migration"
+CONTROL = "control of the cluster"
+OBSERVED = ("phase", "broker modes", "controllers", "ZooKeeper's controller")
+
+
+def target_of(cluster_id: str) -> str:
+    """The target of the lock."""
+    return f"cluster {cluster_id}"
+
+
+def consent_of(to_phase: str, cluster_name: str) -> Consent:
+    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says."""
+    is_final = to_phase == FINALISED
+    verb = _VERBS.get(to_phase, f"move to {to_phase}")
+    return Consent(f"{verb} {cluster_name}", is_final, FINAL_HOURS if is_final else None)
+
+
+@dataclass(frozen=True, slots=True)
+class KraftParameters(StepParameters):
+    """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
+
+    ``nodes``: the ids that the step moves, brokers of a roll, else controllers. ``from_mode`` and ``to_mode`` of those.
+    """
+
+    target: str
+    cluster_name: str
+    to_phase: str
+    all_brokers: Mapping[str, str]
+    controllers: Mapping[str, str]
+    nodes: tuple[int, ...] = ()
+    from_mode: str = ""
+    to_mode: str = ""
+    begins_copy: bool = False
+    has_claim: bool = False
+    instruction: str = ""
+    by_person: bool = False
+    node_timeout_s: float = NODE_TIMEOUT_S
+    quiet_s: float = QUIET_S
+
+    @property
+    def broker_addresses(self) -> dict[int, str]:
+        return {int(number): address for number, address in self.all_brokers.items()}
+
+    @property
+    def controller_addresses(self) -> dict[int, str]:
+        return {int(number): address for number, address in self.controllers.items()}
+
+    @property
+    def cluster_id(self) -> str:
+        return self.target.removeprefix("cluster ")
+
+
+def broker_item(number: int) -> str:
+    return f"broker {number}"
+
+
+def controller_item(number: int) -> str:
+    return f"controller {number}"
+
+
+_ON_THE_WAY = {
+    ZOOKEEPER_MODE: "the controllers wait (state 2), nothing is copied yet, /migration is of this attempt",
+    MIGRATION_MODE: "dual write goes on (state 1), every controller has the migration flag",
+}
+
+
+def roll_step(step_id: str, words: KraftParameters) -> Step:
+    """Raises:
+    PlanError: brokers don't go from the one mode to the other.
+    """
+    way = (words.from_mode, words.to_mode)
+    forward = {(ZOOKEEPER_MODE, MIGRATION_MODE), (MIGRATION_MODE, KRAFT_MODE)}
+    if way not in forward | {(KRAFT_MODE, MIGRATION_MODE), (MIGRATION_MODE, ZOOKEEPER_MODE)}:
+        raise PlanError(f"no broker goes from {words.from_mode!r} to {words.to_mode!r} mode")
+    stuck = None
+    if words.begins_copy:
+        stuck = "with the last broker the copying begins; the way back is a plan: offramp plan kraft --to zookeeper"
+    elif way == (MIGRATION_MODE, ZOOKEEPER_MODE):
+        stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
+    is_one, listed = len(words.nodes) == 1, ", ".join(map(str, words.nodes))
+    last = " (the last: the copying begins)" if words.begins_copy else "" if is_one else ", one by one"
+    return Step(
+        step_id=step_id,
+        kind=ROLL,
+        title=f"Restart broker{'' if is_one else 's'} {listed} in {words.to_mode} mode{last}",
+        precondition="before each: every broker is in sync and each partition has its full ISR; " + _before_roll(words),
+        verification=f"broker{'' if is_one else 's'} {listed}: in {words.to_mode} mode, caught up, every ISR is full"
+        + ("; the copy is done and dual write goes on" if words.begins_copy else ""),
+        deadline_s=words.node_timeout_s,
+        changes=tuple(
+            Change(broker_item(it), f"{words.from_mode} mode", f"{words.to_mode} mode") for it in words.nodes
+        ),
+        undo=None
+        if stuck
+        else f"Those that this step restarted are restarted in {words.from_mode} mode, newest first.",
+        cannot_be_undone=stuck,
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
+def _before_roll(words: KraftParameters) -> str:
+    if words.to_mode == ZOOKEEPER_MODE:
+        return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
+    if words.to_mode == KRAFT_MODE:
+        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member is under /consumers"
+    return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
+
+
+def _performed(words: KraftParameters) -> dict[str, str | None]:
+    return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
+
+
+def start_step(step_id: str, words: KraftParameters) -> Step:
+    nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in words.nodes]
+    return Step(
+        step_id=step_id,
+        kind=START,
+        title=f"Start controllers {', '.join(map(str, words.nodes))} together, on empty disks",
+        precondition="no controller answers, and ZooKeeper has no /migration: one of another attempt would make them"
+        " delete topics",
+        verification="every controller answers with the migration flag, all are voters, one leads; the log says state 2"
+        " and holds no topic; /migration says that nothing is copied",
+        deadline_s=words.node_timeout_s,
+        changes=(*nodes, Change(MIGRATION_ZNODE, None, "nothing copied yet")),
+        undo="If no broker is in migration mode and nothing is copied: all are stopped, /migration is deleted on the"
+        " condition of its version, their disks are wiped.",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
+def stop_step(step_id: str, words: KraftParameters) -> Step:
+    before = "no broker is in KRaft mode (it would hang)"
+    before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
+    return Step(
+        step_id=step_id,
+        kind=STOP,
+        title=f"Stop controllers {', '.join(map(str, words.nodes))}",
+        precondition=before,
+        verification="no controller answers",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "running with the migration flag", "stopped") for it in words.nodes),
+        undo="The controllers are started again, with the migration flag and their disks as they were.",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
+def hand_back_step(step_id: str, words: KraftParameters) -> Step:
+    claim = "/controller_epoch is set above every epoch used, /controller and /migration are deleted"
+    what = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
+    after = "a broker holds /controller, and every broker names it in five answers"
+    return Step(
+        step_id=step_id,
+        kind=HAND_BACK,
+        title="Hand the control of the cluster back to ZooKeeper",
+        precondition=f"no controller answers, no broker is in KRaft mode, /migration stands still for {STILL_S:g} s",
+        verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {what}"),),
+        cannot_be_undone="from then on ZooKeeper's controller changes metadata that KRaft's log does not learn",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+    )
+
+
+def wipe_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=WIPE,
+        title=f"Wipe the disks of controllers {', '.join(map(str, words.nodes))}",
+        precondition="no controller answers, and ZooKeeper has no /migration",
+        verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to dual"
+        " write looks whether their log was",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "a log of this attempt", "an empty disk") for it in words.nodes),
+        cannot_be_undone="what was on the disks is gone",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
+def compare_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=COMPARE,
+        title="Compare what ZooKeeper and KRaft hold",
+        precondition=_ON_THE_WAY[MIGRATION_MODE],
+        verification="/migration moves in the leader's epoch; of all values none is diverged, in flight or unknown",
+        deadline_s=COMPARE_S,
+        undo="There is nothing to take back.",
+        parameters=words.to_json(),
+    )
+
+
+def finalise_step(step_id: str, words: KraftParameters) -> Step:
+    nodes = words.nodes
+    return Step(
+        step_id=step_id,
+        kind=FINALISE,
+        title=f"Restart controllers {', '.join(map(str, nodes))} without the migration flag, the active one last",
+        precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
+        " hold the same, compared again now",
+        verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "with the migration flag", "without it") for it in nodes),
+        cannot_be_undone="the first controller that leads without the flag ends the migration for good; ZooKeeper gets"
+        " no change any more",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
+_MAKERS = {
+    ROLL: roll_step,
+    START: start_step,
+    STOP: stop_step,
+    HAND_BACK: hand_back_step,
+    WIPE: wipe_step,
+    COMPARE: compare_step,
+    FINALISE: finalise_step,
+}
+
+
+def _remake(step: Step) -> Step:
+    return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
+
+
+def _consent(step: Step) -> Consent:
+    words = KraftParameters.of(step)
+    is_final = step.kind == FINALISE
+    if is_final != (words.to_phase == FINALISED) and is_final:
+        raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
+    return consent_of(words.to_phase, words.cluster_name)
+
+
+def _target(step: Step) -> frozenset[str]:
+    return frozenset({KraftParameters.of(step).target})
+
+
+RECIPES: Recipes = {kind: Recipe(_remake, _target, _consent) for kind in KINDS}

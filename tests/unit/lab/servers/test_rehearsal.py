@@ -1,0 +1,48 @@
+"""What controllers of 3.9.1 say when they give up a copy, or fail at it again and again."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.lab.servers.rehearsal import NO_COPY, NO_DUAL_WRITE, cause, stuck_in
+
+TIME = "2026-11-23 15:00:42,422"
+ABORTED = f"""{TIME} ERROR [driver] KRaftMigrationDriver - Error in config visitor. User was [].
+{TIME} ERROR [driver] KRaftMigrationDriver - Aborting the metadata migration from ZooKeeper to KRaft. 0 records.
+java.lang.RuntimeException: outer
+\tat kafka.zk.ZkMigrationClient.migrateClientQuotas(ZkMigrationClient.scala:196)
+Caused by: java.lang.IllegalArgumentException: Credentials not valid: salt=!
+\tat org.apache.kafka.common.security.scram.internals.ScramCredentialUtils.credentialFromString(A.java:66)
+{TIME} ERROR [driver] ProcessTerminatingFaultHandler - Encountered fatal fault: Aborting the ZK migration
+"""
+UNREADABLE = f"""{TIME} ERROR [driver] Fault - Encountered zk migration fault: Unhandled error in WaitForZkBrokersEvent
+com.fasterxml.jackson.databind.JsonMappingException: Expected `String` value, received null
+\tat kafka.zk.TopicZNode$.decode(ZkData.scala:412)
+"""
+RETRIED = (
+    f"{TIME} INFO [driver] KRaftMigrationDriver - Encountered ZooKeeper error during event SyncKRaftMetadataEvent.\n"
+)
+
+
+def test_an_abort_is_told_by_what_was_read_and_the_innermost_exception():
+    found = cause(ABORTED)
+    assert found.kind == "aborts"
+    assert (
+        found.words
+        == "Error in config visitor. User was [].: java.lang.IllegalArgumentException: Credentials not valid: salt=!"
+    )
+    assert "migrateClientQuotas" in found.stack
+
+
+@pytest.mark.parametrize(
+    ("log", "what", "words"), [(UNREADABLE, NO_COPY, "Expected `String`"), (RETRIED, NO_DUAL_WRITE, "Sync")]
+)
+def test_a_controller_that_tries_again_and_again_is_seen(log, what, words):
+    found = stuck_in(ABORTED.replace("Abort", "") + log)
+    assert (found.kind, found.what) == ("waits", what)
+    assert words in found.words
+
+
+def test_a_controller_that_aborts_or_goes_on_is_not_stuck():
+    assert stuck_in(ABORTED) is None
+    assert stuck_in("") is None

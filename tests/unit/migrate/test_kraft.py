@@ -1,0 +1,441 @@
+"""A move to KRaft: from where which plan leads where, what each gate refuses, and what nobody can forge."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli import kraft_plan
+from kit.cli.main import app
+from kit.cli.terminal import refusals
+from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
+from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
+from kit.migrate.engine.observation import Observation
+from kit.migrate.engine.plan import Consent, Plan, parse_plan
+from kit.migrate.engine.values import parse_json, readable
+from kit.migrate.kraft import gates, hand_back, standing, steps
+from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.steps import KIND, KraftParameters, consent_of, roll_step
+from kit.migrate.lock import ClusterLock, ZookeeperLock
+from kit.migrate.operations import Operations
+from kit.migrate.recipes import refuse_altered
+from kit.profile import ApprovalSettings, KraftSettings, Profile
+from tests.models.engine import START, make_plan
+from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
+
+CONTROLLERS = {3000: "host:9093"}
+"""Of the sound dual write that the tests of phases have: one broker in migration mode."""
+
+
+def stand(facts=SOUND, brokers=(1,)) -> Standing:
+    return Standing(facts, dict.fromkeys(brokers, "host:9092"))
+
+
+def in_phase(phase: str) -> Standing:
+    """One broker, in the middle of each phase."""
+    before = {"control": plain(), "registrations": (), "nodes": (node("broker", mode="zookeeper", has_flag=False),)}
+    waiting = {**before, "control": plain(has_migration=True), "zk_state": "PRE_MIGRATION"}
+    waiting["nodes"] = (*before["nodes"], node("controller"))
+    in_kraft = {
+        "control": control(brokers=()),
+        "registrations": (broker(is_migrating=False),),
+        "nodes": (node("broker", mode="kraft"), node("controller")),
+    }
+    changes = {
+        "zookeeper": {**before, "zk_state": None},
+        "controllers": waiting,
+        "dual write": {},
+        "kraft": in_kraft,
+        "finalised": {**in_kraft, "zk_state": "POST_MIGRATION"},
+    }
+    return stand(replace(SOUND, **changes[phase]))
+
+
+WORDS = KraftParameters(
+    target="cluster abc",
+    cluster_name="production",
+    to_phase="kraft",
+    all_brokers={"1": "host:9092"},
+    controllers={"3000": "host:9093"},
+)
+DEPLOYER = SimpleNamespace(needs_person=False, instruction=lambda action, role, mode: f"{action} {role} {mode}".strip())
+CLUSTER = SimpleNamespace(name="production")
+
+
+def made(to_phase: str, now: Standing) -> list[tuple[str, str, tuple[int, ...]]]:
+    words = replace(WORDS, to_phase=to_phase, all_brokers={str(it): at for it, at in now.brokers.items()})
+    parts = [(step, KraftParameters.of(step)) for step in _Maker(words, DEPLOYER, now).steps()]
+    return [(step.kind, f"{it.from_mode}>{it.to_mode}", it.nodes) for step, it in parts]
+
+
+def test_each_plan_has_the_steps_of_its_phase():
+    assert made("controllers", in_phase("zookeeper")) == [("start controllers", ">migration", (3000,))]
+    assert made("dual write", in_phase("controllers")) == [
+        ("roll brokers", "zookeeper>migration", (1,)),
+        ("compare", ">", ()),
+    ]
+    assert made("kraft", in_phase("dual write")) == [("roll brokers", "migration>kraft", (1,)), ("compare", ">", ())]
+    assert made("finalised", in_phase("kraft")) == [("finalise", "migration>finalised", (3000,))]
+
+
+def test_the_way_back_from_each_phase_is_one_plan():
+    end = [
+        ("stop controllers", "migration>", (3000,)),
+        ("hand back", ">", ()),
+        ("roll brokers", "migration>zookeeper", (1,)),
+        ("wipe controllers", ">", (3000,)),
+    ]
+    assert made("zookeeper", in_phase("dual write")) == [("compare", ">", ()), *end]
+    first = ("roll brokers", "kraft>migration", (1,))
+    assert made("zookeeper", in_phase("kraft")) == [first, ("compare", ">", ()), *end]
+    assert made("zookeeper", in_phase("controllers")) == [end[0], end[1], end[3]]
+
+
+def test_zookeepers_controller_goes_last_and_the_last_begins_the_copy():
+    nodes = tuple(node("broker", mode="zookeeper", has_flag=False, node_id=number) for number in (1, 2, 3))
+    facts = replace(in_phase("controllers").facts, nodes=(*nodes, node("controller")))
+    facts = replace(facts, control=plain(has_migration=True, controller_id=1, brokers=(1, 2, 3)))
+    first, last, _ = _Maker(replace(WORDS, to_phase="dual write"), DEPLOYER, stand(facts, (1, 2, 3))).steps()
+    assert (KraftParameters.of(first).nodes, KraftParameters.of(last).nodes) == ((2, 3), (1,))
+    assert first.undo is not None
+    assert last.undo is None
+    assert "copying begins" in last.cannot_be_undone
+
+
+@pytest.mark.parametrize(
+    ("here", "to", "error", "told"),
+    [
+        ("zookeeper", "dual write", PlanError, "the next plan goes to 'controllers'"),
+        ("controllers", "kraft", PlanError, "the next plan goes to 'dual write'"),
+        ("dual write", "finalised", PlanError, "the next plan goes to 'kraft'"),
+        ("dual write", "controllers", PlanError, "no plan back to 'controllers'"),
+        ("finalised", "zookeeper", PlanError, "there is no way back"),
+        ("finalised", "kraft", PlanError, "there is no way back"),
+        ("kraft", "kraft", NothingToDo, "already"),
+        ("zookeeper", "zookeeper", NothingToDo, "already"),
+    ],
+)
+def test_a_plan_that_leads_nowhere_is_refused_by_name(here, to, error, told):
+    with pytest.raises(error, match=told):
+        _refuse_detours(CLUSTER, in_phase(here), to)
+
+
+def test_an_unknown_phase_is_planned_to_nowhere():
+    facts = replace(SOUND, zk_state=None, control=control())
+    with pytest.raises(PlanError, match="before all facts are known"):
+        _refuse_detours(CLUSTER, stand(facts), "kraft")
+
+
+def test_a_phase_has_to_be_one():
+    with pytest.raises(InputError, match="there is no phase 'P4'"):
+        KraftPlanRequest("P4")
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"zk_state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
+        ({"control": control(is_controller_persistent=False, controller_id=1)}, "held by 1"),
+        ({"control": control(controller_id=3001)}, "held by 3001"),
+        ({"control": control(checkpoint_epoch=4)}, "epoch 4"),
+        ({"control": control(checkpoint=None, checkpoint_epoch=None)}, "epoch None"),
+        ({"nodes": (node("broker"), node("controller", has_flag=False))}, "without the migration flag"),
+        ({"nodes": (node("broker"), node("controller", is_leader=None))}, "no controller leads"),
+        ({"nodes": (node("broker"), node("controller", voters=(3000, 3001)))}, "the profile names"),
+        ({"nodes": (node("broker"),)}, "does not answer"),
+        ({"log_read_at": None, "log_error": "denied"}, "denied"),
+    ],
+)
+def test_dual_write_is_not_believed_from_one_fact(changed, told):
+    assert standing.dual_write_problem(stand(), CONTROLLERS) is None
+    assert told in standing.dual_write_problem(stand(replace(SOUND, **changed)), CONTROLLERS)
+
+
+@pytest.mark.parametrize(
+    ("mode", "changed", "told"),
+    [
+        ("migration", {"nodes": ()}, "does not answer"),
+        ("kraft", {}, "runs in migration mode, not kraft"),
+        ("migration", {"control": control(brokers=())}, "not in /brokers/ids"),
+        ("migration", {"registrations": ()}, "not registered"),
+        ("migration", {"registrations": (broker(is_migrating=False),)}, "another mode"),
+        ("migration", {"registrations": (broker(is_fenced=True),)}, "fenced"),
+        ("kraft", {"nodes": (node("broker", mode="kraft"),)}, "still in /brokers/ids"),
+    ],
+)
+def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
+    assert standing.broker_problem(stand(), 1, "migration") is None
+    assert told in standing.broker_problem(stand(replace(SOUND, **changed)), 1, mode)
+
+
+def look_at(now: Standing, **profile):
+    given = {"kraft": KraftSettings(controllers="3000@host:9093"), "name": "production", **profile}
+    return gates.Look(SimpleNamespace(profile=SimpleNamespace(**given), name="production", zookeeper=object()), now)
+
+
+def gate(to_phase: str, name: str, look) -> object:
+    (found,) = [each.found(look) for each in gates.GATES[to_phase] if each.rule.name == name]
+    return found
+
+
+def test_no_plan_to_kraft_mode_while_old_members_live(monkeypatch):
+    monkeypatch.setattr(gates, "live_old_members", lambda client: {"orders": ["orders_a", "orders_b"]})
+    found = gate("kraft", "old_consumers", look_at(in_phase("dual write")))
+    assert found.is_blocking
+    assert not found.rule.can_be_overridden
+    assert "orders (2)" in found.sentence
+    assert "offramp plan group orders --to 'all KC'" in found.sentence
+
+
+def test_a_broker_that_is_registered_and_was_not_asked_is_named():
+    facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
+    found = gate("kraft", "every_broker", look_at(stand(facts)))
+    assert "brokers [7] are registered" in found.sentence
+
+
+def test_controllers_need_ids_that_no_broker_has():
+    assert (
+        "name every controller with its id"
+        in gate("kraft", "controller_ids", look_at(stand(), kraft=KraftSettings(controllers="host:9093"))).sentence
+    )
+    clash = look_at(stand(), kraft=KraftSettings(controllers="1@host:9093"))
+    assert gate("kraft", "controller_ids", clash).is_blocking
+
+
+def test_brokers_that_moved_before_the_copy_are_not_rolled_back_by_a_new_plan():
+    moved = replace(in_phase("controllers").facts, nodes=(node("broker"), node("controller")))
+    found = gate("zookeeper", "no_migrating_broker", look_at(stand(moved)))
+    assert "Undo the run that moved them" in found.sentence
+
+
+def test_finalising_needs_every_broker_in_kraft_mode():
+    assert not gate("finalised", "all_in_kraft_mode", look_at(in_phase("kraft"))).is_blocking
+    fenced = replace(in_phase("kraft").facts, registrations=(broker(is_fenced=True, is_migrating=False),))
+    for now in (in_phase("dual write"), stand(fenced)):
+        assert gate("finalised", "all_in_kraft_mode", look_at(now)).is_blocking
+
+
+def test_the_files_of_an_undo_are_asked_for_before_the_way_forward(tmp_path):
+    (tmp_path / "broker-1.migration.properties").write_text("broker.id=1\n")
+    look = look_at(
+        in_phase("controllers"),
+        kraft=KraftSettings(controllers="3000@host:9093", settings_dir=tmp_path),
+        deploy=SimpleNamespace(nodes=SimpleNamespace(kind="command")),
+    )
+    assert "broker-1.zookeeper.properties can't be read" in gate("dual write", "settings_zookeeper", look).sentence
+    assert "broker 1 in zookeeper mode, not" in gate("kraft", "settings_migration", look).sentence
+
+
+def test_only_these_gates_can_be_overridden():
+    names = {(to, each.rule.name) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden}
+    assert names == {
+        ("controllers", "preflight_known"),
+        ("controllers", "in_sync"),
+        ("dual write", "low_epoch"),
+        ("dual write", "preflight_known"),
+        ("zookeeper", "R03_known"),
+    }
+
+
+def plan_to(to_phase: str, **changed) -> Plan:
+    now = in_phase({"kraft": "dual write", "finalised": "kraft", "zookeeper": "kraft"}[to_phase])
+    words = replace(WORDS, to_phase=to_phase)
+    given = {
+        "kind": KIND,
+        "cluster_id": "abc",
+        "targets": ("cluster abc",),
+        "made_by": "Ann",
+        "made_at": START,
+        "observed": {name: Observation(1) for name in steps.OBSERVED},
+        "steps": tuple(_Maker(words, DEPLOYER, now).steps()),
+        "consent": consent_of(to_phase, "production"),
+        "made_as": "ann",
+    }
+    return Plan(**{**given, **changed})
+
+
+def test_what_is_typed_names_the_phase_and_the_cluster():
+    assert plan_to("finalised").subject == "finalise production"
+    assert plan_to("zookeeper").subject == "roll back production"
+    assert plan_to("kraft").subject == "move to kraft production"
+    assert plan_to("kraft").digest == parse_plan(parse_json(readable(plan_to("kraft").to_json())), "x").digest
+
+
+def approved(plan: Plan, hours: float = 0.5, approver: str = "Bob", login: str = "bob") -> Approval:
+    return approve(
+        plan,
+        typed_subject=plan.subject,
+        typed_digest_prefix=plan.digest[:8],
+        approver=approver,
+        now=START,
+        valid_for=timedelta(hours=hours),
+        approved_as=login,
+    )
+
+
+def test_finalising_takes_a_second_person_and_an_hour_whatever_the_profile_says():
+    plan = plan_to("finalised")
+    approval = approved(plan)
+    refuse_unless_genuine(approval, plan, ApprovalSettings())
+    with pytest.raises(ApprovalError, match="the 1 hours that a plan of this kind allows"):
+        approved(plan, hours=2)
+    with pytest.raises(ApprovalError, match="another person has to approve it"):
+        approved(plan, approver="Ann")
+    with pytest.raises(ApprovalError, match="under one login"):
+        approved(plan, login="ann")
+    assert approved(plan_to("kraft"), hours=4, approver="Ann", login="ann")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"consent": None},
+        {"consent": Consent("finalise production")},
+        {"consent": Consent("finalise production", second_person=True)},
+        {"consent": consent_of("finalised", "staging")},
+        {"targets": ("cluster xyz",)},
+    ],
+)
+def test_a_plan_that_asks_less_of_its_approval_is_refused(changed):
+    refuse_altered(plan_to("finalised"))
+    with pytest.raises(PlanError, match="altered or forged"):
+        refuse_altered(plan_to("finalised", **changed))
+
+
+def test_a_finalising_step_is_in_no_other_plan():
+    (final,) = plan_to("finalised").steps
+    words = replace(KraftParameters.of(final), to_phase="kraft")
+    forged = plan_to("kraft", steps=(steps.finalise_step("01-finalise", words),))
+    with pytest.raises(PlanError, match="finalises a plan to 'kraft'"):
+        refuse_altered(forged)
+
+
+def test_a_plan_back_cannot_be_undone_once_control_was_handed_back():
+    kinds = {step.kind: step.cannot_be_undone is None for step in plan_to("zookeeper").steps}
+    assert kinds == {
+        "roll brokers": False,  # The last one of that kind: to ZooKeeper mode.
+        "compare": True,
+        "stop controllers": True,
+        "hand back": False,
+        "wipe controllers": False,
+    }
+    assert plan_to("zookeeper").steps[0].undo.startswith("Those that this step restarted are restarted in kraft mode")
+
+
+def test_no_broker_skips_a_mode():
+    with pytest.raises(PlanError, match="no broker goes from 'zookeeper' to 'kraft' mode"):
+        roll_step("01", replace(WORDS, nodes=(1,), from_mode="zookeeper", to_mode="kraft"))
+
+
+def saved(text: str, owner: int = 0) -> hand_back.Saved:
+    return hand_back.Saved(text, 4, owner)
+
+
+SAVED = {"/controller": saved("{}"), "/controller_epoch": saved("7"), "/migration": saved("{}")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"/controller": saved("{}", owner=9)}, "it is not KRaft's"),
+        ({"/controller_epoch": saved("x")}, "no number"),
+        ({"/migration": None}, "ZooKeeper has no /migration"),
+    ],
+)
+def test_znodes_that_are_not_as_a_migration_leaves_them_are_not_written(changed, told):
+    assert hand_back._odd(SAVED, has_claim=True) is None
+    znodes = {path: each for path, each in {**SAVED, **changed}.items() if each is not None}
+    assert told in hand_back._odd(znodes, has_claim=True)
+
+
+def test_nobody_is_stopped_before_every_broker_knows_its_controller(monkeypatch):
+    """The early SIGTERM: five answers of each broker, and three seconds."""
+    now = stand(replace(SOUND, control=plain()))
+    clock, asked = [0.0], []
+    hands = SimpleNamespace(still_for=lambda key, value: clock[0])
+    actor = SimpleNamespace(hands=hands, cluster=None)
+    monkeypatch.setattr(hand_back, "names_controller", lambda *given: asked.append(given))
+    assert "less than 3 s" in hand_back.handed_back_problem(actor, WORDS, now)
+    clock[0] = 3.0
+    assert hand_back.handed_back_problem(actor, WORDS, now) is None
+    assert len(asked) == 5
+    left = stand(replace(SOUND, control=plain(has_migration=True)))
+    assert "/migration is there" in hand_back.handed_back_problem(actor, WORDS, left)
+    assert "not a broker's" in hand_back.handed_back_problem(actor, WORDS, stand())
+    monkeypatch.setattr(hand_back, "names_controller", lambda *given: "broker 1 names 2")
+    assert hand_back.handed_back_problem(actor, WORDS, now) == "broker 1 names 2"
+
+
+def operations(tmp_path) -> Operations:
+    named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
+    profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
+    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=profile, zookeeper=MagicMock())
+    return Operations(cluster, tmp_path)
+
+
+def test_a_move_holds_the_whole_cluster_and_a_group_its_group(tmp_path):
+    desk, move = operations(tmp_path), plan_to("kraft")
+    assert type(desk._lock(move)) is ClusterLock
+    assert type(desk._lock(make_plan())) is ZookeeperLock
+    assert desk._performer(move).cluster_id == "abc"
+
+
+def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
+    """The verb, on a cluster for which a plan or an error is there already."""
+    asked = []
+
+    def made(cluster, deployer, request, made_by, overrides):
+        asked.append((request, tuple(overrides)))
+        if error is not None:
+            raise error
+        return plan
+
+    monkeypatch.setattr("kit.migrate.kraft.plan.plan_kraft", made)
+    desk = operations(tmp_path)
+    monkeypatch.setattr(kraft_plan, "open_operations", lambda *_: opened(desk))
+    return CliRunner().invoke(app, ["plan", "kraft", *words]), asked
+
+
+@contextmanager
+def opened(desk):
+    with refusals():
+        yield desk
+
+
+def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_path):
+    plan = plan_to("zookeeper")
+    words = ("--to", "zookeeper", "--node-timeout", "60", "--override", "R03_known")
+    ended, asked = plan_kraft(monkeypatch, tmp_path, *words, plan=plan)
+    assert ended.exit_code == 0, ended.output
+    ((request, overrides),) = asked
+    assert (request.to_phase, request.node_timeout_s, overrides) == ("zookeeper", 60.0, ("R03_known",))
+    assert "approval: by a person who types 'roll back production'" in ended.stdout
+    assert "cannot be undone: from then on ZooKeeper's controller changes metadata" in ended.stdout
+    assert f"approve it: offramp approve {plan.digest[:8]}" in ended.stderr
+    assert operations(tmp_path).plan(plan.digest[:8]) == plan
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "exit_code", "told"),
+    [
+        (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
+        (("--to", "kraft"), UnsafePlan("shop (1) lives"), 15, "offramp: shop (1) lives"),
+        (("--to", "kraft"), NothingToDo("it is there already"), 14, "offramp: it is there already"),
+        ((), None, 2, "Missing option '--to'"),
+    ],
+)
+def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, words, error, exit_code, told):
+    ended, _ = plan_kraft(monkeypatch, tmp_path, *words, error=error)
+    assert ended.exit_code == exit_code
+    assert told in ended.stderr
+    assert "Traceback" not in ended.output
+    assert list(tmp_path.iterdir()) == []

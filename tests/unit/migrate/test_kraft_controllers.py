@@ -1,0 +1,104 @@
+"""Controllers are ordered together: one that is long alone counts KRaft's epoch up, or waits for the others."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+
+from kit.errors import RunError
+from kit.migrate.engine.performer import ActedRecord, Outcome
+from kit.migrate.kraft.controllers import StartActor, StopActor
+from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.standing import Standing
+from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
+from kit.profile import KraftSettings
+from tests.unit.analyze.metadata.test_phase import SOUND, node, plain
+
+ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
+VOTERS = "3000@a:9093,3001@b:9093,3002@c:9093"
+WORDS = KraftParameters(
+    target="cluster abc",
+    cluster_name="production",
+    to_phase="controllers",
+    all_brokers={"1": "host:9092"},
+    controllers=ADDRESSES,
+    nodes=(3000, 3001, 3002),
+)
+
+
+@dataclass
+class Nodes:
+    """Does each order only once as many are under way as there are controllers."""
+
+    needs_person = False
+    failing: int | None = None
+    together: threading.Barrier = field(default_factory=lambda: threading.Barrier(3))
+    ordered: list[tuple[str, int]] = field(default_factory=list)
+
+    def order(self, order, tell) -> str:
+        self.together.wait(10)
+        self.ordered.append((order.action, order.node_id))
+        if order.node_id == self.failing:
+            raise RunError(f"/opt/node ended with exit code 7: no route to {order.node_id}")
+        return f"{order.node_id} done"
+
+
+class Report:
+    def __init__(self) -> None:
+        self.acted = ActedRecord("01", ())
+        self.attempted: list[str] = []
+
+    def attempt(self, items, details=None) -> None:
+        self.attempted += items
+
+
+def hands_of(nodes: Nodes, is_running: bool) -> Hands:
+    profile = SimpleNamespace(kraft=KraftSettings(controllers=VOTERS), name="production")
+    hands = Hands(SimpleNamespace(profile=profile), nodes)
+    controllers = tuple(
+        node("controller", node_id=int(number), address=at, error=None if is_running else "silent")
+        for number, at in ADDRESSES.items()
+    )
+    facts = replace(SOUND, control=plain(), nodes=(node("broker", mode="zookeeper", has_flag=False), *controllers))
+    hands.look = lambda words: Standing(facts, {1: "host:9092"})
+    hands.await_so = lambda words, problem, report: None
+    return hands
+
+
+def test_controllers_are_started_together():
+    nodes, report = Nodes(), Report()
+    outcomes = StartActor(hands_of(nodes, is_running=False)).act(start_step("01", WORDS), report)
+    assert sorted(nodes.ordered) == [("start", 3000), ("start", 3001), ("start", 3002)]
+    assert report.attempted == ["controller 3000", "controller 3001", "controller 3002", "/migration"]
+    assert [each.details for each in outcomes[:3]] == [{"said": f"{number} done"} for number in (3000, 3001, 3002)]
+
+
+def test_controllers_are_stopped_together():
+    nodes = Nodes()
+    StopActor(hands_of(nodes, is_running=True)).act(stop_step("01", WORDS), Report())
+    assert sorted(nodes.ordered) == [("stop", 3000), ("stop", 3001), ("stop", 3002)]
+
+
+def test_one_order_that_fails_is_named_after_all_were_given():
+    nodes = Nodes(failing=3001)
+    with pytest.raises(RunError, match="exit code 7: no route to 3001"):
+        StartActor(hands_of(nodes, is_running=False)).act(start_step("01", WORDS), Report())
+    assert sorted(number for _, number in nodes.ordered) == [3000, 3001, 3002]
+
+
+def test_outcomes_of_controllers_that_run_already_are_unchanged():
+    nodes = Nodes()
+    outcomes = StartActor(hands_of(nodes, is_running=True)).act(start_step("01", WORDS), Report())
+    assert nodes.ordered == []
+    assert {each.outcome for each in outcomes} == {Outcome.UNCHANGED}
+
+
+def test_stopped_controllers_are_not_waited_for_twice():
+    """Nobody elects a leader meanwhile; that ``/migration`` stands still is asked once, before the transaction."""
+    found = StopActor(hands_of(Nodes(), is_running=False)).verify(stop_step("01", WORDS))
+    assert (found.ok, found.sentence) == (True, "no controller answers")
+    still = StopActor(hands_of(Nodes(), is_running=True)).verify(stop_step("01", WORDS))
+    assert "a:9093, b:9093, c:9093 still answer" in still.sentence
