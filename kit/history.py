@@ -7,12 +7,14 @@ else. The ``snapshots`` table is written last: what it doesn't list was not writ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import reduce
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -38,7 +40,17 @@ class History:
         self._check_version()
 
     def append(self, snapshot: Snapshot[DataFrame]) -> None:
-        """Write one snapshot; again is the same as once."""
+        """Write one snapshot; again is the same as once.
+
+        Raises:
+            HistoryError: it can't be written; what is there of it counts as not written.
+        """
+        try:
+            self._append(snapshot)
+        except (PySparkException, Py4JJavaError) as error:
+            raise HistoryError(f"{self._folder} can't be written: {_cause(error)}") from error
+
+    def _append(self, snapshot: Snapshot[DataFrame]) -> None:
         if self._read(_ABOUT, _ABOUT_SCHEMA) is None:
             about = self._spark.createDataFrame([(tables.SCHEMA_VERSION,)], _ABOUT_SCHEMA)
             about.coalesce(1).write.mode("overwrite").parquet(self._path(_ABOUT))
@@ -163,3 +175,9 @@ def _counts(frames: Sequence[DataFrame]) -> Iterator[int]:
     counted = reduce(lambda one, other: one.unionAll(other), marked).groupBy("frame").count().collect()
     found = {row["frame"]: row["count"] for row in counted}
     return (found.get(at, 0) for at in range(len(frames)))
+
+
+def _cause(error: Exception) -> str:
+    """The innermost cause that Java names, without its stack; else the first line."""
+    causes = re.findall(r"Caused by: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error))
+    return causes[-1] if causes else str(error).partition("\n")[0]

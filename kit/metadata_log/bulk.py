@@ -8,7 +8,7 @@ What is damaged, compressed or out of order is not for this reader: it raises Un
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from kit.metadata_log.record_shapes import CHANGE, COLUMNS, PARTITION, Cut, Shap
 from kit.metadata_log.records import Record, parse_value, read_records
 from kit.text.fingerprints import Hide
 
-_FEW, _MOST_SHAPES, _WINDOW = 16, 32, 256
+_FEW, _MOST_SHAPES, _WINDOW, _WORD = 16, 32, 256, 8
 """Fewer records of one size, and those that fit none of so many shapes, are read plainly."""
 _LISTS = ("replicas", "isr", "removing", "adding")
 SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
@@ -212,11 +212,9 @@ def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
 def _fits(records: Octets, shape: Shape) -> npt.NDArray[np.bool_]:
     """Which are built as the first one is."""
     fits = np.ones(len(records), np.bool_)
-    for at, width in _words(shape.same):
-        words = records[:, at : at + width].view(f"<u{width}")[:, 0]
-        fits &= words == words[0]
-    for at in shape.digits:
-        fits &= (records[:, at] & 0x80) == records[0, at] & 0x80
+    for at, mask in _masks(shape, records.shape[1]):
+        words = records[:, at : at + _WORD].view("<u8")[:, 0]
+        fits &= (words ^ words[0]) & mask == 0
     return fits
 
 
@@ -226,13 +224,18 @@ def _values(records: Octets, cut: Cut) -> Numbers:
     return values[:, 0] if cut.length is None else values
 
 
-def _words(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ascending places of bytes as words: where each begins, and its bytes, of which there are 8, 4, 2 or 1."""
-    left = list(places)
-    while left:
-        width = next(each for each in (8, 4, 2, 1) if left[each - 1 : each] == [left[0] + each - 1])
-        yield left[0], width
-        left = left[width:]
+def _masks(shape: Shape, size: int) -> Iterator[tuple[int, np.uint64]]:
+    """Words of a record, by where they begin: which of their bits are the same in all of its shape."""
+    bits = bytearray(size)
+    for at in shape.digits:
+        bits[at] = 0x80
+    for at in shape.same:
+        bits[at] = 0xFF
+    at = 0
+    while at < size and (left := bytes(bits[at:]).lstrip(b"\0")):
+        at = min(size - len(left), size - _WORD)
+        yield at, np.uint64(int.from_bytes(bits[at : at + _WORD], "little"))
+        at += _WORD
 
 
 def _frame(columns: dict[str, Numbers]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import polars as pl
-from itables import options
+from itables import JavascriptFunction, options
 from itables.javascript import generate_init_offline_itables_html, to_html_datatable
 
 from kit.analyze.time_format import with_worded_times
@@ -41,6 +41,17 @@ document.documentElement.classList.toggle("dark", light === undefined ? dark : l
 }</script>"""
 
 
+_STYLE = """<style>.whole-table table.dataTable tbody td:first-child {
+white-space: normal; overflow-wrap: anywhere; min-width: 14em; }</style>"""
+"""A name of 249 characters would push all numbers out of sight."""
+
+
+_GROUPED = JavascriptFunction(
+    "function (data, type) { return type === 'display' && typeof data === 'number' ? data.toLocaleString('en') : data }"
+)
+"""Digits of a number as all other tables have them; sorted and searched is the number."""
+
+
 class Searchable:
     """``frame`` as HTML with its own script, some 1.4 MB before the first row; as plain text only its summary.
 
@@ -54,7 +65,7 @@ class Searchable:
         return self._summary
 
     def _repr_html_(self) -> str:
-        inside = f"<summary>{html_text(self._summary)}</summary>{_DARK}{_library()}{_table(self._frame)}"
+        inside = f"<summary>{html_text(self._summary)}</summary>{_STYLE}{_DARK}{_library()}{_table(self._frame)}"
         return f'<details class="whole-table" style="overflow-x:auto">{inside}</details>'
 
 
@@ -72,7 +83,7 @@ def _table(frame: pl.DataFrame) -> str:
     own_id = hashlib.sha256(" ".join(frame.columns).encode()).hexdigest()[:8]
     numbers = [at for at, kind in enumerate(rounded.dtypes) if kind.is_numeric()]
     columns: list[dict[str, Any]] = [
-        {"targets": numbers, "type": "num", "className": "dt-right"},
+        {"targets": numbers, "type": "num", "className": "dt-right", "render": _GROUPED},
         {"targets": "_all", "defaultContent": "–"},
     ]
     named = rounded.rename(_heads(frame.columns))

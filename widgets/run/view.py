@@ -22,6 +22,8 @@ from widgets.run.procedure import Procedure
 from widgets.run.style import STYLE
 
 LABELS = {"description_width": "11rem"}
+WHOLE = {"description_width": "initial"}
+"""Of a label that may be longer, and is never cut."""
 TYPED = frozenset({"typed_subject", "typed_digest", "typed_undo"})
 """What a person types so that a button is enabled: each key is sent. JupyterLab may deliver a click before the text
 that was typed before it, so the button stays disabled until the model has the whole text."""
@@ -75,7 +77,7 @@ class Wizard(ipw.VBox):
 
     def _safety(self) -> ipw.Box:
         """The running action, Stop and the ways back, always in view."""
-        name = self.text("typed_undo", f"To undo, type {self.subject}", {"description_width": "initial"})
+        name = self.text("typed_undo", f"To undo, type {self.subject}", WHOLE)
         undo = self.button("undo", "Undo this run", self.model.undo, "danger")
         messages = [
             self.html(_status, "sentence", "busy"),
@@ -97,7 +99,7 @@ class Wizard(ipw.VBox):
     def _approval(self) -> list[ipw.Widget]:
         fields = [
             self.text("approver", "Approved by"),
-            self.text("typed_subject", f"Type {self.subject}"),
+            self.text("typed_subject", f"Type {self.subject}", WHOLE),
             self.text("typed_digest", "Type the digest's first 8"),
         ]
         approve = self.button("approve", "Approve this plan", self.model.approve, "primary")

@@ -1,0 +1,31 @@
+"""What a history that can't be written says."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from kit.errors import HistoryError
+from kit.history import History
+
+FULL = """Job aborted due to stage failure: Task failed
+\tat org.apache.spark.Task.run(Task.scala:147)
+Caused by: org.apache.spark.SparkException: writing rows failed
+\t... 1 more
+Caused by: java.io.IOException: No space left on device
+\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)"""
+
+
+@pytest.mark.parametrize(
+    ("said", "why"), [(FULL, "No space left on device"), ("It is read-only\nat x", "It is read-only")]
+)
+def test_what_spark_says_of_a_write_is_one_sentence(monkeypatch, said, why):
+    def fails(self, snapshot):
+        raise PySparkException(said)
+
+    monkeypatch.setattr(History, "_append", fails)
+    history = History.__new__(History)
+    history._folder = "/lake"
+    with pytest.raises(HistoryError) as raised:
+        history.append(None)
+    assert str(raised.value) == f"/lake can't be written: {why}"
