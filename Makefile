@@ -10,10 +10,10 @@ JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab down test check soak bench pictures format lock clean
+.PHONY: help setup demo demo-kraft lab down test check soak bench pictures format lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "offramp needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
@@ -41,6 +41,9 @@ setup: $(READY) $(JARS) $(SPARK) ## Install what is needed: packages, Java, Kafk
 demo: setup ## The main job on the embedded lab: twenty groups, two snapshots, a report, a migration with its proof
 	@$(BIN)/python -m kit.demo
 
+demo-kraft: setup ## A cluster moved from ZooKeeper to KRaft, back, and there for good, under load, with its proof (six minutes)
+	@$(BIN)/python -m kit.demo.kraft
+
 lab: setup ## Start the lab and open JupyterLab on copies of the notebooks (as root: JUPYTER_FLAGS=--allow-root)
 	@$(BIN)/offramp lab up
 	@test -d build/notebooks || $(BIN)/offramp notebooks build/notebooks  # JupyterLab writes into what it opens.
@@ -62,7 +65,7 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
 
-soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, 10,000 groups (two hours)
+soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups (two and a half hours)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_size.py -s --timeout=3600
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
