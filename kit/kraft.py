@@ -10,7 +10,7 @@ Nothing is written to the cluster.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -103,19 +103,24 @@ def kraft_status(cluster: Cluster) -> KraftStatus:
 
     What can't be read is a fact with an error; the phase is ``unknown`` when nothing else tells it.
     """
-    return _judged(read_facts(cluster))
+    return _judged(_read(cluster, broker_addresses(cluster), _control))
 
 
-def read_facts(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Facts:
-    """Every source once. ``brokers`` (id → address): those to ask; None: those that the cluster's metadata names."""
+def read_facts(cluster: Cluster, brokers: Mapping[int, str]) -> Facts:
+    """Every source once, of these brokers (id → address), to look again and again: no partition's state is read."""
+    return _read(cluster, brokers, fetch_control)
+
+
+def _read(
+    cluster: Cluster, brokers: Mapping[int, str], read_control: Callable[[KazooClient], MetadataControl]
+) -> Facts:
     control, control_error = None, None
     if cluster.zookeeper is not None:
         try:
-            control = _control(cluster.zookeeper)
+            control = read_control(cluster.zookeeper)
         except OfframpError as error:
             control_error = str(error)
-    asked = broker_addresses(cluster) if brokers is None else brokers
-    addresses = [(address, number) for number, address in asked.items()]
+    addresses = [(address, number) for number, address in brokers.items()]
     return _facts(cluster.profile, addresses, control, control_error)
 
 
