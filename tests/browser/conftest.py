@@ -51,7 +51,9 @@ class Jupyter:
 
     def keep(self, notebook: str, *cells: str) -> None:
         """Write a notebook of these cells."""
-        source = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        code = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # Without it JupyterLab asks for one.
+        source = nbformat.v4.new_notebook(cells=code, metadata=kernel)
         body = json.dumps({"type": "notebook", "format": "json", "content": source}).encode()
         headers = {"Authorization": f"token {self.token}", "Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/api/contents/{notebook}", body, headers, method="PUT")
