@@ -66,7 +66,8 @@ class NotebookPage:
         # Dialogs (of a kernel that died, say) end the wait too.
         ended = finished.or_(self.errors).or_(self.page.get_by_role("dialog"))
         expect(ended.first).to_be_attached(timeout=RUN_MS)
-        assert [*self.errors.all_inner_texts(), *self.page.get_by_role("dialog").all_inner_texts()] == []
+        shown = [*self.errors.all_inner_texts(), *self.page.get_by_role("dialog").all_inner_texts()]
+        assert shown == [], "\n".join(shown)
         expect(finished).to_have_count(1)
 
     def whole(self) -> float:
