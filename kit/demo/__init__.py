@@ -1,1 +1,25 @@
-"""``make demo``: the main job on the embedded lab."""
+"""``make demo``: the main job on the embedded lab. ``make demo-kraft``: a cluster from ZooKeeper to KRaft and back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import typer
+
+from kit.errors import OfframpError
+
+
+def show(run: Callable[[Callable[[str], None]], None]) -> None:
+    """Run a demo, which is handed what says a line with its time; errors end it with their exit code."""
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        typer.echo(f"[demo {time.monotonic() - began:4.0f} s] {text}")
+
+    try:
+        run(say)
+    except OfframpError as error:
+        typer.echo(f"offramp: {error}", err=True)
+        sys.exit(error.exit_code)

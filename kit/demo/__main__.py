@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-
-import typer
 
 from kit import views
 from kit.cli.listing import print_frame
 from kit.cluster import connect
+from kit.demo import show
 from kit.demo.migration import migrate_and_prove
-from kit.errors import OfframpError
 from kit.history import History
 from kit.lab import scenario, state
 from kit.lab.command import start
@@ -27,20 +23,6 @@ PROOF = (
     "group_id", "n_partitions", "records", "lost", "overlaps", "unowned", "duplicates_tail", "longest_stall_ms",
     "is_complete", "is_exclusive",
 )  # fmt: skip
-
-
-def main() -> None:
-    """Run the demo; errors end it with their exit code."""
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        typer.echo(f"[demo {time.monotonic() - began:4.0f} s] {text}")
-
-    try:
-        run(say)
-    except OfframpError as error:
-        typer.echo(f"offramp: {error}", err=True)
-        sys.exit(error.exit_code)
 
 
 def run(say: Callable[[str], None]) -> None:
@@ -80,4 +62,4 @@ def first_snapshot(profile: Profile, history: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run)

@@ -5,18 +5,16 @@ One plan per phase, each approved; brokers and controllers are restarted by the 
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-import typer
 
 from kit.cluster import connect
 from kit.consumption import load_consumption, load_production
-from kit.errors import OfframpError, RunError
+from kit.demo import show
+from kit.errors import RunError
 from kit.kraft import kraft_status
 from kit.lab import Lab
 from kit.lab.members.handles import consumption_folder
@@ -40,20 +38,6 @@ WAY = ("controllers", "dual write", "kraft", "zookeeper", "controllers", "dual w
 OVERRIDES = {"controllers": ("preflight_known",), "dual write": ("preflight_known",), "zookeeper": ("R03_known",)}
 """What can't be known without copies of the nodes' own files, which a lab keeps to itself."""
 TOLD = ("verified", "failed")
-
-
-def main() -> None:
-    """Run the demo; errors end it with their exit code."""
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        typer.echo(f"[demo {time.monotonic() - began:4.0f} s] {text}")
-
-    try:
-        run(say)
-    except OfframpError as error:
-        typer.echo(f"offramp: {error}", err=True)
-        sys.exit(error.exit_code)
 
 
 def run(say: Callable[[str], None]) -> None:
@@ -136,4 +120,4 @@ def prove(lab: Path, say: Callable[[str], None]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(run)

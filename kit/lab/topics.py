@@ -53,18 +53,6 @@ def knows_all(address: str, brokers: int) -> bool:
     return len(metadata.brokers) == brokers and metadata.controller_id in metadata.brokers
 
 
-def names_controller(address: str, broker_id: int) -> bool:
-    """Whether the broker at ``address`` names ``broker_id`` as controller five times running.
-
-    While KRaft controls, brokers name any broker, another at each request.
-    """
-    try:
-        admin = AdminClient({**QUIET, "bootstrap.servers": address})
-        return all(admin.list_topics(timeout=2).controller_id == broker_id for _ in range(5))
-    except KafkaException:
-        return False
-
-
 def is_whole(admin: AdminClient, name: str, partitions: int, replication: int) -> bool:
     """Whether all partitions are visible, led and fully in sync."""
     states = admin.list_topics(name, timeout=10).topics[name].partitions.values()

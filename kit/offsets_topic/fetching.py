@@ -16,29 +16,17 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from kit.cluster import librdkafka_settings
 from kit.offsets_topic.binary_column import Ints
 from kit.profile import Profile
+from kit.read.lone_consumer import LONE
 
 BATCH = 10_000
 WAIT_S = 0.05
 """Also what bounds a batch of large records: no more than the queue and what comes in this time."""
 STALL_S = 30.0
 """After this time without a record the rest of a range counts as unreadable."""
-_SETTINGS = {
-    "log_level": "0",
-    "log.connection.close": "false",
-    # librdkafka wants a group; nobody joins it and nothing is committed to it.
-    "group.id": "offramp-joins-no-group",
-    "client.id": "offramp",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    # An offset of an aborted transaction never was the group's; the coordinator leaves it out, too.
-    "isolation.level": "read_committed",
+_SETTINGS = LONE | {
     "max.poll.interval.ms": 86_400_000,
     "queued.max.messages.kbytes": 32_768,
     "fetch.queue.backoff.ms": 10,
-    # A broker holds back the answer that there are no more records for this long.
-    "fetch.wait.max.ms": 50,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -22,10 +22,14 @@ from kit.read.broker_client import (
 )
 from kit.tables.groups import Broker, LogOffset, TopicPartition
 
-_LATEST, _EARLIEST = -1, -2
+_LATEST, _EARLIEST, NEWEST = -1, -2, -3
+"""What ListOffsets takes for a time; ``NEWEST``: the record with the newest timestamp (KIP-734)."""
+NEWEST_VERSION = 7
 _NO_SUCH_TOPIC = 3
 
 Key: TypeAlias = tuple[str, int]
+Listed: TypeAlias = tuple[int, int]
+"""Offset and timestamp (epoch ms) of a record; -1 where there is none."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,12 @@ def fetch_log_offsets(
         ConnectError: no broker answered before the deadline.
     """
     leaders = {(each.topic, each.partition): each.leader for each in partitions}
-    (starts, ends), failed = client.run(
-        _list_offsets, client, leaders, (_EARLIEST, _LATEST), Deadline.after(deadline_s)
+    questions = dict.fromkeys(leaders, _EARLIEST), dict.fromkeys(leaders, _LATEST)
+    (starts, ends), failed = client.run(list_offsets, client, leaders, questions, Deadline.after(deadline_s))
+    unknown = (None, None)
+    return tuple(
+        LogOffset(*key, starts.get(key, unknown)[0], ends.get(key, unknown)[0], failed.get(key)) for key in leaders
     )
-    return tuple(LogOffset(*key, starts.get(key), ends.get(key), failed.get(key)) for key in leaders)
 
 
 def fetch_offsets_at(
@@ -92,11 +98,11 @@ def fetch_offsets_at(
         ConnectError: no broker answered before the deadline.
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    offsets, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
+    listed, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
     if failed:
         (topic, partition), error = min(failed.items())
         raise ReadError(f"the offset of {topic}-{partition} at that time can't be read: {error}")
-    return {key: None if offset < 0 else offset for key, offset in offsets.items()}
+    return {key: None if offset < 0 else offset for key, (offset, _) in listed.items()}
 
 
 def _partitions(topic: Any) -> Iterable[TopicPartition]:
@@ -115,18 +121,20 @@ def _partitions(topic: Any) -> Iterable[TopicPartition]:
 
 async def _fetch_offsets_at(
     client: BrokerClient, keys: set[Key], timestamp_ms: int, deadline: Deadline
-) -> tuple[dict[Key, int], dict[Key, str]]:
-    (offsets,), failed = await _list_offsets(
-        client, await fetch_leaders(client, keys, deadline), (timestamp_ms,), deadline
-    )
-    return offsets, failed
+) -> tuple[dict[Key, Listed], dict[Key, str]]:
+    times = dict.fromkeys(keys, timestamp_ms)
+    (listed,), failed = await list_offsets(client, await fetch_leaders(client, keys, deadline), (times,), deadline)
+    return listed, failed
 
 
-async def _list_offsets(
-    client: BrokerClient, leaders: dict[Key, int | None], timestamps: Sequence[int], deadline: Deadline
-) -> tuple[list[dict[Key, int]], dict[Key, str]]:
-    """Offsets for each timestamp, and by partition the reason for a missing one."""
-    offsets: list[dict[Key, int]] = [{} for _ in timestamps]
+async def list_offsets(
+    client: BrokerClient,
+    leaders: Mapping[Key, int | None],
+    questions: Sequence[Mapping[Key, int]],
+    deadline: Deadline,
+) -> tuple[list[dict[Key, Listed]], dict[Key, str]]:
+    """What ListOffsets answers to each question (a time per partition); by partition why one has no answer."""
+    listed: list[dict[Key, Listed]] = [{} for _ in questions]
     failed, attempt = dict[Key, str](), 0
     while True:
         failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
@@ -137,31 +145,29 @@ async def _list_offsets(
                 by_leader[leader].append(key)
         await client.gather(
             [
-                partial(_ask_leader, client, leader, asked, timestamp, into, again, failed)
+                partial(_ask_leader, client, leader, asked, times, into, again, failed)
                 for leader, asked in by_leader.items()
-                for timestamp, into in zip(timestamps, offsets, strict=True)
+                for times, into in zip(questions, listed, strict=True)
             ]
         )
         if not again or not deadline.allows(attempt):
-            failed |= again
-            break
+            return listed, failed | again
         await client.pause(attempt)
         attempt += 1
         leaders = await fetch_leaders(client, set(again), deadline)
-    return offsets, failed
 
 
 async def _ask_leader(
     client: BrokerClient,
     leader: int,
     asked: Sequence[Key],
-    timestamp: int,
-    into: dict[Key, int],
+    times: Mapping[Key, int],
+    into: dict[Key, Listed],
     again: dict[Key, str],
     failed: dict[Key, str],
 ) -> None:
     try:
-        response = await client.send(_request(asked, timestamp), leader)
+        response = await client.send(_request(asked, times), leader)
     except RETRIABLE_FAILURES as error:
         again.update(dict.fromkeys(asked, f"broker {leader} does not answer: {error}"))
         return
@@ -169,20 +175,22 @@ async def _ask_leader(
         for each in topic.partitions:
             key = (topic.name, each.partition_index)
             if each.error_code == 0:
-                into[key] = each.offset
+                into[key] = (each.offset, each.timestamp)
             elif each.error_code == _NO_SUCH_TOPIC:
                 failed[key] = "the topic or partition was deleted while it was read"
             else:
                 (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
 
 
-def _request(asked: Sequence[Key], timestamp: int) -> Any:
+def _request(asked: Sequence[Key], times: Mapping[Key, int]) -> Any:
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
-    for topic, partition in asked:
-        by_topic[topic].append(topic_type.ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
+    for key in asked:
+        each = topic_type.ListOffsetsPartition(partition_index=key[1], timestamp=times[key])
+        by_topic[key[0]].append(each)
     topics = [topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics, min_version=1)
+    version = NEWEST_VERSION if NEWEST in times.values() else 1
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics, min_version=version)
 
 
 async def fetch_leaders(client: BrokerClient, keys: set[Key], deadline: Deadline) -> dict[Key, int | None]:

@@ -10,32 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kit.errors import ReadError
-from kit.read.broker_client import (
-    DEADLINE_S,
-    RETRIABLE_CODES,
-    RETRIABLE_FAILURES,
-    BrokerClient,
-    Deadline,
-    describe_code,
-)
-from kit.read.brokers import Key, fetch_leaders
+from kit.read.broker_client import DEADLINE_S, BrokerClient, Deadline
+from kit.read.brokers import NEWEST, NEWEST_VERSION, Key, Listed, fetch_leaders, list_offsets
 from kit.tables.groups import LogAnchor, RecordTime
 
 RESOLUTION_MS = 1000
-_MAX_TIMESTAMP = -3
-_MAX_TIMESTAMP_VERSION = 7
 _STEP = 8
 
 Position: TypeAlias = tuple[str, int, int]
 """Topic, partition, offset."""
-Listed: TypeAlias = tuple[int, int]
-"""Offset and timestamp (epoch ms) of a record."""
 
 
 def fetch_record_times(
@@ -63,11 +51,11 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
         ConnectError: no broker answered.
         ReadError: the brokers are older than Kafka 3.0 and know no newest timestamp (KIP-734).
     """
-    if not client.supports(ListOffsetsRequest, _MAX_TIMESTAMP_VERSION):
+    if not client.supports(ListOffsetsRequest, NEWEST_VERSION):
         raise ReadError("brokers older than Kafka 3.0 don't tell the newest timestamp (KIP-734): use another method")
     deadline = Deadline.after(deadline_s)
     first, failed = client.run(_list, client, dict.fromkeys(keys, 0), deadline)
-    newest, failed_too = client.run(_list, client, dict.fromkeys(keys, _MAX_TIMESTAMP), deadline)
+    newest, failed_too = client.run(_list, client, dict.fromkeys(keys, NEWEST), deadline)
     errors = failed_too | failed
     return [_anchor(key, first.get(key), newest.get(key), errors.get(key)) for key in sorted(keys)]
 
@@ -153,55 +141,6 @@ async def _list(
     client: BrokerClient, times: Mapping[Key, int], deadline: Deadline
 ) -> tuple[dict[Key, Listed], dict[Key, str]]:
     """The first record that is not older than its partition's time, where there is one; why not, where it failed."""
-    listed, failed, attempt = dict[Key, Listed](), dict[Key, str](), 0
     leaders = await fetch_leaders(client, set(times), deadline)
-    while True:
-        failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
-        again: dict[Key, str] = {}
-        by_leader: dict[int, list[Key]] = defaultdict(list)
-        for key, leader in leaders.items():
-            if leader is not None:
-                by_leader[leader].append(key)
-        asked = by_leader.items()
-        await client.gather([partial(_ask, client, *each, times, listed, again, failed) for each in asked])
-        if not again or not deadline.allows(attempt):
-            return listed, failed | again
-        await client.pause(attempt)
-        attempt += 1
-        leaders = await fetch_leaders(client, set(again), deadline)
-
-
-async def _ask(
-    client: BrokerClient,
-    leader: int,
-    keys: Sequence[Key],
-    times: Mapping[Key, int],
-    listed: dict[Key, Listed],
-    again: dict[Key, str],
-    failed: dict[Key, str],
-) -> None:
-    try:
-        response = await client.send(_request(keys, times), leader)
-    except RETRIABLE_FAILURES as error:
-        again.update(dict.fromkeys(keys, f"broker {leader} does not answer: {error}"))
-        return
-    for topic in response.topics:
-        for each in topic.partitions:
-            key = (topic.name, each.partition_index)
-            if each.error_code:
-                (again if each.error_code in RETRIABLE_CODES else failed)[key] = describe_code(each.error_code)
-            elif each.offset >= 0 and each.timestamp >= 0:
-                listed[key] = (each.offset, each.timestamp)
-
-
-def _request(keys: Iterable[Key], times: Mapping[Key, int]) -> Any:
-    topic_type = ListOffsetsRequest.ListOffsetsTopic
-    by_topic: dict[str, list[Any]] = defaultdict(list)
-    for key in keys:
-        each = topic_type.ListOffsetsPartition(partition_index=key[1], timestamp=times[key])
-        by_topic[key[0]].append(each)
-    topics = [topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()]
-    is_newest = _MAX_TIMESTAMP in times.values()
-    return ListOffsetsRequest(
-        replica_id=-1, isolation_level=0, topics=topics, min_version=_MAX_TIMESTAMP_VERSION if is_newest else 1
-    )
+    (listed,), failed = await list_offsets(client, leaders, (times,), deadline)
+    return {key: found for key, found in listed.items() if min(found) >= 0}, failed

@@ -11,25 +11,15 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Messa
 
 from kit.read.broker_client import DEADLINE_S
 from kit.read.brokers import Key
+from kit.read.lone_consumer import LONE
 from kit.read.offset_times import Position
 from kit.tables.groups import RecordTime
 
 _WAIT_S = 0.2
-_SETTINGS = {
-    "log_level": "0",
-    "log.connection.close": "false",
-    # librdkafka wants a group; nobody joins it and nothing is committed to it.
-    "group.id": "offramp-joins-no-group",
-    "client.id": "offramp",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    "isolation.level": "read_committed",
+_SETTINGS = LONE | {
     # One batch of each partition is enough; a broker sends a whole one however large.
     "queued.min.messages": 1,
     "fetch.message.max.bytes": 1024,
-    "fetch.wait.max.ms": 50,
 }
 
 

@@ -16,7 +16,6 @@ from kit.errors import SetupError
 from kit.spark.java import java_command
 
 MIRROR_VARIABLE = "OFFRAMP_MAVEN_MIRROR"
-SECONDS_PER_REQUEST = 60
 MEGABYTES_PER_LINE = 10
 FETCHED = re.compile(r"^[\s.]*\((\d+)kB\)")
 

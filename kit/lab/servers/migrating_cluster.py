@@ -186,8 +186,8 @@ class MigratingServers(Servers):
         """From dual write back to a controller of ZooKeeper's, as Kafka's documentation says; brokers stay as they are.
 
         The controllers end and lose their disks; one transaction raises ``/controller_epoch`` above KRaft's epochs and
-        deletes ``/controller`` and ``/migration``. A broker takes ``/controller`` at once; not before
-        ``await_zookeeper_controls`` may one be stopped.
+        deletes ``/controller`` and ``/migration``. A broker takes ``/controller`` at once; none may be stopped until
+        each names that one as the controller.
 
         Raises:
             InputError: a broker is in KRaft mode: it would hang without controllers.
@@ -201,16 +201,6 @@ class MigratingServers(Servers):
             _hand_back(client)
         for controller in self.controllers:
             shutil.rmtree(self.supervisor.folder / controller.name / "data", ignore_errors=True)
-
-    def await_zookeeper_controls(self) -> None:
-        """Wait until a broker holds ``/controller`` and every broker names it as the controller."""
-        with connected(self.zookeeper_connect) as client:
-            wait_until(lambda: client.exists("/controller") is not None, "a controller of ZooKeeper's", WAIT_SECONDS)
-            holder = json_at(client, "/controller")["brokerid"]
-        for broker in self.migrating:
-            named = partial(topics.names_controller, broker.addresses["PLAINTEXT"], holder)
-            wait_until(named, f"{broker.name} naming controller {holder}", WAIT_SECONDS)
-        self.phase = "zookeeper"
 
     def _await_znode(self, path: str, is_so: Callable[[Mapping[str, Any]], bool], what: str) -> None:
         with connected(self.zookeeper_connect) as client:

@@ -66,11 +66,8 @@ class Change(NamedTuple):
 
 @dataclass
 class Log:
-    """``n_unwritten``: zeros at the end, which nobody wrote to; it is there once all of ``changes`` was taken."""
-
     data: bytes
     file: str = ""
-    n_unwritten: int = 0
 
     def changes(self) -> Iterator[Change]:
         """Everything that was done, in order; a place that can't be read, and where some is missing, is a row."""
@@ -98,10 +95,7 @@ class Log:
         return _HEADER.size
 
     def _is_unwritten(self, at: int) -> bool:
-        if any(self.data[at : at + _ENTRY.size]) or self.data[at:].strip(b"\0"):
-            return False
-        self.n_unwritten = len(self.data) - at
-        return True
+        return not any(self.data[at : at + _ENTRY.size]) and not self.data[at:].strip(b"\0")
 
     def _entry(self, at: int) -> tuple[int, bytes, str | None]:
         """Where the next one begins, and the bytes of this one or what is wrong with them."""
