@@ -8,6 +8,8 @@ SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
 JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
+# Where bytecode is not kept, each of the thousand processes that the tests start compiles the kit anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kraft lab down test check soak bench pictures format lock clean
@@ -62,11 +64,10 @@ check: $(READY) ## The quick part: lint, types, import rules, unit and property 
 test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -c 'from kit.lab.java import jars; jars.main(jars.ALL_SETS)'
 	@$(BIN)/python -m kit.lab.make_archives
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow tests/unit tests/property tests/interop tests/servers
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/notebooks tests/browser
+	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
 
 soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups (two and a half hours)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_size.py -s --timeout=3600
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_kraft_wizard.py tests/browser/test_size.py -s --timeout=3600
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

@@ -1,21 +1,23 @@
-"""Lag in time from a live cluster, and a history, or the coordinators' topic, as Burrow's rules take them.
+"""Lag in time and its outlook, live; a history, or the coordinators' topic, as Burrow's rules take them.
 
 The rules themselves are ``kit.analyze.partition_health``; docs/health.md has the whole way, with figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from kit import analyze
+from kit.analyze.health.rules import Rule
 from kit.cluster import Cluster, librdkafka_settings
 from kit.errors import InputError, PartialRead
 from kit.read.offset_times import RESOLUTION_MS, Position, fetch_anchors, fetch_record_times
 from kit.read.record_timestamps import read_record_times
+from kit.read.retention import fetch_retention
 from kit.snapshot import Frame, Snapshot
 from kit.tables import schema as tables
 from kit.tables.schema import Table
@@ -59,6 +61,25 @@ def time_lag(
     return _frame(analyze.time_lag_by_records(partition_lag, _rows(tables.RECORD_TIMES, found), method, at_ms))
 
 
+def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
+    """When each lag is closed, and when unread records are deleted; columns as ``lag_outlook`` has them.
+
+    Args:
+        looks: ``kit.views.lag`` of several polars snapshots, each with at_ms (:func:`seen_at_ms`), one below the
+            other; the last one is where all stand now.
+
+    Raises:
+        ConnectError, ReadError: the brokers stopped answering, or can't tell.
+    """
+    last = looks.filter(pl.col("at_ms") == pl.col("at_ms").max())
+    at_ms = int(last["at_ms"].max() or 0)  # type: ignore[arg-type]
+    logs = set(last.select("topic", "partition").iter_rows())
+    retention = _rows(tables.LOG_RETENTION, fetch_retention(cluster.broker_client, logs))
+    positions = set(_frame(analyze.outlook_positions(last, retention)).iter_rows())
+    arrivals = _rows(tables.RECORD_TIMES, fetch_record_times(cluster.broker_client, positions, at_ms))
+    return _frame(analyze.lag_outlook(last, looks, retention, arrivals, at_ms))
+
+
 def commits_of_history(committed_offsets: Frame) -> Frame:
     """``history.load(tables.COMMITTED_OFFSETS)``, or polars rows like it, as commits (``commits_seen``)."""
     result: Frame = analyze.commits_seen(
@@ -86,6 +107,71 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
     return result
 
 
+def lags_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
+    """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as lags over time (``lag_over_time``)."""
+    result: Frame = analyze.lag_over_time(_in_ms(committed_offsets, at_ms="observed_at"), log_offsets)
+    return result
+
+
+def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:
+    """When the snapshots of a history were complete, as the times of looks: at_ms, in order.
+
+    Args:
+        every_min: at most one look in so many minutes.
+    """
+    looks = list[int]()
+    for at_ms in snapshots["ended_at"].dt.epoch("ms").sort():
+        if not looks or at_ms - looks[-1] >= 60_000 * every_min:
+            looks.append(at_ms)
+    return pl.DataFrame({"at_ms": looks}, schema={"at_ms": pl.Int64})
+
+
+def backtest(rules: Iterable[Rule], commits: Frame, ends: Frame, times: Frame, incidents: Frame) -> pl.DataFrame:
+    """What each rule would have said over a time, against what happened; the best rule first.
+
+    A search for parameters is a back-test of many rules: ``[BurrowRule(intervals=n) for n in (5, 10, 20)]``. Frames of
+    one engine; on Spark each rule is a job, and only its alarms are collected.
+
+    Args:
+        commits, ends: :func:`commits_of_history` or :func:`commits_of_topic`, and :func:`ends_of_history`.
+        times: at_ms (epoch), the looks. An alarm lasts from a look to the next one without it.
+        incidents: group_id, from_ms, until_ms (epoch): what really happened; alarms of other groups are false.
+
+    Columns:
+        rule: with its parameters.
+        n_incidents, n_caught: an alarm was on while it lasted.
+        worst_delay_ms: from the begin of an incident to its alarm, of those that were caught.
+        n_false_alarms, false_ms: on in no incident of their group; how long they were on together.
+    """
+    happened = _local(incidents).unique()
+    return pl.DataFrame(
+        [_score(rule, _local(analyze.group_alarms(rule.verdicts(commits, ends, times))), happened) for rule in rules],
+        schema=_SCORE,
+    ).sort("n_caught", "n_false_alarms", "worst_delay_ms", descending=[True, False, False], nulls_last=True)
+
+
+_SCORE = {"rule": pl.String, **dict.fromkeys(("n_incidents", "n_caught", "worst_delay_ms"), pl.Int64)} | dict.fromkeys(
+    ("n_false_alarms", "false_ms"), pl.Int64
+)
+
+
+def _score(rule: Rule, alarms: pl.DataFrame, incidents: pl.DataFrame) -> dict[str, Any]:
+    outcomes = _frame(analyze.incident_outcomes(alarms, incidents))
+    false = _frame(analyze.false_alarms(alarms, incidents))
+    return {
+        "rule": repr(rule),
+        "n_incidents": len(outcomes),
+        "n_caught": outcomes["is_caught"].sum(),
+        "worst_delay_ms": outcomes["delay_ms"].max(),
+        "n_false_alarms": len(false),
+        "false_ms": (false["until_ms"] - false["from_ms"]).sum(),
+    }
+
+
+def _local(frame: Any) -> pl.DataFrame:
+    return frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame.toArrow())
+
+
 def _in_ms(frame: Any, **columns: str) -> Any:
     """With times as epoch milliseconds, which narwhals can't make on Spark."""
     if isinstance(frame, pl.DataFrame):
@@ -101,12 +187,24 @@ def verify_time_lag(rows: pl.DataFrame) -> str:
     Raises:
         PartialRead: naming the partitions (the first 20) whose lag could not, and why.
     """
-    unknown = rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null())
+    return _verify(rows.filter((pl.col("lag") > 0) & pl.col("time_lag_ms").is_null()), len(rows), "lag in time")
+
+
+def _verify(unknown: pl.DataFrame, n_rows: int, what: str) -> str:
     if unknown.is_empty():
-        return f"Lag in time: {quantity(len(rows), 'partition')}, all known."
+        return f"{what.capitalize()}: {quantity(n_rows, 'partition')}, all known."
     lines = [f"{row['group_id']}/{row['topic']}-{row['partition']}: {row['error']}" for row in unknown.to_dicts()]
     shown = "\n".join([*map(visible, lines[:20]), *["…"] * (len(lines) > 20)])
-    raise PartialRead(f"The lag in time of {quantity(len(lines), 'partition')} is unknown, not zero:\n{shown}")
+    raise PartialRead(f"The {what} of {quantity(len(lines), 'partition')} is unknown, not zero:\n{shown}")
+
+
+def verify_outlook(rows: pl.DataFrame) -> str:
+    """A sentence when both could be told of each partition.
+
+    Raises:
+        PartialRead: naming the partitions (the first 20) of which something is unknown, and why.
+    """
+    return _verify(rows.filter(pl.col("error").is_not_null()), len(rows), "outlook")
 
 
 def seen_at_ms(snapshot: Snapshot[pl.DataFrame]) -> int:

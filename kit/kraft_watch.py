@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT
+from kit.analyze.metadata.soak import DIVERGED, NOT_READ, since, values, with_verdicts
 from kit.cluster import Cluster, connect
 from kit.errors import AuthenticationFailed, ConnectError, HistoryError, OfframpError, PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
@@ -128,6 +129,35 @@ def _look(cluster: Cluster, settle_s: float) -> KraftLook:
         return KraftLook(status, error=str(error))
 
 
+@dataclass(frozen=True)
+class Soak:
+    """Looks at one cluster, the oldest first, and the values that were open in them; both stamped."""
+
+    cluster: str
+    states: pl.DataFrame
+    differences: pl.DataFrame
+
+    @property
+    def values(self) -> pl.DataFrame:
+        """As ``kit.analyze.metadata.soak.values``."""
+        return values(self.differences, self.states)
+
+    @property
+    def unread(self) -> pl.DataFrame:
+        """What could not be read, the latest first: error, n_looks, first_at, last_at."""
+        failed = self.states.filter(pl.col("error").is_not_null()).group_by("error")
+        rows = failed.agg(n_looks=pl.len().cast(pl.Int64), first_at=pl.col("at").min(), last_at=pl.col("at").max())
+        return rows.sort("last_at", "error", descending=[True, False])
+
+    def verify(self) -> str:
+        """One sentence; raises PartialRead where in the last look a value diverged, or something was not read."""
+        last = with_verdicts(self.states).row(-1, named=True)
+        told = f"cluster {self.cluster}: the last look, at {last['at']:%Y-%m-%d %H:%M:%S} UTC, is {last['verdict']}"
+        if last["verdict"] in (DIVERGED, NOT_READ):
+            raise PartialRead(f"{told}; {last['error'] or 'see the values in the report, and offramp kraft diff'}")
+        return f"{told[0].upper()}{told[1:]}. Looks: {len(self.states):,}."
+
+
 class KraftHistory:
     """Looks at one or several clusters in one folder."""
 
@@ -152,12 +182,7 @@ class KraftHistory:
         Raises:
             HistoryError: there is none in the folder, a file can't be read, or another version of offramp wrote it.
         """
-        rows = self._load(tables.KRAFT_STATES)
-        if rows is None:
-            raise HistoryError(
-                f"there is no history of looks in {self._folder}: offramp kraft watch --history FOLDER makes one"
-            )
-        return rows.filter(pl.col("cluster") == cluster).sort("at")
+        return self._states().filter(pl.col("cluster") == cluster).sort("at")
 
     def differences(self, cluster: str) -> pl.DataFrame:
         """``tables.METADATA_DIFFERENCES`` that were open in complete looks at the cluster, stamped, the oldest first.
@@ -165,9 +190,28 @@ class KraftHistory:
         Raises:
             HistoryError: as ``states``.
         """
-        complete = self.states(cluster).select("snapshot_id")
+        return self._differences_in(self.states(cluster))
+
+    def soak(self, cluster: str = "", last_hours: float = 0.0) -> Soak:
+        """The looks at a cluster (empty: the only one of the history) in the hours before its newest one (0: all).
+
+        Raises:
+            HistoryError: as ``states``; or there is no such cluster, or none was named and there are several.
+        """
+        rows = self._states()
+        known = [str(name) for name in rows["cluster"].unique().sort()]
+        if not cluster and len(known) > 1:
+            raise HistoryError(f"{self._folder} has looks at {', '.join(known)}: name one of them")
+        name = cluster or known[0]
+        if name not in known:
+            raise HistoryError(f"{self._folder} has no look at {name!r}; it has looks at {', '.join(known)}")
+        states = since(rows.filter(pl.col("cluster") == name).sort("at"), last_hours)
+        return Soak(name, states, self._differences_in(states))
+
+    def _differences_in(self, states: pl.DataFrame) -> pl.DataFrame:
         rows = self._load(tables.METADATA_DIFFERENCES)
         assert rows is not None, "a state is written after its differences"
+        complete = states.select("snapshot_id")
         return rows.join(complete, on="snapshot_id", how="semi").sort("observed_at", "kind", "entity", "item")
 
     def _write(self, table: Table, rows: pl.DataFrame, look_id: str, at: datetime) -> None:
@@ -183,6 +227,14 @@ class KraftHistory:
             begun.replace(whole)
         except OSError as error:
             raise HistoryError(f"{whole} was not written: {error.strerror}; name another folder") from error
+
+    def _states(self) -> pl.DataFrame:
+        rows = self._load(tables.KRAFT_STATES)
+        if rows is None:
+            raise HistoryError(
+                f"there is no history of looks in {self._folder}: offramp kraft watch --history FOLDER makes one"
+            )
+        return rows
 
     def _load(self, table: Table) -> pl.DataFrame | None:
         files = sorted((self._folder / table.name).glob("date=*/snapshot_id=*/rows.parquet"))

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from traitlets import CaselessStrEnum, default
 
 from kit import errors
 from kit.cluster import connect
-from kit.errors import InputError, OfframpError, ReadError
+from kit.errors import InputError, OfframpError, PartialRead, ReadError
 from kit.notebook_files import notebooks
 from kit.profile import Profile
 from kit.show.page import render_html
@@ -86,22 +86,55 @@ def run_report(
     with connect(profile) as cluster:
         say(f"reporting on {cluster.name} ({cluster.cluster_id})")
     folder = new_folder(output.absolute(), file_name(profile.name), datetime.now(UTC))
-    notebook = folder / "groups.ipynb"
     kept_in = history if "://" in history else str(Path(history).absolute() if history else folder.parent / "history")
     parameters = {"profile": profile.name, "profile_file": str(profile.file), "groups": groups, "history": kept_in}
     say("running the notebook: starting Spark, reading, analysing …")
-    _execute(notebooks() / "report" / "groups.ipynb", notebook, parameters)
+    latest = f"report-{file_name(profile.name)}.html"
+    _execute(notebooks() / "report" / "groups.ipynb", folder / "groups.ipynb", parameters)
+    made = _publish(folder / "groups.ipynb", f"{profile.name}: consumer groups", latest)
+    if keep is not None:
+        forget_older(folder, keep)
+    return made
+
+
+def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float = 0.0) -> Report:
+    """Run the notebook ``report/kraft_soak.ipynb`` over the looks at one cluster into a new folder under ``output``.
+
+    The page lies under a fixed name too, ``<output>/soak-<cluster>.html``. No cluster is asked.
+
+    Raises:
+        PartialRead: the last look shows diverged values, or was not read; the report is made all the same.
+        OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
+        InputError: ``output`` can't be written.
+    """
+    name, failed = file_name(cluster), None
+    folder = new_folder(output.absolute(), f"soak-{name}", datetime.now(UTC))
+    parameters: dict[str, str | float] = {
+        "history": str(history.absolute()),
+        "cluster": cluster,
+        "last_hours": last_hours,
+    }
+    notebook = folder / "kraft_soak.ipynb"
+    try:
+        _execute(notebooks() / "report" / notebook.name, notebook, parameters)
+    except PartialRead as error:
+        failed = error
+    made = _publish(notebook, f"{cluster}: soak of the move to KRaft", f"soak-{name}.html")
+    if failed is not None:
+        raise PartialRead(f"{failed}; the report: {made.html}")
+    return made
+
+
+def _publish(notebook: Path, title: str, latest: str) -> Report:
+    """The page of an executed notebook, beside it and, as ``latest``, beside its folder."""
+    folder, page = notebook.parent, notebook.with_suffix(".html")
     executed = nbformat.read(notebook, as_version=4)
     # JupyterLab shows charts and table styles of a notebook it trusts only.
     NotebookNotary().sign(executed)
-    page = folder / "groups.html"
-    html = render_html(executed, f"{profile.name}: consumer groups")
-    latest = folder.parent / f"report-{file_name(profile.name)}.html"
-    for file in (page, latest):
+    html = render_html(executed, title)
+    for file in (page, folder.parent / latest):
         write_whole(file, html)
-    if keep is not None:
-        forget_older(folder, keep)
-    return Report(notebook, page, latest, _outcome(executed))
+    return Report(notebook, page, folder.parent / latest, _outcome(executed))
 
 
 def new_folder(output: Path, name: str, begun_at: datetime) -> Path:
@@ -169,7 +202,7 @@ def _is_own(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _execute(source: Path, target: Path, parameters: dict[str, str]) -> None:
+def _execute(source: Path, target: Path, parameters: Mapping[str, str | float]) -> None:
     try:
         papermill.execute_notebook(
             source,

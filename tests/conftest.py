@@ -29,6 +29,7 @@ LONGEST = (
     "servers/test_fleet.py",
     "servers/test_kraft_nodes.py",
     "interop/test_kraft_move.py",
+    "notebooks/test_kraft.py",
     "interop/test_migrate_faults.py",
     "interop/test_migration.py",
     "servers/test_spark_modes.py",
@@ -43,6 +44,7 @@ LONGEST = (
     "servers/test_hostile_znodes.py",
     "notebooks/test_runbook_fleet.py",
     "browser/test_fleet_wizard.py",
+    "browser/test_kraft_wizard.py",
 )
 """Begun first, so that none of them is left alone at the end."""
 

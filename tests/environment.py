@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 FILE = ROOT / "environment.yml"
 _HEAD = """# For conda users: the direct dependencies with the versions of requirements.lock. Written by `make lock`.
 #   conda env create -f environment.yml && conda activate offramp && pip install --no-deps -e .
-# Not tried: the tests have no conda; `make` and tests/servers/test_wheel.py install requirements.lock with pip and uv.
+# Not tried: the tests have no conda; `make` and tests/browser/test_wheel.py install requirements.lock with pip and uv.
 name: offramp
 channels:
   - conda-forge

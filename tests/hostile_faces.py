@@ -25,7 +25,7 @@ from kit.errors import RunError
 from kit.migrate import evidence, frames
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.rendering import pages
-from kit.show import charts, display, kraft_charts, rebalance_charts
+from kit.show import charts, display, health_charts, kraft_charts, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from tests.generators import hostile
@@ -42,7 +42,7 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
 CHARTS = {
     name: draw
-    for module in (charts, kraft_charts, rebalance_charts)
+    for module in (charts, health_charts, kraft_charts, rebalance_charts)
     for name, draw in vars(module).items()
     if inspect.isfunction(draw)
     and draw.__module__ == module.__name__
@@ -93,6 +93,9 @@ _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
         reason=name,
         is_utc=True,
     ),
+    "verdict_timeline": lambda at, name: _row(at, name, status=name, from_ms=at * 1000, until_ms=at * 1000 + 500),
+    "hours_heatmap": lambda at, name: _row(at, name, hour_ms=at * 3_600_000, max_lag=at),
+    "lag_by_tool": lambda at, name: _row(at, name, tool="kafka", lag=at, summed_lag=at, is_listed=True),
     "nothing": lambda at, name: {},
 }
 

@@ -11,6 +11,7 @@
     widgets.rollback_wizard(migration)
     widgets.toggle_fleet("production")                         # many groups; open_fleet, fleet_wizard
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
+    widgets.kraft_wizard(widgets.open_kraft("production"))     # a cluster, from ZooKeeper to KRaft and back
 
 Nothing else is imported before one of these is called.
 """
@@ -32,14 +33,17 @@ if TYPE_CHECKING:
     from widgets.group.model import GroupMigration
     from widgets.group.picker import GroupPicker
     from widgets.group.view import GroupWizard, RollbackWizard, ToggleWizard
+    from widgets.kraft.model import KraftMove
+    from widgets.kraft.view import KraftWizard
     from widgets.offsets.model import OffsetMove
     from widgets.offsets.view import OffsetsWizard
     from widgets.run.connection import Connection
     from widgets.run.procedure import Procedure
 
 __all__ = [
-    "choose_group", "fleet_wizard", "group_picker", "migrate", "move_offsets", "offsets_wizard",
-    "open_fleet", "open_group", "open_offsets", "rollback_wizard", "toggle_fleet", "toggle_wizard", "wizard",
+    "choose_group", "fleet_wizard", "group_picker", "kraft_wizard", "migrate", "move_offsets", "offsets_wizard",
+    "open_fleet", "open_group", "open_kraft", "open_offsets", "rollback_wizard", "toggle_fleet", "toggle_wizard",
+    "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
@@ -162,6 +166,23 @@ def fleet_wizard(fleet: FleetToggle) -> FleetWizard:
 def toggle_fleet(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> FleetWizard:
     """The wizard that toggles many groups; see :func:`open_group`."""
     return fleet_wizard(open_fleet(profile, runs, cluster_id))
+
+
+def open_kraft(profile: Profile | str | None, runs: Path | str = "", cluster_id: str = "") -> KraftMove:
+    """The model of moving a cluster to KRaft and back, connected; arguments and errors as of :func:`open_group`."""
+    from widgets.kraft.model import KraftMove
+
+    def made(connection: Connection) -> KraftMove:
+        return KraftMove(connection.operations, connection.kraft_status, connection.profile.name, connection.close)
+
+    return _open(profile, runs, cluster_id, made)
+
+
+def kraft_wizard(move: KraftMove) -> KraftWizard:
+    """A view of a model; it watches the cluster until ``move.close()``."""
+    from widgets.kraft.view import KraftWizard
+
+    return KraftWizard(move)
 
 
 def _open(

@@ -24,9 +24,15 @@ if TYPE_CHECKING:
     from kit.analyze.groups.stale import stale_stores
     from kit.analyze.groups.stickiness import stickiness
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
+    from kit.analyze.health.backtest import false_alarms, group_alarms, incident_outcomes, verdict_spans
     from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.definitions import DEFINITIONS, lag_as, lag_definitions, lag_explained
+    from kit.analyze.health.outlook import lag_outlook, outlook_positions
+    from kit.analyze.health.over_time import lag_by_hour, lag_over_time, within_target
+    from kit.analyze.health.rules import AnyRule, BurrowRule, LagRule, SilenceRule
     from kit.analyze.health.seen import commits_seen, topic_commits
     from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
+    from kit.analyze.health.velocity import lag_velocity
     from kit.analyze.health.windows import commit_windows, end_rings
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
     from kit.analyze.proof.duplicates import duplicates
@@ -81,11 +87,39 @@ _HOMES = {
         "finding_summary",
         "group_summary",
     ),
+    "health.backtest": (
+        "false_alarms",
+        "group_alarms",
+        "incident_outcomes",
+        "verdict_spans",
+    ),
+    "health.over_time": (
+        "lag_by_hour",
+        "lag_over_time",
+        "within_target",
+    ),
+    "health.rules": (
+        "AnyRule",
+        "BurrowRule",
+        "LagRule",
+        "SilenceRule",
+    ),
     "health.burrow": (
         "group_health",
         "partition_health",
         "window_health",
     ),
+    "health.definitions": (
+        "DEFINITIONS",
+        "lag_as",
+        "lag_definitions",
+        "lag_explained",
+    ),
+    "health.outlook": (
+        "lag_outlook",
+        "outlook_positions",
+    ),
+    "health.velocity": ("lag_velocity",),
     "health.windows": (
         "commit_windows",
         "end_rings",
@@ -125,8 +159,13 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ATTENTION",
+    "DEFINITIONS",
     "STAGES",
     "VERDICTS",
+    "AnyRule",
+    "BurrowRule",
+    "LagRule",
+    "SilenceRule",
     "blockers",
     "broker_load",
     "canary_share",
@@ -136,7 +175,9 @@ __all__ = [
     "duplicates",
     "end_rings",
     "epoch_rebalances",
+    "false_alarms",
     "finding_summary",
+    "group_alarms",
     "group_balance",
     "group_health",
     "group_lag",
@@ -144,11 +185,20 @@ __all__ = [
     "group_readiness",
     "group_summary",
     "handovers",
+    "incident_outcomes",
+    "lag_as",
+    "lag_by_hour",
     "lag_change",
+    "lag_definitions",
+    "lag_explained",
+    "lag_outlook",
+    "lag_over_time",
+    "lag_velocity",
     "lost",
     "member_flavours",
     "member_lag",
     "member_shares",
+    "outlook_positions",
     "overlaps",
     "ownership_findings",
     "partition_health",
@@ -172,9 +222,11 @@ __all__ = [
     "unowned_hand_outs",
     "verdict",
     "verdict_sentences",
+    "verdict_spans",
     "verdict_summary",
     "window_health",
     "with_intervals",
+    "within_target",
 ]
 
 

@@ -18,7 +18,7 @@ from typing import IO, Annotated, Any
 import typer
 from prometheus_client import CollectorRegistry, start_http_server
 
-from kit.cli.terminal import ProfileFile, ProfileName, refusals
+from kit.cli.terminal import LONGEST_WAIT_S, ProfileFile, ProfileName, a_number, refusals
 from kit.cluster import Cluster, connect, librdkafka_settings, zookeeper_settings
 from kit.consumer.console import Child, KafkaMember, ZookeeperMember
 from kit.consumer.hand_over import Events, HandOver, as_json, as_text, opened
@@ -108,7 +108,13 @@ def consume(
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="host:port to serve Prometheus metrics on.")] = None,
     wait_for_topics: Annotated[
-        float, typer.Option(help="Seconds to wait for a topic that does not exist; 0: refuse at once.", min=0)
+        float,
+        typer.Option(
+            help="Seconds to wait for a topic that does not exist; 0: refuse at once.",
+            min=0,
+            max=LONGEST_WAIT_S,
+            callback=a_number,
+        ),
     ] = 0.0,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,

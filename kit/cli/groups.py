@@ -14,6 +14,7 @@ import typer
 from kit import analyze, views
 from kit.analyze import ATTENTION
 from kit.cli.listing import Listing, listing
+from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
 from kit.cli.time_lag import Method, print_time_lag
@@ -53,10 +54,19 @@ def lag(
     pattern: Pattern = EVERY_GROUP,
     time: Annotated[bool, typer.Option("--time", help="How old the next unread records are, per partition.")] = False,
     method: Method = "bisection",
+    outlook: Annotated[
+        bool, typer.Option("--outlook", help="When it will be closed, and when unread records will be deleted.")
+    ] = False,
+    over_s: OverS = 30.0,
 ) -> None:
-    """Lag in records: per partition of one group, or in total for every group; with --time in milliseconds."""
+    """Lag in records: per partition of one group, or in total for every group; in time; and how it will go on."""
+    if time and outlook:
+        raise typer.BadParameter("--time and --outlook are two listings: choose one")
     if time:
         print_time_lag(listing, profile, profile_file, group, pattern, method)
+        return
+    if outlook:
+        print_outlook(listing, profile, profile_file, group, pattern, over_s)
         return
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)

@@ -11,7 +11,18 @@ import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say, tell
+from kit.cli.progress import waiting
+from kit.cli.terminal import (
+    LONGEST_WAIT_S,
+    AsJson,
+    ProfileFile,
+    ProfileName,
+    a_number,
+    print_json,
+    refusals,
+    say,
+    tell,
+)
 from kit.cluster import connect
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
@@ -126,7 +137,14 @@ def diff(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
     settle_s: Annotated[
-        float, typer.Option("--settle-s", min=0, help="Seconds to wait for changes that are under way.")
+        float,
+        typer.Option(
+            "--settle-s",
+            min=0,
+            max=LONGEST_WAIT_S,
+            callback=a_number,
+            help="Seconds to wait for changes that are under way.",
+        ),
     ] = SETTLE_S,
     as_json: AsJson = False,
 ) -> None:
@@ -218,7 +236,12 @@ def _tell_rehearsal(found: Rehearsal) -> None:
 @app.command()
 def watch(
     history: Annotated[Path, typer.Option("--history", help="Folder of this machine to append each look to.")],
-    every: Annotated[float, typer.Option("--every", min=0, metavar="SECONDS", help="From look to look.")] = 10.0,
+    every: Annotated[
+        float,
+        typer.Option(
+            "--every", min=0, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."
+        ),
+    ] = 10.0,
     count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many looks.")] = None,
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
@@ -238,3 +261,27 @@ def watch(
                 seen.verify()
                 return
             time.sleep(max(0.0, begun + every - time.monotonic()))
+
+
+@app.command()
+def report(
+    history: Annotated[Path, typer.Option("--history", help="Folder that `offramp kraft watch` fills.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
+        "runs"
+    ),
+    cluster: Annotated[str, typer.Option("--cluster", help="Name in the history [its only one].")] = "",
+    last_hours: Annotated[
+        float, typer.Option(min=0, max=876_000, callback=a_number, help="Hours before the newest look [all].")
+    ] = 0.0,
+) -> None:
+    """Make a notebook and one HTML page of a history of looks: verdicts, lag, fail-overs. No cluster is asked.
+
+    Exit code 12: in the last look a value diverged, or something was not read; the report is made all the same.
+    """
+    from kit.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
+
+    with refusals():
+        name = KraftHistory(history).soak(cluster).cluster
+        with waiting(f"the report on {name} is being made"):
+            made = run_soak_report(history, output, name, last_hours)
+        tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")

@@ -1,4 +1,4 @@
-"""``offramp plan kraft``: the next phase of a move to KRaft, or the way back (KIP-866). Nothing is written to it."""
+"""``offramp plan kraft``: the next phase of a move to KRaft, the way back, a repair, a fail-over (KIP-866)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from typing import Annotated
 import typer
 
 from kit.cli.operations import Overrides, open_operations, show_plan
-from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
+from kit.errors import InputError
 from kit.migrate.engine.plan import WAY_BACK_S
 from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.steps import NODE_TIMEOUT_S, PHASES
+from kit.migrate.kraft.steps import FAIL_OVER, NODE_TIMEOUT_S, PHASES, REPAIR
 
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command("kraft")
 def plan_kraft(
-    to: Annotated[str, typer.Option("--to", help=f"The phase to reach: {', '.join(PHASES)}.")],
+    to: Annotated[str | None, typer.Option("--to", help=f"The phase to reach: {', '.join(PHASES)}.")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend the first damage of those that somebody else left, if there is one.")
+    ] = False,
+    fail_over: Annotated[
+        bool, typer.Option("--fail-over", help="Restart the active controller, so that another one is elected.")
+    ] = False,
     node_timeout: Annotated[
         float, typer.Option("--node-timeout", help="Seconds that one node may take until it runs well in its new mode.")
     ] = NODE_TIMEOUT_S,
@@ -30,8 +37,15 @@ def plan_kraft(
     profile: ProfileName = None,
     profile_file: ProfileFile = None,
 ) -> None:
-    """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing."""
+    """Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them. Writes nothing.
+
+    Also: mend what somebody else left of a move (--repair), or move the active controller (--fail-over).
+    """
+    asked = [name for name in (to, REPAIR if repair else None, FAIL_OVER if fail_over else None) if name is not None]
+    with refusals():
+        if len(asked) != 1:
+            raise InputError("name one of --to PHASE, --repair and --fail-over")
     with open_operations(profile, profile_file, runs) as operations:
         say(f"looking at cluster {operations.cluster.name} …")
-        request = KraftPlanRequest(to, node_timeout, way_back * 3600)
+        request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
         show_plan(operations.plan_kraft(request, override or ()), as_json)

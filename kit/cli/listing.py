@@ -63,8 +63,16 @@ class Listing:
             rows = rows.sort(self.sort, descending=is_number, nulls_last=True, maintain_order=True)
         return rows
 
-    def print(self, rows: pl.DataFrame, spare: Sequence[str] = ()) -> None:
+    def print(
+        self,
+        rows: pl.DataFrame,
+        spare: Sequence[str] = (),
+        in_words: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+    ) -> None:
         """Print :meth:`chosen` rows; the worst come first. ``spare``: see ``kit.cli.table``.
+
+        Args:
+            in_words: what people see instead; sorting and conditions go by the rows themselves.
 
         Raises:
             InputError: as :meth:`chosen`; the file can't be written.
@@ -77,17 +85,22 @@ class Listing:
         elif self.as_json:
             print_json(rows.fill_nan(None).to_dicts())
         else:
-            self._show(rows, spare)
+            self._show(rows, spare, in_words)
 
-    def _show(self, rows: pl.DataFrame, spare: Sequence[str]) -> None:
+    def _show(
+        self, rows: pl.DataFrame, spare: Sequence[str], in_words: Callable[[pl.DataFrame], pl.DataFrame] | None
+    ) -> None:
         n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
         notes = []
         if n_hidden:
             notes.append(f"{n_hidden:,} of {quantity(len(rows), 'row')} not shown: --all, --where or --csv gives them")
-        print_frame(rows.head(len(rows) - n_hidden), spare, notes)
+        shown = rows.head(len(rows) - n_hidden)
+        print_frame(in_words(shown) if in_words else shown, spare, notes)
 
 
-def print_frame(rows: pl.DataFrame, spare: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+def print_frame(
+    rows: pl.DataFrame, spare: Sequence[str] = (), notes: Sequence[str] = (), may_page: bool = True
+) -> None:
     """A frame as a table for people; a column ``error`` without any goes."""
     from kit.analyze.time_format import with_worded_times
 
@@ -95,7 +108,7 @@ def print_frame(rows: pl.DataFrame, spare: Sequence[str] = (), notes: Sequence[s
         rows = rows.drop("error")
     rows = with_worded_times(rows)
     columns = {name: kind.is_numeric() for name, kind in rows.schema.items()}
-    print_table(columns, [[cell_text(value) for value in row] for row in rows.iter_rows()], spare, notes)
+    print_table(columns, [[cell_text(value) for value in row] for row in rows.iter_rows()], spare, notes, may_page)
 
 
 def listing(verb: Callable[..., None]) -> Callable[..., None]:

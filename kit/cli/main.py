@@ -20,6 +20,7 @@ from kit.cli.verbs import Verb, group_of
 VERBS = {
     "groups": Verb("kit.cli.groups:app", "Every group in one line: stage, members, lag in both stores, findings."),
     "lag": Verb("kit.cli.groups:app", "Lag in records: per partition of one group, or in total for every group."),
+    "watch": Verb("kit.cli.watch:app", "Every group's lag, look after look: who stands still or falls behind first."),
     "ownership": Verb(
         "kit.cli.groups:app", "Who owns each partition of one group; without a group, what is wrong with any."
     ),
@@ -30,6 +31,9 @@ VERBS = {
     "report": Verb("kit.cli.report:app", "Run the report notebook over all groups."),
     "snapshot": Verb(
         "kit.cli.groups:app", "Read the cluster once and append what was seen to a history of Parquet files."
+    ),
+    "history": Verb(
+        "kit.cli.history:app", "A history of snapshots: what lies there, many small files made few, old days deleted."
     ),
     "notebooks": Verb("kit.cli.notebooks:app", "Copy this release's notebooks to a folder, to run and to edit them."),
     "plan": Verb("kit.cli.plan:app", "Say what would be done, and keep that as a plan to approve."),

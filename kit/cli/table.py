@@ -57,7 +57,8 @@ def _least(name: str, is_number: bool, natural: int, width: int) -> int:
 def _dispensable(names: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str]) -> list[str]:
     """All but the first column, in the order in which they go."""
     silent = [name for at, name in enumerate(names) if {row[at] for row in rows} <= {_UNKNOWN, "0"}]
-    order = [*(name for name in (*silent, *spare, *reversed(names)) if name not in KEYS), *reversed(KEYS)]
+    others = [name for name in (*silent, *spare, *reversed(names)) if name not in KEYS or name in spare]
+    order = [*others, *reversed(KEYS)]
     return [name for name in dict.fromkeys(order) if name in names[1:]]
 
 

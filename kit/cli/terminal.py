@@ -7,6 +7,7 @@ exact, in ASCII. Polars is loaded by who prints a frame.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +37,17 @@ RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists t
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
+LONGEST_WAIT_S = 86_400.0
 _FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\r", "'")
 _PIPE_WIDTH = 200
 """A pipe has no width of its own; 80 columns would fold every table."""
+
+
+def a_number(value: float) -> float:
+    """The callback of an option with a range: ``nan`` is in every range, and who waits for it doesn't wait."""
+    if math.isnan(value):
+        raise typer.BadParameter("nan is not a number")
+    return value
 
 
 @contextmanager
@@ -55,11 +64,16 @@ def refusals() -> Iterator[None]:
 
 
 def print_table(
-    columns: Mapping[str, bool], rows: Sequence[Sequence[str]], spare: Sequence[str] = (), notes: Sequence[str] = ()
+    columns: Mapping[str, bool],
+    rows: Sequence[Sequence[str]],
+    spare: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    may_page: bool = True,
 ) -> None:
     """Rows for people, as texts, under the names of their columns; these say whether they hold numbers.
 
-    By a pager where it is longer than the terminal. ``spare``: see ``kit.cli.table``; ``notes`` stand below.
+    By a pager where it is longer than the terminal and that may be. ``spare``: see ``kit.cli.table``; ``notes`` stand
+    below.
     """
     from kit.cli.table import table_lines
 
@@ -69,16 +83,21 @@ def print_table(
     if is_screen and "NO_COLOR" not in os.environ:
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     if dropped:
-        lines.append(f"No room for {', '.join(dropped)}: widen the terminal, or take --json")
+        lines.append(f"No room for {', '.join(dropped)}: widen the terminal{', or take --json' if may_page else ''}")
     lines += map(visible, notes)
     text = "\n".join(lines) + "\n"
-    if is_screen and len(lines) >= size.lines and sys.stdin.isatty():
+    if may_page and is_screen and len(lines) >= size.lines and sys.stdin.isatty():
         from pydoc import pager
 
         os.environ.setdefault("LESS", "-FRX")
         pager(text)
     else:
         sys.stdout.write(text)
+
+
+def clear_screen() -> None:
+    """What is printed next stands in the place of what was there."""
+    sys.stdout.write("\x1b[H\x1b[2J")
 
 
 def print_sentences(rows: pl.DataFrame, at_most: int = 50) -> None:

@@ -16,6 +16,7 @@ from kit.cli.terminal import refusals
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import observe, of_group, verify_read
+from kit.text.duration import duration
 
 Method: TypeAlias = Annotated[
     Literal["bisection", "anchors", "record"],
@@ -37,6 +38,19 @@ def print_time_lag(
             partitions = views.lag(taken).filter(~pl.col("is_stale"))
             rows = time_lag(cluster, partitions, seen_at_ms(taken), method)
         order = ["group_id", "store", "topic", "partition"]
-        listing.print(rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True), _SPARE)
+        oldest_first = rows.sort("time_lag_ms", *order, descending=[True, *[False] * 4], nulls_last=True)
+        listing.print(oldest_first, _SPARE, _in_words)
         verify_read(taken)
         verify_time_lag(rows)
+
+
+def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+    """Ages as people say them; the bracket is rounded outwards."""
+    ages = {"time_lag_ms": False, "lower_ms": False, "upper_ms": True}
+    words = [
+        pl.Series(name.removesuffix("_ms"), [None if age is None else duration(age, is_most) for age in rows[name]])
+        for name, is_most in ages.items()
+    ]
+    at = rows.columns.index("time_lag_ms")
+    others = rows.drop(*ages)
+    return others.select(*others.columns[:at], *words, *others.columns[at:])

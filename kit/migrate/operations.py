@@ -19,6 +19,7 @@ from kit.migrate.engine.approval import (
     Approval,
     approve,
     longest_hours,
+    needs_second_person,
     refuse_unless_valid,
     save_approval,
 )
@@ -171,6 +172,10 @@ class Operations:
         self.save_plan(plan)
         save_approval(approval, approval_file(self._file(plan.digest), len(self.approvals(plan)) + 1))
         return approval
+
+    def needs_second_person(self, plan: Plan) -> bool:
+        """Whether who made the plan may not approve it."""
+        return needs_second_person(plan, self._rules)
 
     def approvals(self, plan: Plan) -> tuple[Approval, ...]:
         """All that were given for this plan, the oldest first. Raises ApprovalError: one was edited."""

@@ -85,6 +85,10 @@ AUTHENTICATION_FAILURES = (
 )
 
 
+_NOBODY = {"NodeNotReadyError: No node_id provided": "none of them is connected"}
+"""kafka-python's words for it."""
+
+
 def _had_answered(connection: Any) -> bool:
     """Whether the broker sent its API versions, which it does before the login."""
     return connection.parser is not None and connection.broker_version_data is not None
@@ -100,9 +104,13 @@ class BrokerClient:
             KafkaError: one of ``AUTHENTICATION_FAILURES`` at once; ``KafkaTimeoutError`` when no broker answered in
                 time. The caller writes the message, because it knows the cluster's name.
         """
+        servers = settings["bootstrap_servers"]
+        self._servers = [servers] if isinstance(servers, str) else servers
         client = KafkaNetClient(**(KafkaAdminClient.DEFAULT_CONFIG | settings))
         self._manager = client._manager
         self._net = client._net
+        self.n_sent = 0
+        """Requests so far, for who shows what a look costs."""
         self._net.start()
         try:
             self._manager.run(self._login, Deadline.after(timeout_s))
@@ -173,7 +181,10 @@ class BrokerClient:
         try:
             result: Result = self._manager.run(coroutine, *arguments)
         except RETRIABLE_FAILURES as error:
-            raise ConnectError(f"the brokers stopped answering: {error}") from error
+            raise ConnectError(
+                f"the brokers stopped answering, {', '.join(self._servers)} too: {_NOBODY.get(str(error), error)}; see "
+                "whether they run, then do it again"
+            ) from error
         except kafka_errors.KafkaError as error:
             raise ReadError(f"the brokers refused, or sent an answer that can't be parsed: {error}") from error
         return result
@@ -185,6 +196,7 @@ class BrokerClient:
 
     def send(self, request: Any, broker_id: int | None = None) -> Awaitable[Any]:
         """Send one request to this broker, or to any; → a future of its answer."""
+        self.n_sent += 1
         try:
             future: Awaitable[Any] = self._manager.send(request, node_id=broker_id)
         except kafka_errors.KafkaError as error:

@@ -78,6 +78,18 @@ def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetada
     return found
 
 
+def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
+    """How far each controller's log reaches, by the one at ``address``, which has to lead: id → end offset.
+
+    Raises:
+        ConnectError, ReadError, KafkaError, OSError: it did not answer, refused, or does not lead.
+    """
+    partition = _at(settings, address, _ask_quorum)
+    if partition.error_code:
+        raise ReadError(f"DescribeQuorum: {describe_code(partition.error_code)}")
+    return {each.replica_id: each.log_end_offset for each in partition.current_voters}
+
+
 async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMetadata:
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     return metadata_of(await client.ask(request, client.node, deadline))
@@ -93,8 +105,9 @@ def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
 
 def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
     address, role, node_id = asked
+    is_listening = False
     try:
-        _refuse_closed(address)
+        is_listening = _refuse_closed(address)
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {said.pop('error')}" if "error" in said else None
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
@@ -114,15 +127,21 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
             "source": f"ApiVersions and DescribeQuorum of {address}",
             "read_at": datetime.now(UTC),
             "error": error,
+            "is_listening": is_listening,
         }
     )
 
 
-def _refuse_closed(address: str) -> None:
-    """Raises ConnectionRefusedError at once where nobody listens; kafka-python would try again until its time is up."""
+def _refuse_closed(address: str) -> bool:
+    """Whether somebody takes the connection in time.
+
+    Raises ConnectionRefusedError at once where nobody listens; kafka-python would try again until its time is up.
+    """
     host, _, port = address.rpartition(":")
     with suppress(TimeoutError):
         socket.create_connection((host.strip("[]"), int(port)), NODE_TIMEOUT_S).close()
+        return True
+    return False
 
 
 async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> dict[str, Any]:
@@ -152,11 +171,17 @@ def takes_votes(versions: Any) -> bool:
     return any(each.api_key == _VOTE for each in versions.api_keys)
 
 
-async def _quorum(client: NodeClient, deadline: Deadline) -> dict[str, Any]:
+async def _ask_quorum(client: NodeClient, deadline: Deadline) -> Any:
+    """The answer on the one partition, or the answer that has an error itself."""
     topic = DescribeQuorumRequest.TopicData
     wanted = [topic(topic_name=_METADATA_LOG, partitions=[topic.PartitionData(partition_index=0)])]
     response = await client.ask(DescribeQuorumRequest(topics=wanted, max_version=1), client.node, deadline)
     (partition,) = response.topics[0].partitions if response.error_code == 0 else (response,)
+    return partition
+
+
+async def _quorum(client: NodeClient, deadline: Deadline) -> dict[str, Any]:
+    partition = await _ask_quorum(client, deadline)
     if partition.error_code == _NOT_LEADER:
         leader = getattr(partition, "leader_id", -1)
         return {"is_leader": False, "leader_id": leader if leader >= 0 else None}

@@ -12,6 +12,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.metadata.phase import PHASES, UNKNOWN
+from kit.analyze.metadata.soak import GAPS
 from kit.show.charts import Chart, drawn_text, frame_of, nothing, shortened, titled
 from kit.text.quantity import quantity
 
@@ -155,8 +156,8 @@ def verdict_matrix(differences: IntoDataFrame, title: str = "ZooKeeper beside KR
 def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -> Chart:
     """``tables.KRAFT_STATES`` of many looks → the phase, the records behind, the values that differ, the equal ones.
 
-    Where a number was not known there is a gap. Of more than ``MAX_POINTS`` looks some share a point, which shows the
-    worst of each number.
+    Where a number was not known, or nobody looked, there is a gap. Of more than ``MAX_POINTS`` looks some share a
+    point, which shows the worst of each number.
     """
     every = _polars(states).sort("at")
     if every.is_empty():
@@ -165,7 +166,7 @@ def drift_timeline(states: IntoDataFrame, title: str = "Dual write over time") -
     behind, equal = _line(drawn, "lag", "records behind"), _line(drawn, "n_equal", "equal values", is_last=True)
     panels = alt.vconcat(_phases(drawn), behind, _stacked(drawn), equal, spacing=10)
     n_looks = quantity(len(every), "look")
-    looks = f"Looks: {len(every):,}" if per_point == 1 else f"{quantity(len(drawn), 'point')} of {n_looks}"
+    looks = f"Looks: {len(every):,}" if per_point == 1 else f"{quantity(drawn['phase'].count(), 'point')} of {n_looks}"
     share = f", each the worst of {per_point}" if per_point > 1 else ""
     n_unread = every["error"].count()
     unread = f"in {n_unread:,} of {quantity(len(every), 'look')} something could not be read" if n_unread else ""
@@ -290,9 +291,13 @@ def _sharing_points(states: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         pl.col("at").first(), pl.col("phase").last(), pl.col("n_equal").min(), *(pl.col(each).max() for each in numbers)
     )
     drawn = frame_of(drawn)
-    # A look lasts until the next one; the last one as long as most.
+    # A look lasts until the next one; the last one, and one before a time when nobody looked, as long as most.
     lasted: Any = drawn["at"].diff().median() or timedelta(seconds=10)
-    return drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.lit(lasted))), per_point
+    drawn = drawn.with_columns(until=pl.col("at").shift(-1).fill_null(pl.col("at") + pl.lit(lasted)))
+    is_long = pl.col("until") - pl.col("at") > pl.lit(GAPS * lasted)
+    unseen = drawn.filter(is_long).select(pl.col("at") + pl.lit(lasted), "until")
+    seen = drawn.with_columns(until=pl.when(is_long).then(pl.col("at") + pl.lit(lasted)).otherwise("until"))
+    return pl.concat([seen, unseen], how="diagonal").sort("at"), per_point
 
 
 def _time(drawn: pl.DataFrame, is_last: bool = False) -> alt.X:
@@ -314,7 +319,8 @@ def _phases(drawn: pl.DataFrame) -> alt.Chart:
     scale = alt.Scale(domain=present, range=[_PHASE_COLOURS[phase] for phase in present])
     legend = alt.Legend(orient="top", direction="horizontal", offset=4)
     colour = alt.Color("phase:N", title=None, scale=scale, sort=present, legend=legend)
-    bars: alt.Chart = alt.Chart(drawn).mark_rect().encode(x=_time(drawn), x2="until:T", color=colour)
+    bars: alt.Chart = alt.Chart(drawn.drop_nulls("phase")).mark_rect()
+    bars = bars.encode(x=_time(drawn), x2="until:T", color=colour)
     return bars.properties(width=_WIDTH, height=14)
 
 

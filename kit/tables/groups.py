@@ -174,6 +174,26 @@ class LogAnchor:
 
 
 @dataclass(frozen=True, slots=True)
+class LogRetention:
+    """What decides when a log's records are deleted: the topic's settings in force, the log's size at its leader.
+
+    A limit of -1 is Kafka's word for none. ``check_ms``: how often the leader looks for segments to delete.
+    """
+
+    topic: str
+    partition: Int32
+    cleanup_policy: str | None
+    retention_ms: int | None
+    retention_bytes: int | None
+    segment_ms: int | None
+    segment_bytes: int | None
+    is_tiered: bool | None
+    check_ms: int | None
+    size_bytes: int | None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MigrationState:
     """The KIP-125 toggle of one group: what ``migration/mode`` holds (None: no such znode) and its version."""
 

@@ -201,6 +201,7 @@ ALL = (
 
 RECORD_TIMES = Table("record_times", "groups:RecordTime")
 LOG_ANCHORS = Table("log_anchors", "groups:LogAnchor")
+LOG_RETENTION = Table("log_retention", "groups:LogRetention")
 CONSUMPTION = Table("consumption", "groups:ConsumedRecord")
 PRODUCTION = Table("production", "groups:Produced")
 UNREAD_LINES = Table("unread_lines", "groups:UnreadLine")

@@ -9,7 +9,20 @@ from collections.abc import Callable, Iterator
 from subprocess import SubprocessError
 
 from kit.errors import OfframpError
-from tests.bench import groups, lag, logs, members, memory, metadata, offsets, offsets_topic, startup, streams, znodes
+from tests.bench import (
+    groups,
+    health,
+    lag,
+    logs,
+    members,
+    memory,
+    metadata,
+    offsets,
+    offsets_topic,
+    startup,
+    streams,
+    znodes,
+)
 from tests.bench.clock import WrongAnswer, say
 from tests.bench.rows import REPOSITORY, RESULTS, Row, table, write
 from tests.bench.site import Site, Sizes, filled
@@ -25,9 +38,10 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "logs": logs.compared,
     "offsets_topic": offsets_topic.compared,
     "metadata": metadata.compared,
+    "health": health.compared,
     "startup": startup.compared,
 }
-UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata", "startup"})
+UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata", "health", "startup"})
 """Comparisons that need no groups to be there."""
 
 

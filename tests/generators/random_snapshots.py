@@ -85,6 +85,8 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "partition_lag without groups": _take(
         analyze.partition_lag, "committed_offsets", "log_offsets", "ownership", *TOPICS
     ),
+    "lag_definitions": lambda frames: analyze.lag_definitions(_lag(frames)),
+    "lag_explained": lambda frames: analyze.lag_explained(_lag(frames)),
     "member_lag": lambda frames: analyze.member_lag(_lag(frames)),
     "group_lag": lambda frames: analyze.group_lag(_lag(frames)),
     "topic_lag": lambda frames: analyze.topic_lag(_lag(frames)),

@@ -20,7 +20,7 @@ from tests.interop.kraft_scene import TRANSACTION, LeaderWatch, Scene
 
 pytestmark = pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes 20 minutes: make soak")
 PARTITIONS = 6
-RATE = 400.0
+RATE = 900.0
 
 
 @dataclass
@@ -150,11 +150,14 @@ def story() -> Iterator[Story]:
         watch.end()
         producer.stop()
         seen.n_acknowledged, seen.lost = seen.scene.lost("orders", PARTITIONS)
-        acknowledged = {(row["partition"], row["offset"]) for row in producer.acknowledged()}
+        # What was sent again is acknowledged without its offset: it is among the lost, if it is.
+        rows = [row for row in producer.acknowledged() if row["offset"] is not None]
+        acknowledged = {(row["partition"], row["offset"]) for row in rows}
         wait_until(lambda: len(_read(readers)) >= len(acknowledged), "the members to read all", 60)
         seen.unread = acknowledged - _read(readers)
         seen.pauses_ms, seen.n_looks = seen.scene.longest_pauses_ms(), watch.n_looks
         print(f"\nacknowledged {seen.n_acknowledged}, pauses {seen.pauses_ms} ms, leaderless {seen.scene.offline}")
+        print(f"{len(seen.scene.ended)} processes, {seen.scene.n_killed} of them killed; {seen.n_looks} looks")
         yield seen
 
 
@@ -163,7 +166,7 @@ def _read(members) -> set[tuple[int, int]]:
 
 
 def test_no_acknowledged_record_is_lost(story):
-    assert story.n_acknowledged > 100_000
+    assert story.n_acknowledged > 250_000
     assert story.lost == set()
     assert story.unread == set()
 

@@ -6,6 +6,7 @@ command and the person reach the lab's processes through a socket, and start the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -59,9 +60,14 @@ class Hosts:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
-        while True:
-            with self._listener.accept() as asked:
-                asked.send(self.do(*asked.recv()))
+        with contextlib.suppress(OSError):  # Closed.
+            while True:
+                with self._listener.accept() as asked:
+                    asked.send(self.do(*asked.recv()))
+
+    def close(self) -> None:
+        """Before the lab's folder goes, with the socket in it."""
+        self._listener.close()
 
     def do(self, action: str, role: str, node: str, mode: str, file: str) -> str:
         self.orders.append((action, role, node, mode, Path(file).name if file else ""))
@@ -169,6 +175,7 @@ def told(tmp_path_factory) -> Iterator[Told]:
         act_with_person(seen, "zookeeper")
         with connect(load_profile(file=profile)) as cluster:
             seen.phases.append(kraft_status(cluster).state.phase)
+        hosts.close()
         yield seen
 
 

@@ -1,9 +1,10 @@
 """A real cluster moved to KRaft by plans, and back: one ZooKeeper, one broker, one controller, and a producer.
 
-To dual write; to KRaft, stopped midway and resumed; back to ZooKeeper. The long form (``make soak``): controllers
-started and undone; to dual write; back; forward again; to KRaft, stopped and resumed; undone; to KRaft; back from
-there; forward; finalised. Records are produced with acks=all throughout. More nodes and crashes:
-``test_kraft_crashes.py``.
+To dual write, with ZooKeeper cut off while the broker restarts; to KRaft, stopped midway and resumed; back to
+ZooKeeper. The long form (``make soak``): controllers started and undone; to dual write; back; forward again, cut off;
+to KRaft, stopped and resumed; undone; to KRaft, cut off between two steps; back from there, cut off before and after
+the transaction; forward; finalised. Records are produced with acks=all throughout. More nodes and crashes:
+``test_kraft_crashes.py``. What this process wrote to ZooKeeper is read from ZooKeeper's own log.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kit.cluster import connect
-from kit.errors import ApprovalError, OfframpError, PlanError, UnsafePlan
+from kit.cluster import Cluster, connect
+from kit.errors import ApprovalError, OfframpError, PlanError, TargetBusy, UnsafePlan
 from kit.kraft import KraftStatus, kraft_status
-from kit.lab import Lab
+from kit.lab import Lab, faults
 from kit.lab.servers.migrating import connected
+from kit.lab.servers.tcp_proxy import TcpProxy
 from kit.migrate.engine.approval import approve, save_approval
 from kit.migrate.engine.event import Event
 from kit.migrate.execution.run import Run, RunResult
@@ -31,8 +37,10 @@ from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import approval_file
 from kit.profile import load_profile
+from kit.zookeeper_files import read_zookeeper_files
 
 QUIET_S = 2.0
+LOCK_S = 40.0
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 OVERRIDES = {"controllers": ("preflight_known",), "dual write": ("preflight_known",), "zookeeper": ("R03_known",)}
 """What nobody can know without the nodes' own files."""
@@ -51,15 +59,44 @@ class Walk:
     runs: list[str] = field(default_factory=list)
     lost: set[tuple[int, int]] | None = None
     n_acknowledged: int = 0
+    cut: list[tuple[str, str, str]] = field(default_factory=list)
+    sessions: set[int] = field(default_factory=set)
+    changes: pl.DataFrame | None = None
 
-    def go(self, to: str, stop: bool = False) -> None:
-        """Plan, approve, act; with ``stop`` a stop is asked for while the node is under way, and the run resumed."""
+    def __post_init__(self) -> None:
+        """What this process says to ZooKeeper goes through a cable of its own."""
+        self.cable = TcpProxy(self.lab.zookeeper_connect)
+        plain = self.lab.profile_toml()
+        self.profile.write_text(plain.replace(f'"{self.lab.zookeeper_connect}"', f'"{self.cable.address}"'))
+
+    @contextmanager
+    def connected(self) -> Iterator[Cluster]:
         with connect(load_profile(file=self.profile)) as cluster:
+            self.sessions.add(cluster.zookeeper.client_id[0])
+            yield cluster
+
+    def _cut(self) -> None:
+        """No byte passes between ZooKeeper and this process, nor the controllers."""
+        self.cable.cut()
+        faults.cut_controllers_from_zookeeper(self.lab)
+
+    def _mend(self) -> None:
+        self.cable.mend()
+        faults.mend_controllers_to_zookeeper(self.lab)
+
+    def go(self, to: str, stop: bool = False, cut: Sequence[str] = ()) -> None:
+        """Plan, approve, act; with ``stop`` a stop is asked for while the node is under way, and the run resumed.
+
+        ``cut``: at each of these events, one after the other, ZooKeeper is cut off until the run has ended.
+        """
+        left = list(cut)
+        with self.connected() as cluster:
             going: list[Run] = []
 
             def tell(event: Event) -> None:
                 if stop and event.event == "attempted":
                     going[0].request_stop("Ann")
+                self._cut_at(event, left)
 
             operations = Operations(cluster, self.profile.parent / "runs", tell=tell)
             plan = operations.plan_kraft(KraftPlanRequest(to, quiet_s=QUIET_S), OVERRIDES.get(to, ()))
@@ -68,20 +105,45 @@ class Walk:
             else:
                 operations.approve(plan, plan.subject, plan.digest[:8])
             going.append(operations.begin(plan))
-            self._keep(f"{to}{' stopped' if stop else ''}", going[0], going[0].act())
+            run, result = going[0], going[0].act()
+        while cut and result.state != "VERIFIED":
+            self.cut.append((to, result.state, result.sentence))
+            self._mend()
+            run, result = self._resumed(run.run_id, left)
+        self._keep(f"{to}{' stopped' if stop else ''}", run, result)
         if stop:
             self.again("resume")
 
+    def _cut_at(self, event: Event, left: list[str]) -> None:
+        if left and fnmatchcase(
+            "/".join(filter(None, (event.event, event.step_id, event.item, event.outcome))), left[0]
+        ):
+            left.pop(0)
+            self._cut()
+
+    def _resumed(self, run_id: str, left: list[str]) -> tuple[Run, RunResult]:
+        """As soon as the lock of before has ended with its session."""
+        deadline = time.monotonic() + LOCK_S
+        while True:
+            with self.connected() as cluster:
+                tell = partial(self._cut_at, left=left)
+                run = Operations(cluster, self.profile.parent / "runs", tell=tell).run(run_id)
+                try:
+                    return run, run.resume()
+                except TargetBusy:
+                    if time.monotonic() > deadline:
+                        raise
+
     def again(self, verb: str) -> None:
         """Resume or undo the last run, in a new process's place."""
-        with connect(load_profile(file=self.profile)) as cluster:
+        with self.connected() as cluster:
             operations = Operations(cluster, self.profile.parent / "runs")
             run = operations.run(self.runs[-1])
             self._keep(verb, run, run.resume() if verb == "resume" else run.undo())
 
     def refuse(self, name: str, to: str) -> None:
         """Plan what has to be refused."""
-        with connect(load_profile(file=self.profile)) as cluster:
+        with self.connected() as cluster:
             operations = Operations(cluster, self.profile.parent / "runs")
             with pytest.raises(OfframpError) as caught:
                 operations.plan_kraft(KraftPlanRequest(to), OVERRIDES.get(to, ()))
@@ -106,7 +168,7 @@ class Walk:
         self.runs.append(run.run_id)
         self.results.append((name, result))
         assert result.state in ("VERIFIED", "UNDONE", "STOPPED"), (name, result.sentence)
-        with connect(load_profile(file=self.profile)) as fresh:
+        with self.connected() as fresh:
             self.statuses.append((name, kraft_status(fresh)))
         with connected(self.lab.zookeeper_connect) as client:
             self.epochs.append(int(client.get("/controller_epoch")[0]))
@@ -131,8 +193,8 @@ def refuse_old_members(seen: Walk) -> None:
         seen.refuse("old members", "kraft")
 
 
-def go(to: str, stop: bool = False) -> Callable[[Walk], None]:
-    return lambda seen: seen.go(to, stop)
+def go(to: str, stop: bool = False, cut: Sequence[str] = ()) -> Callable[[Walk], None]:
+    return lambda seen: seen.go(to, stop, cut)
 
 
 def undo(seen: Walk) -> None:
@@ -140,9 +202,11 @@ def undo(seen: Walk) -> None:
 
 
 FORWARD = (go("controllers"), go("dual write"))
+IN_A_ROLL, BETWEEN_STEPS = "attempted/01-roll-to-*", "verified/01-*/ok"
 SHORT = (
     lambda seen: seen.refuse("too far", "kraft"),
-    *FORWARD,
+    go("controllers"),
+    go("dual write", cut=[IN_A_ROLL]),
     refuse_old_members,
     go("kraft", stop=True),
     go("zookeeper"),
@@ -154,8 +218,8 @@ LONG = (
     go("zookeeper"),
     *SHORT[:-1],
     undo,
-    go("kraft"),
-    go("zookeeper"),
+    go("kraft", cut=[BETWEEN_STEPS]),
+    go("zookeeper", cut=[IN_A_ROLL, "verified/03-stop-controllers/ok", "verified/04-hand-back/ok"]),
     *FORWARD,
     go("kraft"),
     go("finalised"),
@@ -166,15 +230,16 @@ LONG = (
 @pytest.fixture(scope="module")
 def walk() -> Iterator[Walk]:
     with Lab(brokers=1, controllers=1) as lab:
-        profile = lab.folder / "offramp.toml"
-        profile.write_text(lab.profile_toml())
         lab.create_topic("orders", 2)
         producer = lab.start_producer("orders", rate=50)
-        seen = Walk(lab, profile)
-        for verb in LONG if IS_SOAK else SHORT:
-            verb(seen)
+        seen = Walk(lab, lab.folder / "offramp.toml")
+        with seen.cable:
+            for verb in LONG if IS_SOAK else SHORT:
+                verb(seen)
         producer.stop()
         seen.read_all(lab)
+        print(f"\nacknowledged {seen.n_acknowledged}, lost {seen.lost}; {[sentence for _, _, sentence in seen.cut]}")
+        seen.changes = read_zookeeper_files([lab.folder / "zookeeper" / "data"]).changes
         yield seen
 
 
@@ -214,6 +279,30 @@ def test_nothing_is_left_in_zookeeper_after_a_way_back(walk):
 
 def test_the_epoch_only_grows(walk):
     assert walk.epochs == sorted(walk.epochs)
+
+
+def test_a_run_that_zookeeper_was_cut_off_from_says_so_and_is_resumed_to_its_end(walk):
+    assert len(walk.cut) == (5 if IS_SOAK else 1)
+    assert {state for _, state, _ in walk.cut} <= {"FAILED", "STOPPED"}
+    assert walk.cut[0][2].startswith("step '01-roll-to-migration-last', outcome unknown of item 'broker 1': ")
+    assert all("ZooKeeper" in sentence for _, _, sentence in walk.cut)
+
+
+def test_nothing_is_written_to_zookeeper_but_the_lock_and_the_transaction(walk):
+    """By ZooKeeper's own log: every change of every session of this process."""
+    done = walk.changes.filter(pl.col("refusal").is_null(), pl.col("error").is_null())
+    own = pl.col("path").str.starts_with("/offramp")
+    ours = done.filter(pl.col("session_id").is_in(sorted(walk.sessions)))
+    assert done.filter(own, ~pl.col("session_id").is_in(sorted(walk.sessions))).to_dicts() == []
+    locks = r"^/offramp(/cluster_(locks|runs)(/[^/]+)?)?$"
+    rest = ours.filter(
+        pl.col("path").is_not_null(), ~pl.col("path").str.contains(locks), pl.col("operation") != "close_session"
+    )
+    groups = rest.sort("zxid", "part").group_by("zxid", maintain_order=True).agg("operation", "path")
+    made = [list(zip(row["operation"], row["path"])) for row in groups.to_dicts()]
+    back = [("set_data", "/controller_epoch"), ("delete", "/controller"), ("delete", "/migration")]
+    undone = [("check", "/controller"), ("delete", "/migration")]
+    assert made == ([undone, back, back] if IS_SOAK else [back])
 
 
 def test_an_undo_is_offered_only_where_one_is_possible(walk):

@@ -9,17 +9,23 @@ from pathlib import Path
 import nbformat
 import papermill
 import pytest
+from bs4 import BeautifulSoup
+from click.testing import Result
 from typer.testing import CliRunner
 
 from kit.cli.kraft import app
+from kit.errors import PartialRead
 from kit.lab import Lab
 from kit.lab.entities import QUOTAS, set_quotas
 from kit.lab.servers.migrating import connected
+from kit.migrate.engine.record import list_runs
 from tests.notebooks import html_tables
 from tests.notebooks.shop import NOTEBOOKS
 from tests.notebooks.test_explore import texts
+from tests.notebooks.test_report import loaded
 
 EXPLORE, PREFLIGHT = NOTEBOOKS / "explore" / "kraft.ipynb", NOTEBOOKS / "runbook" / "kraft_preflight.ipynb"
+BACK, END = (NOTEBOOKS / "runbook" / f"kraft_{name}.ipynb" for name in ("rollback", "finalise"))
 REHEARSAL = NOTEBOOKS / "explore" / "kraft_rehearsal.ipynb"
 SILENT_S = 300
 
@@ -31,6 +37,7 @@ class Seen:
         self.folder, self.profile = folder, folder / "offramp.toml"
         self.notebooks: dict[str, nbformat.NotebookNode] = {}
         self.raised: dict[str, papermill.PapermillExecutionError] = {}
+        self.reported: Result | None = None
 
     def run(self, moment: str, source: Path, **parameters: object) -> None:
         output = self.folder / f"{moment}.ipynb"
@@ -62,7 +69,10 @@ def seen(tmp_path_factory) -> Seen:
         lab.migration.reach("controllers")
         nodes, made = str(collect(lab, found.folder / "nodes")), str(found.folder / "made")
         found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
+        runs = str(found.folder / "runs")
         lab.migration.reach("dual-write")
+        found.run("plan back", BACK, runs=runs, overrides="R03_known")
+        found.run("plan end", END, runs=runs)
         with connected(lab.zookeeper_connect) as client:
             held = {"version": 1, "config": {"retention.ms": "7"}}
             client.set("/config/topics/orders", json.dumps(held).encode())
@@ -70,6 +80,10 @@ def seen(tmp_path_factory) -> Seen:
         watch = ["watch", "--history", history, "--every", "0", "--count", "2", "--profile-file", str(found.profile)]
         assert CliRunner().invoke(app, watch).exit_code == 0
         found.run("dual write", EXPLORE, history=history)
+        made = ["report", "--history", history, "--output", str(found.folder / "reports")]
+        found.reported = CliRunner().invoke(app, made)
+        (made_notebook,) = (found.folder / "reports").glob("*-soak-lab/kraft_soak.ipynb")
+        found.notebooks["soak"] = nbformat.read(made_notebook, as_version=4)
         for broker in lab.migration.migrating:
             broker.process.stop()
         lab.migration.stop_controllers()
@@ -124,6 +138,38 @@ def test_in_dual_write_phase_nodes_and_differing_values_are_shown(seen):
     assert (row["entity"], row["item"], row["verdict"]) == ("topics/orders", "retention.ms", "diverged")
     assert (row["zookeeper_value"], row["kraft_value"]) == (7, None)
     assert "diverged" in seen.chart("dual write", "ZooKeeper beside KRaft")
+
+
+def test_run_all_plans_the_way_back_and_writes_nothing(seen):
+    """That of ``kraft_migrate`` is in ``tests/browser/test_kraft_wizard.py``."""
+    assert "plan back" not in seen.raised
+    assert "nothing was changed; the plan can begin now" in seen.notebooks["plan back"].cells[-1].outputs[0].text
+    rows = [row for row in seen.table("plan back", "item", "before", "after", "undo") if row["item"] == "broker 1"]
+    assert [(row["before"], row["after"]) for row in rows] == [("migration mode", "zookeeper mode")]
+    assert list_runs(seen.folder / "runs") == ()
+
+
+def test_a_cluster_in_dual_write_is_not_finalised(seen):
+    assert seen.raised["plan end"].ename == "PlanError"
+    assert "the next plan goes to 'kraft'" in seen.raised["plan end"].evalue
+
+
+def test_a_soak_with_a_value_that_diverged_says_so_and_fails(seen):
+    assert seen.reported.exit_code == PartialRead.exit_code, seen.reported.output
+    assert "UTC, is diverged; see the values in the report" in seen.reported.output
+    (row,) = seen.table("soak", "kind", "entity", "is_open", "cause")
+    assert (row["entity"], row["item"], row["is_open"], row["n_looks"]) == ("topics/orders", "retention.ms", "yes", 2)
+    (stretch,) = seen.table("soak", "phase", "verdict", "max_lag")
+    assert (stretch["verdict"], stretch["n_looks"]) == ("diverged", 2)
+    assert "Looks: 2" in seen.chart("soak", "Cluster lab")
+
+
+def test_its_page_is_made_all_the_same_and_begins_with_a_brief(seen):
+    page = (seen.folder / "reports" / "soak-lab.html").read_text(encoding="utf-8")
+    assert loaded(page) == []
+    parsed = BeautifulSoup(page, "html.parser")
+    assert "1 value diverged at some time, 1 still in the last look" in parsed.select_one(".brief").get_text()
+    assert len(parsed.find_all("svg")) == 1
 
 
 def test_each_fact_has_its_age(seen):

@@ -10,6 +10,7 @@ import gc
 import json
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from pyspark.sql import SparkSession
 
 import kit
 from kit.errors import HistoryError
+from kit.history import Upkeep
 from kit.logs import lines, read_client_logs
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 
@@ -59,7 +61,26 @@ def main(profile_file: str, folder: str, log: str) -> None:
         "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
         "readiness": rows(readiness, *READINESS),
     }
+    compact(spark, profile, folder)
+    again = {name: history.load(getattr(kit.tables.schema, name.upper())).count() for name in COUNTED}
+    assert again == result["rows"]
+    assert history.previous(second).snapshot_id == first.snapshot_id
+    history.verify(second)
     print(json.dumps(result))
+
+
+def compact(spark: SparkSession, profile: kit.Profile, folder: str) -> None:
+    """As if it were tomorrow; Spark Connect says that it can't."""
+    later = datetime.now(UTC) + timedelta(days=1)
+    if profile.spark.remote is not None:
+        with pytest.raises(HistoryError, match="can't be kept up by Spark Connect"):
+            Upkeep(spark, folder, lambda: later)
+        return
+    (done,) = Upkeep(spark, folder, lambda: later).compact()
+    assert done.n_snapshots == 2
+    assert done.after.n_files < done.before.n_files
+    assert list(Upkeep(spark, folder, lambda: later + timedelta(hours=2)).compact()) == []
+    assert not list(Path(folder, "groups").rglob("*.parquet"))
 
 
 def told(spark: SparkSession, log: str) -> list[tuple[object, ...]]:

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
 )
 from typer.testing import CliRunner, Result
 
-from kit.cli.kraft import app
-from kit.errors import AuthenticationFailed, PartialRead, ReadError
+from kit.cli.main import app
+from kit.errors import AuthenticationFailed, NothingToDo, PartialRead, ReadError, UnsafePlan
 from kit.lab import Lab, topics
 from kit.lab.entities import done
 from kit.lab.servers.security import PASSWORD_VARIABLE
@@ -39,6 +39,10 @@ class Seen:
         environment = {**self.lab.secrets, **secrets}
         self.printed[moment] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)], env=environment)
 
+    @property
+    def runs(self) -> str:
+        return str(self.lab.folder / "runs")
+
 
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Seen]:
@@ -46,15 +50,17 @@ def seen() -> Iterator[Seen]:
         found = Seen(lab)
         lab.create_topic("orders", 2)
         lab.migration.reach("dual-write")
-        found.run("no rights", "status")
-        found.run("no rights for a diff", "diff")
-        found.run("wrong password", "status", **{PASSWORD_VARIABLE: "not-it"})
+        found.run("no rights", "kraft", "status")
+        found.run("no rights for a diff", "kraft", "diff")
+        found.run("no rights for a repair", "plan", "kraft", "--repair", "--runs", found.runs)
+        found.run("no rights for the way back", "plan", "kraft", "--to", "zookeeper", "--runs", found.runs)
+        found.run("wrong password", "kraft", "status", **{PASSWORD_VARIABLE: "not-it"})
         admin = AdminClient({**topics.QUIET, "bootstrap.servers": lab.servers.addresses()})
         cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
         done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
-        found.run("status", "status")
-        found.run("diff", "diff")
-        found.run("preflight", "preflight")
+        found.run("status", "kraft", "status")
+        found.run("diff", "kraft", "diff")
+        found.run("preflight", "kraft", "preflight")
         yield found
 
 
@@ -77,6 +83,15 @@ def test_the_missing_right_is_named(seen):
     assert "DescribeQuorum" in status.output
     assert diff.exit_code == ReadError.exit_code
     assert "it needs the right ClusterAction (DescribeQuorum: Describe) on the cluster" in diff.output
+
+
+def test_a_controller_that_refuses_is_not_taken_for_one_that_has_stopped(seen):
+    """Nothing is repaired, and nothing handed back, behind the back of a controller that runs."""
+    repair, back = seen.printed["no rights for a repair"], seen.printed["no rights for the way back"]
+    assert repair.exit_code in (NothingToDo.exit_code, UnsafePlan.exit_code), repair.output
+    assert "no controller answers" not in repair.output
+    assert back.exit_code == UnsafePlan.exit_code, back.output
+    assert "does not answer: DescribeQuorum: CLUSTER_AUTHORIZATION_FAILED" in back.output
 
 
 def test_a_wrong_password_is_refused(seen):

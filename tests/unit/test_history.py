@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pyspark.errors import PySparkException
 
@@ -25,7 +27,7 @@ def test_what_spark_says_of_a_write_is_one_sentence(monkeypatch, said, why):
 
     monkeypatch.setattr(History, "_append", fails)
     history = History.__new__(History)
-    history._folder = "/lake"
+    history._store = SimpleNamespace(folder="/lake")
     with pytest.raises(HistoryError) as raised:
         history.append(None)
     assert str(raised.value) == f"/lake can't be written: {why}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,6 +20,9 @@ from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import runs_beside
 from kit.profile import Profile, load_profile
 from kit.snapshot import Snapshot, observe
+
+if TYPE_CHECKING:
+    from kit.kraft import KraftStatus
 
 
 def fetch_groups(profile: Profile | str | None) -> pl.DataFrame:
@@ -68,6 +72,13 @@ class Connection:
         """A snapshot of all groups. Raises as ``kit.snapshot.observe``."""
         with self._one_look:
             return observe(self._watches)
+
+    def kraft_status(self) -> KraftStatus:
+        """Raises as ``kit.kraft.kraft_status``."""
+        from kit.kraft import kraft_status  # It loads pyarrow, which no other look needs.
+
+        with self._one_look:
+            return kraft_status(self._watches)
 
     def close(self) -> None:
         self._works.close()

@@ -17,7 +17,7 @@ from kit.migrate.frames import member_lag
 from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
-from kit.migrate.rendering.text import event_text, hours, plan_rows, shown
+from kit.migrate.rendering.text import event_text, hours, plan_rows, shown, told_consent
 from kit.show.headings import heading
 from kit.text.quantity import quantity
 from kit.text.visible import html_source, html_text
@@ -42,13 +42,16 @@ def stages(stage: str, wanted: str, advice: str) -> str:
 
     The boxes say only where each stage lies on the path: a group may have skipped stages, or started late on the path.
     """
-    here = PATH.index(stage) if stage in PATH else -1
-    items = "".join(_stage(number, name, here, wanted) for number, name in enumerate(PATH))
-    off = "" if here >= 0 else f'<p class="bad">✗ The group is not on this path. Its stage is {html_text(stage)}.</p>'
-    return (
-        f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>{flavours()}{off}'
-        f"<p>Next: {html_text(advice)}</p>"
-    )
+    on_path = stage in PATH
+    off = "" if on_path else f'<p class="bad">✗ The group is not on this path. Its stage is {html_text(stage)}.</p>'
+    return f"{way(PATH, stage, wanted, 'the group is here')}{flavours()}{off}<p>Next: {html_text(advice)}</p>"
+
+
+def way(names: Sequence[str], stage: str, wanted: str, word: str) -> str:
+    """Stages as a row of boxes; ``word`` marks the one that is reached."""
+    here = names.index(stage) if stage in names else -1
+    items = "".join(_stage(number, name, here, wanted, word) for number, name in enumerate(names))
+    return f'<ol class="stages" aria-label="Stages of the migration">{items}</ol>'
 
 
 def flavours() -> str:
@@ -141,10 +144,12 @@ def plan(plan: Plan | None, changes: Callable[[Plan], str] = steps, of_run: Plan
 
 def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
     parts = [
-        f"<p>{html_text(_capital(plan.kind))} of <strong>{html_text(plan.subject)}</strong>, made by "
-        f"{html_text(plan.made_by)} at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
+        f"<p>{html_text(_capital(plan.kind))}{':' if plan.consent else ' of'} "
+        f"<strong>{html_text(plan.subject)}</strong>, made by {html_text(plan.made_by)} "
+        f"at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
         f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
-        f"The run can be undone without a new approval until {hours(plan.way_back_s)} after its start.</p>",
+        f"{_way_back(plan)}</p>",
+        f"<p>Approval: {html_text(told_consent(plan.consent))}.</p>" if plan.consent else "",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
         _list("Risks", plan.risks),
@@ -152,6 +157,17 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
         f"<p>Digest <code>{plan.digest}</code></p>",
     ]
     return "".join(parts)
+
+
+def _way_back(plan: Plan) -> str:
+    """As a run offers it: none from the first step on that can't be undone."""
+    until = f"without a new approval until {hours(plan.way_back_s)} after its start"
+    stuck = [number for number, step in enumerate(plan.steps, 1) if step.cannot_be_undone is not None]
+    if not stuck:
+        return f"The run can be undone {until}."
+    return (
+        f"From step {stuck[0]} on it can't be undone; before that {until}." if stuck[0] > 1 else "It can't be undone."
+    )
 
 
 def rehearsal(dry: DryRun | None) -> str:
@@ -253,12 +269,18 @@ def alert(text: str) -> str:
 
 
 def todo(text: str) -> str:
-    return f'<div class="todo">Do this now, by hand: {html_text(text)}</div>' if text else ""
+    """What a person has to do now, a line each."""
+    lines = "<br>".join(html_text(line) for line in text.splitlines())
+    return f'<div class="todo">Do this now, by hand: {lines}</div>' if text else ""
 
 
-def _stage(number: int, name: str, here: int, wanted: str) -> str:
+def waiting(text: str) -> str:
+    return f'<p class="open">… {html_text(text)}</p>' if text else ""
+
+
+def _stage(number: int, name: str, here: int, wanted: str, at: str) -> str:
     if number == here:
-        kind, word, current = "here", "the group is here", ' aria-current="step"'
+        kind, word, current = "here", at, ' aria-current="step"'
     elif name == wanted:
         kind, word, current = "wanted", "chosen", ""
     else:

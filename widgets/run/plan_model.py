@@ -148,6 +148,8 @@ class PlanModel(RunModel):
             self.dry = self.operations.dry_run(plan)
 
     def _now_busy(self, what: str) -> None:
+        if what:
+            self.sentence = ""  # Of the action before: it would stand above the error of this one.
         self.busy = what
 
     def _failed(self, error: BaseException) -> None:

@@ -17,6 +17,7 @@ import traitlets as t
 from kit.errors import ApprovalError, IllegalMove, OfframpError, RunError
 from kit.migrate.engine.approval import SHORTEST_PREFIX
 from kit.migrate.engine.event import Event
+from kit.migrate.engine.performer import Waiting
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.engine.states import AT_WORK, RunState
@@ -43,7 +44,8 @@ class Procedure(PlanModel):
     """
 
     direction = t.Unicode(help="Where the run goes that this process carries out now: forward or back; empty: no run.")
-    instruction = t.Unicode(help="What a person must do now.")
+    instruction = t.Unicode(help="What a person must do now, a line each.")
+    waiting = t.Unicode(help="What the run waits for now.")
     typed_undo = t.Unicode(help="Typed to undo: the subject of the run's plan.")
     watch_error = t.Unicode(help="Why the cluster can't be read now; the view shows the last reading.")
     is_watching = t.Bool(False)
@@ -233,23 +235,26 @@ class Procedure(PlanModel):
                 self._goal, self.direction = RunState.UNDONE, BACK
                 ending = run.undo()
         finally:
-            self.instruction = self.typed_undo = ""
+            self.instruction = self.waiting = self.typed_undo = ""
             with self._at_record:
                 self._undo_next, self._run, self.record = False, None, run.record
             self.direction = ""
-        self.sentence = ending.sentence
         ending.raise_unless(self._goal)
+        self.sentence = ending.sentence
         self._reached()
 
     # What the run and other processes report
 
     def _say(self, sentence: str) -> None:
-        self.instruction = sentence
+        if isinstance(sentence, Waiting):
+            self.waiting = sentence
+        else:
+            self.instruction = f"{self.instruction}\n{sentence}".strip()
 
     def _tell(self, event: Event) -> None:
         self._add_event(event)
         if event.event in _ENDS_INSTRUCTION:
-            self.instruction = ""
+            self.instruction = self.waiting = ""
 
     def _look_around(self) -> None:
         """Find what other processes did: an approval of this plan, a new run, events of the shown run."""

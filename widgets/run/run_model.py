@@ -132,15 +132,29 @@ class RunModel(t.HasTraits):
 
     def _add_event(self, event: Event) -> None:
         """Add an event that this process wrote; a run of a thousand items does not update the view for each of them."""
-        record: RunRecord | None = self.record
-        if record is None or event.run_id != record.run_id:
-            return
-        if event.seq != len(record.events) + len(self._pending) + 1:
-            self._pending = ()
-        if event.seq == len(record.events) + len(self._pending) + 1:
+        with self._at_record:
+            record: RunRecord | None = self.record
+            if record is None or event.run_id != record.run_id:
+                return
+            if event.seq != len(record.events) + len(self._pending) + 1:
+                self._pending = ()
+            if event.seq != len(record.events) + len(self._pending) + 1:
+                return
             self._pending = (*self._pending, event)
             if event.event not in _OF_ITEMS or time.monotonic() - self._shown_at >= ITEMS_S:
-                self._shown_at, events, self._pending = time.monotonic(), self._pending, ()
+                self._show_pending()
+            elif len(self._pending) == 1:
+                later = threading.Timer(ITEMS_S, self._show_pending)
+                later.daemon = True
+                later.start()
+
+    def _show_pending(self) -> None:
+        """Also of a run that has nothing more to say for minutes, while a node restarts."""
+        with self._at_record:
+            events, self._pending = self._pending, ()
+            record: RunRecord | None = self.record
+            if record is not None and events and events[0].seq == len(record.events) + 1:
+                self._shown_at = time.monotonic()
                 self.record = replace(record, events=(*record.events, *events))
 
     def _look_for_runs(self) -> None:

@@ -83,6 +83,7 @@ class Wizard(ipw.VBox):
             self.html(_status, "sentence", "busy"),
             self.html(lambda m: html.alert(m.error), "error"),
             self.html(lambda m: html.todo(m.instruction), "instruction"),
+            self.html(lambda m: html.waiting(m.waiting), "waiting"),
         ]
         stop = self.button("stop", "Stop", self.model.stop, "danger")
         to_undo = self.html(lambda m: html.to_undo(m.record, m.to_undo), "record")
@@ -184,10 +185,11 @@ def _status(model: Procedure) -> str:
 
 def _to_type(model: Procedure) -> str:
     """What is missing until the button is enabled."""
-    missing = model.approval_mismatch
+    missing = html_text(model.approval_mismatch)
     if not model.typed_subject and not model.typed_digest:
-        missing = f"type {model.plan.subject} and the first {SHORTEST_PREFIX} characters of the digest"
-    return f'<p class="soft">“Approve this plan” is disabled: {html_text(missing)}</p>' if missing else ""
+        subject = html_text(model.plan.subject)
+        missing = f"type <strong>{subject}</strong> and the first {SHORTEST_PREFIX} characters of the digest"
+    return f'<p class="soft">“Approve this plan” is disabled: {missing}</p>' if missing else ""
 
 
 def _approved(model: Procedure) -> str:
@@ -195,8 +197,11 @@ def _approved(model: Procedure) -> str:
         return '<p class="soft">There is no plan to approve: make a plan first.</p>'
     if model.approval is None:
         command = f"offramp approve {model.plan.digest[:8]} --runs {model.runs}"
+        how = "Approve the plan here, or another person does in a terminal"
+        if model.operations.needs_second_person(model.plan):
+            how = f"Another person than {model.plan.made_by} has to approve the plan, logged in as themselves"
         return (
-            '<p class="open">… Not approved yet. Approve the plan here, or another person does in a terminal: '
+            f'<p class="open">… Not approved yet. {html_text(how)}: '
             f"<code>{html_text(command)}</code></p>{_to_type(model)}"
         )
     approval = model.approval

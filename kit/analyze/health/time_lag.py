@@ -68,7 +68,7 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
         partition_lag: rows of ``kit.analyze.partition_lag``.
         arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups that stand there share it.
         method: how they were found, for the column.
-        at_ms: when the ends of ``partition_lag`` were known (epoch).
+        at_ms: when the ends of ``partition_lag`` were known (epoch). What is dated later has no age: it is an error.
 
     >>> import polars as pl
     >>> place = {"topic": "t", "partition": 0}
@@ -81,7 +81,7 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
     >>> rows.select("time_lag_ms", "lower_ms", "upper_ms", "is_truncated").rows()
     [(6000, 5100, 6000, True)]
     """
-    rows = _placed(partition_lag).join(_found(arrivals), on=[*_LOG, "offset"], how="left")
+    rows = _placed(partition_lag).join(_found(arrivals, at_ms), on=[*_LOG, "offset"], how="left")
     flags = {"is_idle": nw.lit(None, nw.Boolean), "is_extrapolated": nw.lit(False)}
     reason = nw.concat_str([nw.lit("time lag: "), nw.col("arrival_error")])
     return _told(rows.with_columns(**flags, error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
@@ -123,9 +123,11 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
     return result
 
 
-def _found(arrivals: FrameT) -> FrameT:
-    times = ["appended_ms", "from_ms", "until_ms"]
-    return arrivals.select(*_LOG, "offset", *times, arrival_error=nw.col("error"))
+def _found(arrivals: FrameT, at_ms: int) -> FrameT:
+    is_later = (nw.col("appended_ms") > at_ms).fill_null(False)
+    later = nw.when(is_later).then(nw.lit("the record is dated after this clock"))
+    times = {name: nw.when(~is_later).then(nw.col(name)) for name in ("appended_ms", "from_ms", "until_ms")}
+    return arrivals.select(*_LOG, "offset", **times, arrival_error=nw.coalesce(nw.col("error"), later))
 
 
 def _placed(partition_lag: FrameT) -> FrameT:

@@ -74,7 +74,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
             BLOCK,
             "/migration",
             "/migration holds nothing that a controller can read (KAFKA-19480): the migration would hang.",
-            "Delete /migration while no controller runs.",
+            "Delete /migration while no controller runs: offramp plan kraft --repair",
         )
     if (control.checkpoint or 0) > 0 and facts.has_log and facts.zk_state not in (MIGRATION, POST_MIGRATION):
         yield KraftFinding(
@@ -83,7 +83,7 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
             "/migration",
             f"/migration is left over from another attempt (offset {control.checkpoint}): the log of these controllers "
             "holds no migration. With all brokers registered they would delete from ZooKeeper what they don't know.",
-            "Stop the controllers, delete /migration, wipe the controllers' disks, and start again.",
+            "Stop the controllers, delete /migration, wipe the controllers' disks: offramp plan kraft --repair",
         )
 
 
@@ -96,7 +96,7 @@ def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
             "/controller",
             f"KRaft controller {control.controller_id} holds /controller in ZooKeeper, and no controller answers: "
             "nobody controls the brokers in ZooKeeper mode.",
-            "Start the controllers.",
+            "Start the controllers. Only if their disks are gone: offramp plan kraft --repair",
         )
 
 
@@ -163,7 +163,8 @@ def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
             "/controller_epoch",
             f"/controller_epoch is {control.controller_epoch}, and KRaft has reached epoch {max(epochs)}: after a "
             "rollback the ZooKeeper controller would refuse elections of partitions with the higher epoch.",
-            "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller.",
+            "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller. "
+            "After one: offramp plan kraft --repair",
         )
 
 

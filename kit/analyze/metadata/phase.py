@@ -30,6 +30,15 @@ ZOOKEEPER, CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED = PHASES = (
     "finalised",
 )
 UNKNOWN = "unknown"
+NEXT_STEPS = {
+    ZOOKEEPER: "Run the preflight. Then plan to controllers: they are started, and wait.",
+    CONTROLLERS: "Plan to dual write: brokers are restarted in migration mode. With the last one the copying begins.",
+    DUAL_WRITE: "Look whether both stores hold the same. Then plan to kraft: brokers are restarted in KRaft mode.",
+    KRAFT: "Watch the cluster for days, fail over once, read the soak report. Then a second person approves the end.",
+    FINALISED: "The move is over, and there is no way back. Take zookeeper_connect out of offramp.toml.",
+    UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
+}
+"""Phase → what to do next."""
 NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION"
 
 

@@ -100,6 +100,11 @@ def approve(
     return approval
 
 
+def needs_second_person(plan: Plan, rules: ApprovalSettings) -> bool:
+    """Whether who made the plan may not approve it: the profile says so, or the plan's kind."""
+    return rules.require_second_person or (plan.consent is not None and plan.consent.second_person)
+
+
 def longest_hours(plan: Plan, rules: ApprovalSettings) -> float:
     """How long an approval of this plan may hold: the shorter of the profile's limit and the plan's own."""
     own = plan.consent.longest_hours if plan.consent is not None else None
@@ -158,7 +163,7 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
         raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
     if not approval.approved_by.strip():
         raise ApprovalError("an approval has to say who approves")
-    if rules.require_second_person or (plan.consent is not None and plan.consent.second_person):
+    if needs_second_person(plan, rules):
         _refuse_planner(approval, plan)
     _refuse_signature(approval, rules)
 

@@ -79,6 +79,13 @@ def at(event: Event) -> datetime:
     return datetime.fromisoformat(event.at.replace("Z", "+00:00"))
 
 
+def items_of(event: Event) -> list[str]:
+    """The items that it is about: an attempt may be of several."""
+    if event.item is not None:
+        return [event.item]
+    return [str(item) for item in json.loads(event.details or "{}")["items"]] if event.event == "attempted" else []
+
+
 def to_row(event: Event) -> dict[str, str | int | None]:
     return {name: getattr(event, name) for name in COLUMNS}
 

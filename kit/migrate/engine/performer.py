@@ -26,6 +26,12 @@ from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, frozen
 
 
+class Waiting(str):
+    """What a run waits for, as it is said to the operator: nothing that a person has to do."""
+
+    __slots__ = ()
+
+
 class Outcome(StrEnum):
     """What became of one item."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kit.errors import EvidenceError, IllegalMove, OfframpError
 from kit.migrate.engine.approval import Approval, load_approval
-from kit.migrate.engine.event import Chain, Event, parse_chain, shown
+from kit.migrate.engine.event import Chain, Event, items_of, parse_chain, shown
 from kit.migrate.engine.journal import APPROVAL, EVENTS, PLAN
 from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
 from kit.migrate.engine.plan import Plan, load_plan
@@ -290,8 +290,7 @@ class _Attempts:
     def add(self, event: Event) -> None:
         details: Any = parse_json(event.details or "null")
         is_back = event.state == RunState.UNDOING
-        items = [event.item] if event.item is not None else [str(item) for item in details["items"]]
-        for item in items:
+        for item in items_of(event):
             self._at.setdefault(item, []).append(len(self.made))
             self.made.append(Attempt(item, is_back, details if event.item is not None else None, None))
 

@@ -31,6 +31,7 @@ from kit.migrate.fleet.wave import (
     WaveParameters,
     circuit_breaker_step,
     observe_some,
+    read_ms,
     wave_step,
 )
 from kit.migrate.group.toggle import SETTLE_S, Toggle
@@ -199,7 +200,7 @@ def plan_from(
     groups = chosen["group_id"].to_list()
     size = request.wave or len(groups)
     waves = [groups[start : start + size] for start in range(0, len(groups), size)]
-    limit = request.max_read_ms or 5 * max(_read_ms(snapshot), 100.0)
+    limit = request.max_read_ms or 5 * max(read_ms(snapshot), 100.0)
     return Plan(
         kind=KIND,
         cluster_id=cluster_id,
@@ -251,10 +252,6 @@ def observed_of(snapshot: Snapshot[pl.DataFrame], plan: Plan) -> Mapping[str, Js
 
 def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
     return pl.lit(snapshot.read_timings["observed_at"][0])
-
-
-def _read_ms(snapshot: Snapshot[pl.DataFrame]) -> float:
-    return float(snapshot.read_timings["duration_ms"].sum())
 
 
 def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:

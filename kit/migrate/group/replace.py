@@ -13,7 +13,16 @@ from collections.abc import Callable, Sequence
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError, RunError
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.performer import (
+    ActedRecord,
+    Checked,
+    ItemOutcome,
+    Outcome,
+    Report,
+    StepState,
+    Verified,
+    Waiting,
+)
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.deploy import Deployer
@@ -204,7 +213,7 @@ class ReplaceActor:
                 return new[0]
             if lacks != said:
                 said = lacks
-                self._say(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {said}")
+                self._say(Waiting(f"waiting for up to {deadline - self._clock.monotonic():.0f} s: {said}"))
             report([])
             self._clock.sleep(self._poll_s)
         raise RunError(
@@ -236,7 +245,7 @@ class ReplaceActor:
     def _await_quiet(self, step: Step, report: Report) -> None:
         words = ReplaceParameters.of(step)
         quiet_s = words.quiet_s
-        self._say(f"waiting until nothing has changed in group {words.group} for {quiet_s:g} s")
+        self._say(Waiting(f"waiting until nothing has changed in group {words.group} for {quiet_s:g} s"))
         began = since = self._clock.monotonic()
         seen = self._look(step).members
         while self._clock.monotonic() - since < quiet_s:

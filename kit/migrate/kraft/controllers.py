@@ -22,7 +22,7 @@ from kit.migrate.kraft.standing import (
     sync_problem,
     zookeeper_of,
 )
-from kit.migrate.kraft.steps import MIGRATION_ZNODE, KraftParameters, controller_item
+from kit.migrate.kraft.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 
@@ -38,15 +38,15 @@ class _ControllerActor(NodeActor):
             said = together.map(lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers)
         return dict(zip(numbers, said))
 
-    def _n_answering(self, words: KraftParameters) -> int:
-        return len(self.hands.look(words).answering_controllers)
+    def _n_running(self, words: KraftParameters) -> int:
+        return len(self.hands.look(words).live_controllers)
 
-    def _by_answers(self, words: KraftParameters, done: int) -> StepState:
-        """Of a step after which so many controllers answer."""
-        n_answering, not_done = self._n_answering(words), len(words.controllers) - done
-        if n_answering == done:
+    def _by_running(self, words: KraftParameters, done: int) -> StepState:
+        """Of a step after which so many controllers run."""
+        n_running, not_done = self._n_running(words), len(words.controllers) - done
+        if n_running == done:
             return StepState.DONE
-        return StepState.NOT_DONE if n_answering == not_done else StepState.PARTLY
+        return StepState.NOT_DONE if n_running == not_done else StepState.PARTLY
 
     def _outcomes(self, words: KraftParameters, said: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
         def outcome(number: int) -> ItemOutcome:
@@ -74,7 +74,7 @@ class StartActor(_ControllerActor):
         control = found.control
         if control.checkpoint is not None or control.is_controller_persistent:
             return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
-        if control.has_migration and not found.answering_controllers:
+        if control.has_migration and not found.live_controllers:
             return "/migration is there, and no controller answers: it is of another attempt, and must be deleted"
         if control.problems:
             return control.problems[0]
@@ -83,15 +83,16 @@ class StartActor(_ControllerActor):
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)
-        by_answers = self._by_answers(words, len(words.controllers))
-        if by_answers == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
+        by_running = self._by_running(words, len(words.controllers))
+        if by_running == StepState.NOT_DONE and self.hands.look(words).control.has_migration:
             return StepState.PARTLY
-        return by_answers
+        return by_running
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         words = KraftParameters.of(step)
         found = self.hands.look(words)
-        starting = [it for it in words.nodes if found.controller_at(words.controller_addresses[it]) is None]
+        running = {each.address for each in found.live_controllers}
+        starting = [it for it in words.nodes if words.controller_addresses[it] not in running]
         said = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
         if said:
             report.attempt([MIGRATION_ZNODE])
@@ -140,8 +141,8 @@ class StartActor(_ControllerActor):
 
 
 def _silence_problem(now: Standing) -> str | None:
-    answering = now.answering_controllers
-    return f"controllers {', '.join(each.address for each in answering)} still answer" if answering else None
+    running = now.live_controllers
+    return f"controllers {', '.join(each.address for each in running)} still run" if running else None
 
 
 class StopActor(_ControllerActor):
@@ -156,12 +157,18 @@ class StopActor(_ControllerActor):
         )
 
     def _modes_problem(self, words: KraftParameters, found: Standing) -> str | None:
+        if words.to_phase in REPAIRS:
+            in_kraft = [number for number, mode in found.modes.items() if mode in (KRAFT_MODE, None)]
+            return f"brokers {in_kraft} are in KRaft mode, or do not answer" if in_kraft else None
         wanted = MIGRATION_MODE if words.has_claim else ZOOKEEPER_MODE
         wrong = {number: mode for number, mode in found.modes.items() if mode != wanted}
         return f"brokers are not in {wanted} mode: {wrong}" if wrong else None
 
     def _not_yet(self, words: KraftParameters, found: Standing) -> str | None:
         """Before the first is stopped: afterwards nobody may be left who could tell."""
+        if words.to_phase in REPAIRS:
+            state = found.facts.zk_state
+            return f"their log says the state {state}: it is their migration" if state == MIGRATION else None
         if not words.has_claim:
             return "something is copied already" if found.control.checkpoint is not None else None
         if (problem := dual_write_problem(found, words.controller_addresses)) is not None:
@@ -169,7 +176,7 @@ class StopActor(_ControllerActor):
         return sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return self._by_answers(KraftParameters.of(step), 0)
+        return self._by_running(KraftParameters.of(step), 0)
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         words = KraftParameters.of(step)

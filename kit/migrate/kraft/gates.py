@@ -23,6 +23,7 @@ from kit.migrate.kraft.nodes import FINALISED as FINAL_MODE
 from kit.migrate.kraft.orders import settings_file
 from kit.migrate.kraft.standing import (
     Standing,
+    behind_problem,
     broker_problem,
     controllers_problem,
     diff_problem,
@@ -31,6 +32,7 @@ from kit.migrate.kraft.standing import (
     sync_problem,
     zookeeper_of,
 )
+from kit.migrate.kraft.steps import FAIL_OVER, REPAIR_BROKERS, REPAIR_CLAIM, REPAIR_EPOCH, REPAIR_MIGRATION
 from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
@@ -111,7 +113,7 @@ def _sync(look: Look) -> str | None:
 
 
 def _told(rows: Sequence[PreflightFinding]) -> str | None:
-    told = [f"{each.check_id} {each.sentence} {each.remedy}".strip() for each in rows[:3]]
+    told = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     return f"{'; '.join(told)}{more}: see offramp kraft preflight" if rows else None
 
@@ -206,6 +208,68 @@ def _no_migrating_broker(look: Look) -> str | None:
     )
 
 
+def _log_known(look: Look) -> str | None:
+    """Who runs tells its log; nobody who runs is a fact, too."""
+    answering = look.now.answering_controllers
+    mute = [each for each in look.now.live_controllers if each.error is not None]
+    if mute and not look.now.facts.has_log:
+        return (
+            f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
+            " have rights there; one that hangs has to be stopped by hand"
+        )
+    if not answering or look.now.facts.has_log:
+        return None
+    return f"controllers {', '.join(each.address for each in answering)} answer, and their log can't be read: " + (
+        look.now.facts.log_error or "no reason given"
+    )
+
+
+def _controllers_silent(look: Look) -> str | None:
+    running = ", ".join(each.address for each in look.now.live_controllers)
+    return f"controllers {running} run: offramp plan kraft --to zookeeper stops them" if running else None
+
+
+def _no_broker_in_kraft_mode(look: Look) -> str | None:
+    in_kraft = sorted(number for number, mode in look.now.modes.items() if mode == KRAFT_MODE)
+    if not in_kraft:
+        return None
+    return (
+        f"brokers {in_kraft} are in KRaft mode: without controllers they hang. Start the controllers with their disks,"
+        " then: offramp plan kraft --to zookeeper"
+    )
+
+
+def _nothing_synced(look: Look) -> str | None:
+    """``/migration`` in the epoch of controllers whose log holds no migration: they have written to ZooKeeper."""
+    leader, control = look.now.facts.leader, look.now.control
+    if leader is None or control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
+        return None
+    return (
+        f"controller {leader.node_id} has written to ZooKeeper from a log without topics: what it did not know is"
+        " deleted. Stop the controllers at once, restart no broker (their disks hold the partitions still), and restore"
+        " ZooKeeper's topics from its snapshots: offramp znodes"
+    )
+
+
+def _controllers_gone(look: Look) -> str | None:
+    if look.now.live_controllers:
+        return None
+    return (
+        "no controller answers, and nobody can see from here whether their disks hold the migration still. If they do:"
+        " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
+        " compared with them, may the claim be deleted"
+    )
+
+
+def _three_controllers(look: Look) -> str | None:
+    number = len(look.controllers)
+    return None if number >= 3 else f"the quorum of {number} has no majority while one is restarted: nobody would lead"
+
+
+def _caught_up(look: Look) -> str | None:
+    return behind_problem(look.cluster, look.now)
+
+
 def _v0(look: Look) -> str | None:
     rows = [each for each in look.preflight.rows if each.check_id == "R03" and each.phase == ROLLBACK]
     return _told([each for each in rows if each.is_met is False])
@@ -250,6 +314,12 @@ _DUAL_WRITE = _gate("dual_write", "the copy is done, and dual write goes on", _d
 _SAME = _gate("diff", "ZooKeeper and KRaft hold the same", _same)
 _IN_DUAL_WRITE = (replace(_DUAL_WRITE, where=(DUAL_WRITE, KRAFT)), replace(_SAME, where=(DUAL_WRITE, KRAFT)))
 _KNOWN = "every check of the preflight that could block is known"
+
+
+_NO_KRAFT_MODE = _gate("no_kraft_mode", "no broker is in KRaft mode", _no_broker_in_kraft_mode)
+_LOG_KNOWN = _gate("log_known", "the controllers' log is read, or none of them answers", _log_known)
+_NOT_SYNCED = _gate("nothing_synced", "controllers with an empty log have not written to ZooKeeper", _nothing_synced)
+_SILENT = _gate("controllers_silent", "no controller answers", _controllers_silent)
 
 
 def _files(role: str, mode: str) -> Gate:
@@ -315,5 +385,34 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _files(BROKER, ZOOKEEPER_MODE),
         _files(BROKER, MIGRATION_MODE),
         *_IN_DUAL_WRITE,
+    ),
+    REPAIR_CLAIM: (
+        _IDS,
+        _EVERY_BROKER,
+        _LOG_KNOWN,
+        _NO_KRAFT_MODE,
+        _NOT_SYNCED,
+        _gate("controllers_gone", "the controllers' logs hold nothing that ZooKeeper lacks", _controllers_gone, True),
+    ),
+    REPAIR_MIGRATION: (
+        replace(_IDS, rule=replace(_IDS.rule, can_be_overridden=True)),
+        _EVERY_BROKER,
+        _LOG_KNOWN,
+        _NO_KRAFT_MODE,
+        _NOT_SYNCED,
+    ),
+    REPAIR_EPOCH: (_EVERY_BROKER, _SILENT, _NO_KRAFT_MODE),
+    REPAIR_BROKERS: (_IDS, _EVERY_BROKER, _SILENT, _NO_KRAFT_MODE, _files(BROKER, ZOOKEEPER_MODE)),
+    FAIL_OVER: (
+        _IDS,
+        _EVERY_BROKER,
+        _gate("phase", "dual write goes on", _phase(DUAL_WRITE, KRAFT)),
+        _SOUND,
+        _gate("three_controllers", "the quorum outlives one controller", _three_controllers),
+        _DUAL_WRITE,
+        _gate("caught_up", "every controller has caught up with the active one", _caught_up),
+        _SYNC,
+        _files(CONTROLLER, MIGRATION_MODE),
+        _SAME,
     ),
 }

@@ -46,6 +46,9 @@ class Saved:
 
 
 class HandBackActor(NodeActor):
+    mended: tuple[str, ...] = ()
+    """Znodes that may be unreadable: they are what is mended."""
+
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
         return checked(first_problem(lambda: self._closed(words)), "no controller answers, no broker is in KRaft mode")
@@ -64,12 +67,19 @@ class HandBackActor(NodeActor):
         if self.state(step) == StepState.DONE:
             return [ItemOutcome(CONTROL, Outcome.UNCHANGED)]
         before = self._still(words, client, report)
-        epoch = self._next_epoch(before) if words.has_claim else None
+        deleted = self._deleted(words, before)
+        epoch = self._next_epoch(before) if CONTROLLER in deleted else None
         saved: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
         report.attempt([CONTROL], {"saved": saved, "new_epoch": epoch})
-        outcome = _transaction(client, before, epoch, words.has_claim)
+        outcome = _transaction(client, before, epoch, deleted)
         report([outcome])
         return [outcome]
+
+    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+        return (CONTROLLER, MIGRATION_ZNODE) if words.has_claim else (MIGRATION_ZNODE,)
+
+    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+        return _odd(before, words.has_claim)
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
@@ -78,8 +88,8 @@ class HandBackActor(NodeActor):
 
     def _closed(self, words: KraftParameters) -> str | None:
         found = self.hands.look(words)
-        if found.answering_controllers:
-            return f"controllers {', '.join(each.address for each in found.answering_controllers)} still answer"
+        if found.live_controllers:
+            return f"controllers {', '.join(each.address for each in found.live_controllers)} still run"
         in_kraft = [number for number, mode in found.modes.items() if mode == KRAFT_MODE]
         silent = [number for number, mode in found.modes.items() if mode is None]
         if in_kraft or silent:
@@ -104,7 +114,7 @@ class HandBackActor(NodeActor):
                     "ZooKeeper's control znodes were written while no controller may run: one is alive somewhere. Stop"
                     " it, then resume the run"
                 )
-        if (problem := self._closed(words) or _odd(before, words.has_claim)) is not None:
+        if (problem := self._closed(words) or self._odd(words, before)) is not None:
             raise RunError(f"{problem}; nothing was written")
         return before
 
@@ -118,12 +128,13 @@ class HandBackActor(NodeActor):
         partitions = read.partitions.column("controller_epoch").to_pylist()
         errors = [each for each in read.partitions.column("error").to_pylist() if each]
         errors += [row["error"] for row in read.items.to_pylist() if row["error"] and row["kind"] == "partition"]
-        if errors or read.control.problems:
-            raise RunError(f"an epoch in ZooKeeper can't be read: {(*errors, *read.control.problems)[0]}")
+        errors += [each for each in read.control.problems if not each.startswith(self.mended)]
+        if errors:
+            raise RunError(f"an epoch in ZooKeeper can't be read: {errors[0]}")
         migration, holder = _held(before, MIGRATION_ZNODE), _held(before, CONTROLLER)
         known = [migration.get("kraft_controller_epoch"), migration.get("kraft_metadata_epoch")]
         known += [holder.get("kraftControllerEpoch"), read.control.max_state_epoch, *partitions]
-        return max(int(before[EPOCH].text), *(int(each) for each in known if each is not None)) + 1
+        return max(_epoch_of(before), *(int(each) for each in known if each is not None)) + 1
 
 
 def forget_migration(client: KazooClient) -> ItemOutcome:
@@ -135,7 +146,7 @@ def forget_migration(client: KazooClient) -> ItemOutcome:
     if offset != -1 or before.get(CONTROLLER, Saved("", 0, 0)).ephemeral_owner == 0:
         why = f"/migration says the offset {offset}: something was copied, or no broker holds /controller"
         return ItemOutcome(MIGRATION_ZNODE, Outcome.REFUSED, error=why)
-    done = _transaction(client, before, None, has_claim=False)
+    done = _transaction(client, before, None, (MIGRATION_ZNODE,))
     return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
 
 
@@ -178,8 +189,14 @@ def _read(client: KazooClient) -> dict[str, Saved]:
 
 
 def _held(znodes: Mapping[str, Saved], path: str) -> Mapping[str, Any]:
-    found = json_in(znodes[path].text.encode())
+    found = json_in(znodes[path].text.encode()) if path in znodes else None
     return found if isinstance(found, dict) else {}
+
+
+def _epoch_of(before: Mapping[str, Saved]) -> int:
+    """0 where there is none, or no number: what else is known decides."""
+    text = before[EPOCH].text if EPOCH in before else ""
+    return int(text) if text.isdigit() else 0
 
 
 def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
@@ -194,15 +211,22 @@ def _odd(before: Mapping[str, Saved], has_claim: bool) -> str | None:
     return None
 
 
-def _transaction(client: KazooClient, before: Mapping[str, Saved], epoch: int | None, has_claim: bool) -> ItemOutcome:
-    """All or nothing, each part on the condition of its znode's version."""
+def _transaction(
+    client: KazooClient, before: Mapping[str, Saved], epoch: int | None, deleted: Sequence[str]
+) -> ItemOutcome:
+    """All or nothing, each part on the condition of its znode's version; ``epoch``: the new one, if there is one."""
     change = client.transaction()
-    if has_claim:
-        change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
-        change.delete(CONTROLLER, before[CONTROLLER].version)
-    change.delete(MIGRATION_ZNODE, before[MIGRATION_ZNODE].version)
     told: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
     try:
+        if epoch is not None and EPOCH in before:
+            change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
+        elif epoch is not None:
+            acl, _ = client.get_acls_async(CONTROLLER).get(timeout=ANSWER_S)
+            change.create(EPOCH, str(epoch).encode(), acl=acl)
+        if CONTROLLER in before and CONTROLLER not in deleted:
+            change.check(CONTROLLER, before[CONTROLLER].version)
+        for path in deleted:
+            change.delete(path, before[path].version)
         results = change.commit_async().get(timeout=ANSWER_S)
     except (KazooException, client.handler.timeout_exception) as error:
         return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, f"ZooKeeper did not answer: {error!r}")
@@ -211,7 +235,7 @@ def _transaction(client: KazooClient, before: Mapping[str, Saved], epoch: int | 
         why = f"somebody wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
         return ItemOutcome(CONTROL, Outcome.REFUSED, told, None, why)
     left = _read(client)
-    if MIGRATION_ZNODE in left:
+    if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:
         return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, "/migration is there again")
     after: dict[str, Json] = {path: znode.text for path, znode in left.items()}
     return ItemOutcome(CONTROL, Outcome.CONFIRMED, told, after, details={"new_epoch": epoch})

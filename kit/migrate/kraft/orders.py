@@ -8,7 +8,7 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified
+from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified, Waiting
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
 from kit.migrate.kraft.standing import Standing, look
@@ -84,7 +84,7 @@ class Hands:
                 )
             if lacks != said:
                 said = lacks or ""
-                self.say(f"waiting for up to {left:.0f} s: {said}")
+                self.say(Waiting(f"waiting for up to {left:.0f} s: {said}"))
             report([])
             self.clock.sleep(self._poll_s)
 
@@ -113,7 +113,7 @@ class Hands:
             self.say(f"Called off: what was ordered for {item}. What is done already stays: the run looks at the node.")
         if not left:
             return
-        self.say(f"waiting until no node has changed for {words.quiet_s:g} s")
+        self.say(Waiting(f"waiting until no node has changed for {words.quiet_s:g} s"))
         began = since = self.clock.monotonic()
         seen = self._signature(words)
         while self.clock.monotonic() - since < words.quiet_s:

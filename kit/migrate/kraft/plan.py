@@ -4,7 +4,8 @@
         ▲─────────────┴─────────────┴──────────┘
 
 Each phase is one plan with one approval; a plan goes one phase on. The way back is one plan from wherever the cluster
-stands, until it is finalised.
+stands, until it is finalised. Beside them: plans that repair what somebody else left, and one that moves the active
+controller.
 """
 
 from __future__ import annotations
@@ -26,14 +27,35 @@ from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft import steps
 from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
+from kit.migrate.kraft.fail_over import FailOverActor
 from kit.migrate.kraft.gates import Look, findings
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.repair import (
+    MendActor,
+    first_damage,
+    for_repair,
+    known_brokers,
+    migrating_brokers,
+    stale_migration,
+)
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.roll import RollActor
 from kit.migrate.kraft.standing import Standing, look
-from kit.migrate.kraft.steps import KIND, RECIPES, KraftParameters, consent_of, target_of
+from kit.migrate.kraft.steps import (
+    FAIL_OVER,
+    KIND,
+    RECIPES,
+    REPAIR,
+    REPAIR_BROKERS,
+    REPAIR_CLAIM,
+    REPAIR_EPOCH,
+    REPAIR_MIGRATION,
+    KraftParameters,
+    consent_of,
+    target_of,
+)
 from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
@@ -54,6 +76,7 @@ RISKS = {
     ZOOKEEPER: (
         "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
     ),
+    FAIL_OVER: ("Until another controller has claimed ZooKeeper, some seconds, no metadata can be changed.",),
 }
 
 
@@ -64,19 +87,28 @@ def plan_kraft(
 
     Raises:
         ConnectError: it can't be read.
-        NothingToDo: it is there already.
+        NothingToDo: it is there already, or nothing is damaged.
         PlanError: no plan leads from where it stands to there.
         UnsafePlan: a gate is not met; all that are not are named.
     """
-    now = look(cluster)
-    _refuse_detours(cluster, now, request.to_phase)
+    to_phase, risks = request.to_phase, RISKS.get(request.to_phase, ())
+    now = look(cluster, known_brokers(cluster) if to_phase == REPAIR else None)
+    if to_phase == REPAIR:
+        now = for_repair(now, cluster)
+        damage, others = first_damage(cluster, now)
+        to_phase, risks = (
+            damage.plan,
+            (damage.sentence, *(f"Left for another plan: {each.sentence}" for each in others)),
+        )
+    elif to_phase != FAIL_OVER:
+        _refuse_detours(cluster, now, to_phase)
     seen = Look(cluster, now)
-    found = findings(request.to_phase, seen)
+    found = findings(to_phase, seen)
     overridden = raise_if_unsafe(found, overrides)
     words = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
-        to_phase=request.to_phase,
+        to_phase=to_phase,
         all_brokers={str(number): address for number, address in sorted(now.brokers.items())},
         controllers={str(number): address for number, address in sorted(seen.controllers.items())},
         by_person=deployer.needs_person,
@@ -91,11 +123,11 @@ def plan_kraft(
         made_at=datetime.now(UTC),
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
-        parameters={"to_phase": request.to_phase, "cluster": cluster.name},
-        risks=(*warnings(found), *RISKS[request.to_phase]),
+        parameters={"to_phase": to_phase, "cluster": cluster.name},
+        risks=(*warnings(found), *risks),
         overridden=overridden,
         way_back_s=request.way_back_s,
-        consent=consent_of(request.to_phase, cluster.name),
+        consent=consent_of(to_phase, cluster.name),
     )
 
 
@@ -110,6 +142,8 @@ def performer(cluster: Cluster, deployer: NodeDeployer, say: Callable[[str], Non
         steps.WIPE: WipeActor(hands),
         steps.COMPARE: CompareActor(hands),
         steps.FINALISE: FinaliseActor(hands),
+        steps.MEND: MendActor(hands),
+        steps.FAIL_OVER_STEP: FailOverActor(hands),
     }
 
     def observe(plan: Plan) -> Mapping[str, Json]:
@@ -153,9 +187,16 @@ def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
     here, where = now.phase, f"cluster {cluster.name!r} is in phase {now.phase!r}"
     if here == FINALISED and to_phase != FINALISED:
         raise PlanError(f"{where}: there is no way back")
+    if (stale := stale_migration(now)) is not None:
+        raise PlanError(f"{where}: {stale}. Mend that first: offramp plan kraft --repair")
     if here not in PHASES:
-        raise PlanError(f"{where}: nothing is planned before all facts are known; see offramp kraft status")
+        raise PlanError(
+            f"{where}: nothing is planned before all facts are known; see offramp kraft status. If somebody left it so:"
+            " offramp plan kraft --repair"
+        )
     is_whole = len(set(now.modes.values())) == 1
+    if here == to_phase == ZOOKEEPER and migrating_brokers(now):
+        raise PlanError(f"{where}, and brokers run in migration mode: offramp plan kraft --repair")
     if here == to_phase and is_whole:
         raise NothingToDo(f"{where} already")
     if to_phase != ZOOKEEPER and PHASES.index(to_phase) > PHASES.index(here) + 1:
@@ -178,6 +219,11 @@ class _Maker:
             KRAFT: self._to_kraft,
             FINALISED: self._finalise,
             ZOOKEEPER: self._back,
+            REPAIR_CLAIM: self._mend,
+            REPAIR_MIGRATION: self._mend,
+            REPAIR_EPOCH: self._mend,
+            REPAIR_BROKERS: self._to_zookeeper_mode,
+            FAIL_OVER: self._fail_over,
         }[self._words.to_phase]()
         for number, (name, make, words) in enumerate(made, start=1):
             yield make(f"{number:02d}-{name}", words)
@@ -214,6 +260,27 @@ class _Maker:
         if has_claim:
             yield self._roll(tuple(sorted(self._now.brokers)), MIGRATION_MODE, ZOOKEEPER_MODE)
         yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
+
+    def _mend(self) -> Iterator[Part]:
+        """Controllers that run are of the damage: it is they who would act on it."""
+        are_running = bool(self._now.live_controllers)
+        if are_running:
+            yield "stop-controllers", steps.stop_step, self._controllers(STOP, MIGRATION_MODE, "")
+        yield "mend", steps.mend_step, self._words
+        if are_running:
+            yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
+
+    def _to_zookeeper_mode(self) -> Iterator[Part]:
+        yield self._roll(self._in_mode(MIGRATION_MODE), MIGRATION_MODE, ZOOKEEPER_MODE)
+
+    def _fail_over(self) -> Iterator[Part]:
+        leader = self._now.facts.leader
+        active = () if leader is None or leader.node_id is None else (leader.node_id,)
+        yield (
+            "fail-over",
+            steps.fail_over_step,
+            replace(self._controllers(RESTART, MIGRATION_MODE, MIGRATION_MODE), nodes=active),
+        )
 
     def _in_mode(self, mode: str) -> tuple[int, ...]:
         return tuple(sorted(number for number, each in self._now.modes.items() if each == mode))

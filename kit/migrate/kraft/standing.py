@@ -19,19 +19,23 @@ from kit.errors import ConnectError, OfframpError, ReadError
 from kit.kraft import MetadataDiff, broker_addresses, kraft_diff, read_facts
 from kit.read.brokers import ClusterMetadata
 from kit.read.multiread import catch_up, fetch_children
-from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
 from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
 
 SHOWN = 5
+BEHIND = 10
+"""So many records a voter may lack: a quorum at rest writes two a second, and a follower asks once in half of one."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """``brokers``: those that were asked, id → ``host:port``."""
+    """``brokers``: those that were asked, id → ``host:port``; ``ignored``: which of them does not follow ZooKeeper's
+    controller, where that was asked."""
 
     facts: Facts
     brokers: Mapping[int, str]
+    ignored: str | None = None
 
     @property
     def phase(self) -> str:
@@ -53,6 +57,11 @@ class Standing:
     @property
     def answering_controllers(self) -> list[NodeFact]:
         return [each for each in self.facts.controllers if each.error is None]
+
+    @property
+    def live_controllers(self) -> list[NodeFact]:
+        """Who refuses offramp's login, or hangs, has not stopped: somebody listens there."""
+        return [each for each in self.facts.controllers if each.error is None or each.is_listening]
 
     def controller_at(self, address: str) -> NodeFact | None:
         return next((each for each in self.answering_controllers if each.address == address), None)
@@ -130,7 +139,9 @@ def controllers_problem(found: Standing, controllers: Mapping[int, str], has_fla
     for number, address in controllers.items():
         node = found.controller_at(address)
         if node is None:
-            return f"controller {number} does not answer at {address}"
+            row = next((each for each in found.facts.controllers if each.address == address), None)
+            why = f": {row.error.removeprefix(f'{address}: ')}" if row is not None and row.error else ""
+            return f"controller {number} at {address} does not answer{why}"
         if node.has_flag is not has_flag:
             return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
     leader = found.facts.leader
@@ -156,6 +167,19 @@ def dual_write_problem(found: Standing, controllers: Mapping[int, str]) -> str |
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
         return f"/migration is of epoch {control.checkpoint_epoch}, and the controllers' is {leader.leader_epoch}"
     return None
+
+
+def behind_problem(cluster: Cluster, found: Standing) -> str | None:
+    """Whether every voter of the quorum has fetched nearly all of the active controller's log."""
+    leader = found.facts.leader
+    if leader is None:
+        return "no controller leads the quorum"
+    try:
+        ends = fetch_voter_ends(kafka_settings(cluster.profile), leader.address)
+    except (OfframpError, KafkaError, OSError, ValueError) as error:
+        return f"controller {leader.node_id} does not tell how far the others are: {error}"
+    late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
+    return f"controllers are behind the active one, by so many records: {late}" if late else None
 
 
 def diff_problem(cluster: Cluster) -> str | None:

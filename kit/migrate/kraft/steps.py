@@ -15,7 +15,7 @@ from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 KIND = "move to KRaft"
 """Of plans."""
-ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE = KINDS = (
+ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP = KINDS = (
     "roll brokers",
     "start controllers",
     "stop controllers",
@@ -23,9 +23,20 @@ ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE = KINDS = (
     "wipe controllers",
     "compare",
     "finalise",
+    "mend ZooKeeper",
+    "fail over",
 )
 PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
 """What ``--to`` may name."""
+REPAIR, FAIL_OVER = "repair", "fail over"
+"""What is asked for instead of a phase."""
+REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
+    "repair /controller",
+    "repair /migration",
+    "repair /controller_epoch",
+    "repair brokers",
+)
+"""What a plan to repair goes to: one each, in this order."""
 _VERBS = {FINALISED: "finalise", ZOOKEEPER: "roll back"}
 FINAL_HOURS = 1.0
 """How long an approval to finalise holds at most."""
@@ -51,7 +62,8 @@ def target_of(cluster_id: str) -> str:
 def consent_of(to_phase: str, cluster_name: str) -> Consent:
     """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says."""
     is_final = to_phase == FINALISED
-    verb = _VERBS.get(to_phase, f"move to {to_phase}")
+    is_phase = to_phase in PHASES
+    verb = _VERBS.get(to_phase, f"move to {to_phase}" if is_phase else to_phase)
     return Consent(f"{verb} {cluster_name}", is_final, FINAL_HOURS if is_final else None)
 
 
@@ -173,8 +185,9 @@ def start_step(step_id: str, words: KraftParameters) -> Step:
 
 
 def stop_step(step_id: str, words: KraftParameters) -> Step:
-    before = "no broker is in KRaft mode (it would hang)"
-    before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
+    before, is_repair = "no broker is in KRaft mode (it would hang)", words.to_phase in REPAIRS
+    if not is_repair:
+        before += ", and both stores hold the same" if words.has_claim else ", and nothing is copied yet"
     return Step(
         step_id=step_id,
         kind=STOP,
@@ -183,7 +196,8 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
         verification="no controller answers",
         deadline_s=words.node_timeout_s,
         changes=tuple(Change(controller_item(it), "running with the migration flag", "stopped") for it in words.nodes),
-        undo="The controllers are started again, with the migration flag and their disks as they were.",
+        undo=None if is_repair else "The controllers are started again, with the migration flag and their disks.",
+        cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
         affects=OBSERVED,
         parameters=words.to_json(),
         **_performed(words),
@@ -203,6 +217,48 @@ def hand_back_step(step_id: str, words: KraftParameters) -> Step:
         deadline_s=words.node_timeout_s,
         changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {what}"),),
         cannot_be_undone="from then on ZooKeeper's controller changes metadata that KRaft's log does not learn",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+    )
+
+
+_FOLLOWED = (
+    f"a broker holds /controller, every broker names it in five answers, {HANDED_BACK_S:g} s after the transaction or"
+    " later; each partition with a broker in its ISR has a leader"
+)
+_MENDED = {
+    REPAIR_CLAIM: (
+        "/controller_epoch is set above every epoch used, /controller and a /migration beside it are deleted",
+        f"/migration is gone; {_FOLLOWED}",
+    ),
+    REPAIR_MIGRATION: (
+        "/migration is deleted, while a broker holds /controller",
+        "/migration is gone, and a broker holds /controller",
+    ),
+    REPAIR_EPOCH: (
+        "/controller_epoch is set far above every epoch used, and /controller deleted: a broker takes it anew",
+        f"no partition's epoch is above /controller_epoch; {_FOLLOWED}",
+    ),
+}
+
+
+def mend_step(step_id: str, words: KraftParameters) -> Step:
+    """Raises:
+    PlanError: the plan repairs no znode.
+    """
+    if words.to_phase not in _MENDED:
+        raise PlanError(f"a plan to {words.to_phase!r} mends no znode")
+    done, seen = _MENDED[words.to_phase]
+    return Step(
+        step_id=step_id,
+        kind=MEND,
+        title=f"Mend {words.to_phase.removeprefix('repair ')} in ZooKeeper",
+        precondition="the damage is still there, no controller answers, every broker answers and none is in KRaft mode,"
+        f" the control znodes stand still for {STILL_S:g} s",
+        verification=seen,
+        deadline_s=words.node_timeout_s,
+        changes=(Change(CONTROL, "damaged", f"ZooKeeper's; in one conditional transaction {done}"),),
+        cannot_be_undone="damage is not put back; what the znodes held is in the journal",
         affects=OBSERVED,
         parameters=words.to_json(),
     )
@@ -257,6 +313,25 @@ def finalise_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
+def fail_over_step(step_id: str, words: KraftParameters) -> Step:
+    (number,) = words.nodes
+    return Step(
+        step_id=step_id,
+        kind=FAIL_OVER_STEP,
+        title=f"Restart controller {number}, which is active, so that another one is elected",
+        precondition="every controller answers, they are three or more, all have caught up, dual write goes on, every"
+        " ISR is full, and both stores hold the same",
+        verification=f"another controller than {number} leads in a higher epoch; all answer with the migration flag and"
+        " have caught up; dual write goes on in that epoch, and every ISR is full",
+        deadline_s=words.node_timeout_s,
+        changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
+        undo="There is nothing to take back: who leads is no setting.",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
 _MAKERS = {
     ROLL: roll_step,
     START: start_step,
@@ -265,6 +340,8 @@ _MAKERS = {
     WIPE: wipe_step,
     COMPARE: compare_step,
     FINALISE: finalise_step,
+    MEND: mend_step,
+    FAIL_OVER_STEP: fail_over_step,
 }
 
 

@@ -12,6 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kit import analyze
+from kit.analyze.health.outlook import TRENDS
+from kit.tables import schema as tables
+from kit.tables.groups import LogRetention
 from kit.tables.spark import in_spark
 
 Frames = dict[str, Any]
@@ -30,7 +33,7 @@ def history(seed: int = 7) -> Frames:
             known = None if chance.random() < 0.1 else end
             ends.append((topic, partition, known, at, at + chance.randrange(200)))
     last_end = {log: chance.choice([None, 10, 60, 200]) for log in LOGS}
-    for number in range(40):
+    for number in range(120):
         key = (f"g{number}", chance.choice(["kafka", "zookeeper"]), *chance.choice(LOGS[:-1]))
         offset, at = chance.randrange(40), 0
         for order in range(chance.randrange(1, 9)):
@@ -65,6 +68,31 @@ def history(seed: int = 7) -> Frames:
         first_offset=pl.col("offset").min(), first_ms=pl.col("from_ms").min(),
         newest_offset=pl.col("offset").max(), newest_ms=pl.col("until_ms").max(), error=pl.lit(None, pl.String),
     )  # fmt: skip
+    looks, kept = [], []
+    for *place, committed, start, end, _lag, _error in lags:
+        for at in range(chance.randrange(5)):
+            moved = committed and max(0, committed + chance.choice([0, 5, 9, -3]) * at)
+            grown = end and end + chance.choice([0, 4, 11]) * at
+            looks.append((*place, moved, start, grown, AT_MS - 5000 + 1000 * at))
+    for topic, partition in LOGS:
+        limit, size = chance.choice([None, -1, 30_000]), chance.choice([None, 0, 5000])
+        policy = chance.choice(["delete", "compact", "compact,delete"])
+        limits = (limit, chance.choice([-1, 2000]), chance.choice([5000, 60_000]), chance.choice([100, 900]))
+        kept.append((topic, partition, policy, *limits, chance.random() < 0.1, chance.choice([None, 500]), size, None))
+    offsets = ("committed_offset", "log_start_offset", "log_end_offset", "at_ms")
+    frames["looks"] = pl.DataFrame(looks, {**key_types, **dict.fromkeys(offsets, pl.Int64)}, orient="row")
+    frames["retention"] = pl.DataFrame(tables.LOG_RETENTION.from_rows([LogRetention(*row) for row in kept]))
+    begun = {f"g{number}": chance.randrange(AT_MS) for number in range(0, 120, 3)}
+    frames["incidents"] = pl.DataFrame(
+        {"group_id": list(begun), "from_ms": list(begun.values()), "until_ms": [at + 6000 for at in begun.values()]}
+    )
+    seen = [(*key, f"s{at}", offset, at * 1_000_000) for *key, offset, at, _ in commits]
+    frames["seen"] = pl.DataFrame(
+        seen, {**key_types, "snapshot_id": pl.String, "committed_offset": numbers, "at_ms": numbers}, orient="row"
+    )
+    snapshots = pl.DataFrame({"snapshot_id": sorted({row[4] for row in seen})})
+    newest = frames["ends"].group_by("topic", "partition").agg(pl.col("log_end_offset").last())
+    frames["seen_ends"] = newest.join(snapshots, how="cross")
     times = pl.DataFrame({"at_ms": list(range(0, AT_MS, 4900))})
     return frames | {"anchors": anchors, "times": times}
 
@@ -73,13 +101,39 @@ def _health(frames: Frames) -> Any:
     return analyze.partition_health(frames["commits"], frames["ends"], frames["times"], 4, 3, 0.3)
 
 
+def _verdicts(frames: Frames) -> Any:
+    return analyze.BurrowRule(4, 3, warns=True).verdicts(frames["commits"], frames["ends"], frames["times"])
+
+
+def _any_rule() -> analyze.AnyRule:
+    return analyze.AnyRule((analyze.BurrowRule(4, 3, 0.5), analyze.SilenceRule(4000)))
+
+
+def _lags(frames: Frames) -> Any:
+    return analyze.lag_over_time(frames["seen"], frames["seen_ends"])
+
+
 ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "commit_windows": lambda f: analyze.commit_windows(f["commits"], f["ends"], f["times"], 4),
     "end_rings": lambda f: analyze.end_rings(f["ends"], f["times"], 4),
     "partition_health": _health,
     "group_health": lambda f: analyze.group_health(_health(f)),
+    "LagRule": lambda f: analyze.LagRule(5, 4000).verdicts(f["commits"], f["ends"], f["times"]),
+    "SilenceRule": lambda f: analyze.SilenceRule(4000).verdicts(f["commits"], f["ends"], f["times"]),
+    "BurrowRule": _verdicts,
+    "AnyRule": lambda f: _any_rule().verdicts(f["commits"], f["ends"], f["times"]),
+    "lag_over_time": _lags,
+    "within_target": lambda f: analyze.within_target(_lags(f), 30),
+    "lag_by_hour": lambda f: analyze.lag_by_hour(_lags(f)),
+    "verdict_spans": lambda f: analyze.verdict_spans(_verdicts(f)),
+    "group_alarms": lambda f: analyze.group_alarms(_verdicts(f)),
+    "incident_outcomes": lambda f: analyze.incident_outcomes(analyze.group_alarms(_verdicts(f)), f["incidents"]),
+    "false_alarms": lambda f: analyze.false_alarms(analyze.group_alarms(_verdicts(f)), f["incidents"]),
     "time_lag_by_polls": lambda f: analyze.time_lag_by_polls(f["lag"], f["ends"], AT_MS),
     "time_lag_by_records": lambda f: analyze.time_lag_by_records(f["lag"], f["arrivals"], "record", AT_MS),
+    "lag_velocity": lambda f: analyze.lag_velocity(f["looks"]),
+    "outlook_positions": lambda f: analyze.outlook_positions(f["lag"], f["retention"]),
+    "lag_outlook": lambda f: analyze.lag_outlook(f["lag"], f["looks"], f["retention"], f["arrivals"], AT_MS),
     "time_lag_by_anchors": lambda f: analyze.time_lag_by_anchors(f["lag"], f["anchors"], AT_MS),
 }
 
@@ -129,3 +183,13 @@ def test_the_estimate_lies_in_its_bracket(name: str) -> None:
     for row in ANALYSES[name](history()).drop_nulls("time_lag_ms").to_dicts():
         assert row["lower_ms"] <= row["time_lag_ms"]
         assert row["upper_ms"] is None or row["time_lag_ms"] <= row["upper_ms"]
+
+
+def test_each_outlook_lies_in_its_bracket() -> None:
+    rows = [row for seed in range(9) for row in ANALYSES["lag_outlook"](history(seed)).to_dicts()]
+    assert {row["trend"] for row in rows} == set(TRENDS)
+    for row in rows:
+        for what in ("close", "deletion"):
+            known = [row[f"{what}{bound}_ms"] for bound in ("_lower", "", "_upper")]
+            assert sorted(each for each in known if each is not None) == [each for each in known if each is not None]
+        assert not (row["is_never_deleted"] and row["deletion_lower_ms"] is not None)

@@ -245,3 +245,10 @@ def test_what_a_row_is_about_and_its_lag_stay_where_the_terminal_is_narrow(width
     (head, *_), dropped = table_lines(columns, [row], width, _SPARE)
     assert set(head.split()) >= {"group_id", "attention", "stage", "lag"}
     assert set(head.split()) | set(dropped) == set(columns)
+
+
+def test_what_a_listing_can_spare_goes_before_what_was_asked_for():
+    columns = {"group_id": False, "lag": True, "store": False, "closed_in": False}
+    (head, *_), dropped = table_lines(columns, [["orders", "3851", "kafka", "never at this rate"]], 38, ["store"])
+    assert head.split() == ["group_id", "lag", "closed_in"]
+    assert dropped == ["store"]

@@ -243,6 +243,8 @@ def test_only_these_gates_can_be_overridden():
         ("dual write", "low_epoch"),
         ("dual write", "preflight_known"),
         ("zookeeper", "R03_known"),
+        ("repair /controller", "controllers_gone"),
+        ("repair /migration", "controller_ids"),
     }
 
 
@@ -424,13 +426,22 @@ def test_the_verb_keeps_the_plan_and_says_how_it_is_approved(monkeypatch, tmp_pa
     assert operations(tmp_path).plan(plan.digest[:8]) == plan
 
 
+def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tmp_path):
+    for option, wanted in (("--repair", "repair"), ("--fail-over", "fail over")):
+        ended, ((request, _),) = plan_kraft(monkeypatch, tmp_path, option, plan=plan_to("zookeeper"))
+        assert ended.exit_code == 0, ended.output
+        assert request.to_phase == wanted
+
+
 @pytest.mark.parametrize(
     ("words", "error", "exit_code", "told"),
     [
         (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
         (("--to", "kraft"), UnsafePlan("shop (1) lives"), 15, "offramp: shop (1) lives"),
         (("--to", "kraft"), NothingToDo("it is there already"), 14, "offramp: it is there already"),
-        ((), None, 2, "Missing option '--to'"),
+        ((), None, 2, "name one of --to PHASE, --repair and --fail-over"),
+        (("--to", "kraft", "--repair"), None, 2, "name one of --to PHASE, --repair and --fail-over"),
+        (("--repair",), NothingToDo("nothing to repair"), 14, "offramp: nothing to repair"),
     ],
 )
 def test_the_verb_refuses_in_one_line_and_keeps_nothing(monkeypatch, tmp_path, words, error, exit_code, told):

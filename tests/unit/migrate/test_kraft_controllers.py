@@ -11,6 +11,7 @@ import pytest
 from kit.errors import RunError
 from kit.migrate.engine.performer import ActedRecord, Outcome
 from kit.migrate.kraft.controllers import StartActor, StopActor
+from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
@@ -101,4 +102,22 @@ def test_stopped_controllers_are_not_waited_for_twice():
     found = StopActor(hands_of(Nodes(), is_running=False)).verify(stop_step("01", WORDS))
     assert (found.ok, found.sentence) == (True, "no controller answers")
     still = StopActor(hands_of(Nodes(), is_running=True)).verify(stop_step("01", WORDS))
-    assert "a:9093, b:9093, c:9093 still answer" in still.sentence
+    assert "a:9093, b:9093, c:9093 still run" in still.sentence
+
+
+def test_controllers_that_refuse_or_hang_have_not_stopped():
+    nodes = Nodes()
+    hands = hands_of(nodes, is_running=False)
+    silent = hands.look(WORDS)
+    heard = [replace(each, is_listening=True) for each in silent.facts.nodes]
+    hands.look = lambda words: Standing(replace(silent.facts, nodes=tuple(heard)), silent.brokers)
+    assert "a:9093, b:9093, c:9093 still run" in StopActor(hands).verify(stop_step("01", WORDS)).sentence
+    assert "a:9093, b:9093, c:9093 still run" in HandBackActor(hands)._closed(WORDS)
+    StartActor(hands).act(start_step("01", WORDS), Report())
+    assert nodes.ordered == []
+
+
+def test_why_a_controller_does_not_answer_is_said():
+    hands = hands_of(Nodes(), is_running=False)
+    problem = StartActor(hands)._waiting_problem(WORDS, hands.look(WORDS))
+    assert problem == "controller 3000 at a:9093 does not answer: silent"

@@ -79,6 +79,16 @@ def test_the_timeline_stacks_what_differs_and_leaves_gaps():
     assert len(heights) == 3 + 3, "a band of the phase per look, and a rectangle per open verdict of the first"
 
 
+def test_the_timeline_is_empty_when_nobody_looked():
+    looks = [seen(minutes=at).state for at in (0, 1, 2, 60, 61)]
+    svg = charts.svg(kraft_charts.drift_timeline(states(*looks)))
+    bands = re.findall(r'aria-roledescription="rect mark"[^>]*d="M[^"]*?h(-?[\d.]+)', svg)
+    assert len(bands) == 5
+    drawn_minutes = 62 * sum(abs(float(each)) for each in bands) / kraft_charts._WIDTH
+    assert round(drawn_minutes) == 5, "three looks of a minute, and two"
+    assert "Looks: 5" in words(svg)
+
+
 def test_points_show_the_worst_of_the_looks_they_share():
     first = seen(DIFFERING).state
     calm = [replace(first, at=first.at + timedelta(seconds=at), lag=1) for at in range(1_000)]

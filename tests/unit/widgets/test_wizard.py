@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup
 
 import widgets
 from kit.migrate.engine.checks import Rule
+from kit.migrate.engine.performer import Waiting
 from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.states import RunState
 from tests.models.operations import GROUP, ToyGroup, open_toy
@@ -240,6 +241,24 @@ def test_what_a_person_has_to_do_is_shown_while_it_is_to_be_done(view, model, to
     toy.gate.set()
     model.wait(20)
     assert "Do this now" not in text(view)
+
+
+def test_that_a_second_person_has_to_approve_is_said_before_anybody_types(toy, tmp_path):
+    model = open_toy(toy, tmp_path / "runs", needs_second=True)
+    view = wizard(model)
+    planned(view, model)
+    assert "Not approved yet. Another person than ann has to approve the plan, logged in as themselves" in text(view)
+    model.close()
+
+
+def test_what_a_run_waits_for_hides_nothing_that_a_person_has_to_do(view, model):
+    model._say("Now start controller 3000.")
+    model._say("Now start controller 3001.")
+    model._say(Waiting("waiting for up to 300 s: no controller leads"))
+    assert "by hand: Now start controller 3000.Now start controller 3001." in text(view)
+    assert "… waiting for up to 300 s: no controller leads" in text(view)
+    model._say(Waiting("waiting for up to 299 s: one is behind"))
+    assert "no controller leads" not in text(view)
 
 
 def test_progress_tells_every_step_also_of_the_way_back(model, toy):

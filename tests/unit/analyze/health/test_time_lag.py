@@ -95,6 +95,15 @@ def test_a_record_that_can_not_be_told_is_unknown_and_says_why():
     assert found.select("time_lag_ms", "upper_ms", "error").rows() == [(None, None, "time lag: no leader")]
 
 
+def test_a_record_of_the_future_has_no_age():
+    """By a clock that runs ahead; 0 would say that nothing waits."""
+    later = arrival(appended_ms=60_001, from_ms=60_001, until_ms=61_000)
+    found = analyze.time_lag_by_records(lag_of(130, 220), later, "record", 60_000)
+    assert found.select("time_lag_ms", "lower_ms", "upper_ms", "error").rows() == [
+        (None, None, None, "time lag: the record is dated after this clock")
+    ]
+
+
 def test_without_lag_nothing_has_to_be_asked():
     found = analyze.time_lag_by_records(lag_of(220, 220), arrival(), "record", 60_000)
     assert found.select("time_lag_ms", "lower_ms", "upper_ms", "error").rows() == [(0, 0, 0, None)]

@@ -306,6 +306,17 @@ def test_stop_ends_it_between_two_items_and_resume_goes_on(model, toy):
     assert toy.flavours == [MEZKCC] * 3
 
 
+def test_an_order_is_shown_while_nothing_more_comes(model, toy, monkeypatch):
+    monkeypatch.setattr("widgets.run.run_model.ITEMS_S", 0.05)
+    approved(model)
+    toy.gate.clear()
+    model._shown_at = time.monotonic() + 3600  # Each event of an item comes too soon to be shown at once.
+    model.act()
+    until(lambda: model.record is not None and model.record.events[-1].event == "attempted")
+    toy.gate.set()
+    model.wait(20)
+
+
 def test_undo_asks_for_the_group_and_takes_all_back(model, toy):
     done(model, "Kafka coordination")
     for typed in ("", "shop2", model.record.plan.digest[:7]):

@@ -19,10 +19,8 @@ from uv import find_uv_bin
 from kit.lab.ports import free_ports
 from kit.lab.process import wait_until
 from kit.spark.java import cache_folder
-from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, browser, command, environment, tab
+from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import RUN_MS, NotebookPage
-
-__all__ = ["browser", "tab"]
 
 pytestmark = pytest.mark.timeout(600)
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,110 @@
+"""Rules that raise an alarm, each with its parameters: what it says of each partition at each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import narwhals as nw
+from narwhals.typing import FrameT
+
+from kit.analyze.health.burrow import partition_health
+from kit.analyze.health.windows import INTERVALS, PARTITION, commit_windows, end_rings
+
+
+class Rule(Protocol):
+    """``verdicts`` takes ``commits``, ``ends`` and ``times`` as ``commit_windows`` does, on either engine.
+
+    Columns of what it gives: group_id, store, topic, partition, at_ms: the key; status: its word, null where it can't
+    tell; is_alarm; since_ms: of an alarm, since when it has been so (epoch): the last commit before a silence, the
+    first of a window of equal commits, the last look that was fine; else the look itself; lag: in records.
+    """
+
+    def verdicts(self, commits: Any, ends: Any, times: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class BurrowRule:
+    """``kit.analyze.partition_health``; anything but ``OK`` is an alarm, ``WARN`` only with ``warns``."""
+
+    intervals: int = INTERVALS
+    allowed_lag: int = 0
+    minimum_complete: float = 0.0
+    warns: bool = False
+
+    def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
+        health = partition_health(commits, ends, times, self.intervals, self.allowed_lag, self.minimum_complete)
+        rows: Any = nw.from_native(health)
+        quiet = nw.col("status").is_in(["OK"] if self.warns else ["OK", "WARN"])
+        status = nw.col("status")
+        known = nw.when(status == "STOP").then(nw.col("committed_ms"))
+        known = known.when(status == "STALL").then(nw.col("first_committed_ms"))
+        return nw.to_native(_told(rows, "status", ~quiet, nw.coalesce(known, nw.col("at_ms"))))
+
+
+@dataclass(frozen=True)
+class LagRule:
+    """More than ``more_than`` records behind, at each look for at least ``for_ms``."""
+
+    more_than: int
+    for_ms: int = 0
+
+    def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
+        rows = _standing(commits, ends, times)
+        is_over, at = nw.col("lag") > self.more_than, nw.col("at_ms")
+        rows = rows.with_columns(fine_ms=nw.when(~is_over).then(at), first_ms=at.min().over(*PARTITION))
+        filled = nw.col("fine_ms").fill_null(strategy="forward").over(*PARTITION, order_by="at_ms")
+        rows, fine = rows.with_columns(fine_ms=filled), nw.col("fine_ms")
+        since = nw.coalesce(fine, nw.col("first_ms"))
+        is_alarm = is_over & (at - since >= self.for_ms)
+        words = nw.when(is_alarm).then(nw.lit("behind")).when(is_over).then(nw.lit("falling behind"))
+        rows = rows.with_columns(status=words.when(~is_over).then(nw.lit("OK")))
+        return nw.to_native(_told(rows, "status", is_alarm, since))
+
+
+@dataclass(frozen=True)
+class SilenceRule:
+    """Something to read, and no commit for at least ``for_ms``."""
+
+    for_ms: int
+
+    def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
+        rows = _standing(commits, ends, times)
+        is_alarm = (nw.col("lag") > 0) & (nw.col("at_ms") - nw.col("committed_ms") >= self.for_ms)
+        words = nw.when(is_alarm).then(nw.lit("silent")).when(~is_alarm).then(nw.lit("OK"))
+        return nw.to_native(_told(rows.with_columns(status=words), "status", is_alarm, nw.col("committed_ms")))
+
+
+@dataclass(frozen=True)
+class AnyRule:
+    """An alarm of any of these; the status is that of the first by name with an alarm, else ``OK``."""
+
+    rules: tuple[Rule, ...]
+
+    def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
+        rows: Any = nw.concat([nw.from_native(rule.verdicts(commits, ends, times)) for rule in self.rules])
+        rows = rows.with_columns(alarm=nw.when(nw.col("is_alarm")).then(nw.col("status")))
+        both = rows.group_by(*PARTITION, "at_ms").agg(
+            *[nw.col(name).min() for name in ("alarm", "since_ms")],
+            *[nw.col(name).max() for name in ("status", "lag")],
+            nw.col("is_alarm").any(),
+        )
+        quiet = nw.when(~nw.col("status").is_null()).then(nw.lit("OK"))
+        both = both.with_columns(said=nw.coalesce(nw.col("alarm"), quiet))
+        return nw.to_native(_told(both, "said", nw.col("is_alarm"), nw.col("since_ms")))
+
+
+def _standing(commits: Any, ends: Any, times: Any) -> Any:
+    """The newest commit of each partition and its lag, at each time."""
+    windows: Any = nw.from_native(commit_windows(commits, ends, times, 1))
+    rings: Any = nw.from_native(end_rings(ends, times, 1))
+    rows = windows.drop("lag").join(rings, on=["topic", "partition", "at_ms"], how="left")
+    behind = nw.col("newest_end") - nw.col("committed_offset")
+    return rows.with_columns(lag=nw.when(behind < 0).then(nw.lit(0, nw.Int64)).otherwise(behind))
+
+
+def _told(rows: FrameT, status: str, is_alarm: nw.Expr, since: nw.Expr) -> FrameT:
+    since = nw.when(is_alarm).then(since)
+    return rows.select(
+        *PARTITION, "at_ms", status=status, is_alarm=is_alarm.fill_null(False), since_ms=since, lag="lag"
+    )

@@ -1,0 +1,113 @@
+"""``offramp history info | compact | expire``: what keeps a history of snapshots small and quick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kit.cli.listing import Listing, listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import ProfileFile, ProfileName, refusals, say, tell
+from kit.profile import load_profile
+from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    from kit.history import Upkeep
+    from kit.history.files import Size
+
+app = typer.Typer(
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="A history of snapshots: what lies there, many small files made few, old days deleted.",
+)
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+Folder = Annotated[str, typer.Argument(help="The history: a folder, or any URL that Spark reads.")]
+
+
+@app.command()
+@listing
+def info(listing: Listing, folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Each day's snapshots, files and bytes."""
+    with _upkeep(folder, profile, profile_file) as upkeep:
+        with waiting(f"looking at {folder}"):
+            days = upkeep.days()
+        listing.print(days)
+        if not listing.is_data:
+            n_snapshots, n_files, n_bytes = (int(days[name].sum()) for name in ("n_snapshots", "n_files", "n_bytes"))
+            tell(
+                f"{quantity(len(days), 'day')} (UTC), {quantity(n_snapshots, 'snapshot')}: "
+                f"{quantity(n_files, 'file')} of {_in_bytes(n_bytes)}"
+            )
+
+
+@app.command()
+def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Put the snapshots of each past day (UTC) into a few sorted files; run it once a day.
+
+    Nothing is lost when it is interrupted, and snapshots may be taken meanwhile. The files that were replaced are
+    deleted by the next run that comes an hour later or more: who is reading them can end.
+    """
+    with _upkeep(folder, profile, profile_file) as upkeep:
+        n_days = 0
+        with waiting(f"compacting {folder}"):
+            for done in upkeep.compact():
+                n_days += 1
+                tell(
+                    f"{done.date}  {quantity(done.n_snapshots, 'snapshot')}: {_told(done.before)} are "
+                    f"{_told(done.after)} now"
+                )
+        if not n_days:
+            tell("No day to compact: what is there is compacted, and today is not over yet.")
+
+
+@app.command()
+def expire(
+    folder: Folder,
+    days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) that stay, today included.")],
+    is_meant: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only listed.")] = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Delete days that are older than so many. Nothing brings them back."""
+    before = datetime.now(UTC).date() - timedelta(days=days - 1)
+    with _upkeep(folder, profile, profile_file) as upkeep:
+        lying = upkeep.days()
+        old = lying.filter(lying["date"] < before)
+        if old.is_empty():
+            tell(f"Nothing is older than {before}.")
+            return
+        for day in old.iter_rows(named=True):
+            tell(f"{day['date']}  {quantity(day['n_snapshots'], 'snapshot')}, {_in_bytes(day['n_bytes'])}")
+        if not is_meant:
+            tell(f"{quantity(len(old), 'day')} before {before} would be deleted: --delete does it.")
+            return
+        with waiting(f"deleting from {folder}"):
+            gone = upkeep.expire(before)
+        tell(f"{quantity(len(gone), 'day is', 'days are')} deleted.")
+
+
+@contextmanager
+def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iterator[Upkeep]:
+    from kit.history import Upkeep
+    from kit.spark.session import spark_session
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        say("starting Spark …")
+        yield Upkeep(spark_session(chosen), folder)
+
+
+def _told(size: Size) -> str:
+    return f"{quantity(size.n_files, 'file')} of {_in_bytes(size.n_bytes)}"
+
+
+def _in_bytes(n_bytes: int) -> str:
+    power = min((len(str(n_bytes)) - 1) // 3, len(_UNITS) - 1)
+    return f"{n_bytes / 1000**power:,.{min(power, 1)}f} {_UNITS[power]}"

@@ -1,0 +1,100 @@
+"""``offramp lag --outlook``: when each lag will be closed, and when unread records will be deleted."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import polars as pl
+import typer
+
+from kit import views
+from kit.cli.listing import Listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals
+from kit.cluster import Cluster, connect
+from kit.profile import load_profile
+from kit.snapshot import Snapshot, observe, of_group, verify_read
+from kit.text.duration import duration
+
+OverS: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--over-s",
+        min=1,
+        max=LONGEST_WAIT_S,
+        callback=a_number,
+        help="With --outlook: seconds over which the rates are found, in four looks.",
+    ),
+]
+_LOOKS = 4
+_SPARE = ("store", "expired_unread")
+
+
+def print_outlook(
+    listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, over_s: float
+) -> None:
+    """Each partition of the group, or of every group; first where records will be deleted unread the soonest."""
+    from kit.health import outlook, verify_outlook
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"looking at {chosen.name} {_LOOKS} times in {over_s:g} s"), connect(chosen) as cluster:
+            looks, last = _look(cluster, group, pattern, over_s)
+            rows = outlook(cluster, looks)
+        order = ["group_id", "store", "topic", "partition"]
+        urgent = ["deletion_lower_ms", "is_never_closed", "lag"]
+        rows = rows.sort(*urgent, *order, descending=[False, True, True, *[False] * 4], nulls_last=True)
+        listing.print(rows, _SPARE, _in_words)
+        verify_read(last)
+        verify_outlook(rows)
+
+
+def _look(
+    cluster: Cluster, group: str | None, pattern: str, over_s: float
+) -> tuple[pl.DataFrame, Snapshot[pl.DataFrame]]:
+    """All looks, and the last snapshot."""
+    from kit.health import seen_at_ms
+
+    looks, begun = [], time.monotonic()
+    for number in range(_LOOKS):
+        time.sleep(max(0.0, begun + number * over_s / (_LOOKS - 1) - time.monotonic()))
+        taken = observe(cluster, pattern) if group is None else of_group(observe(cluster, re.escape(group)), group)
+        partitions = views.lag(taken).filter(~pl.col("is_stale"))
+        looks.append(partitions.with_columns(at_ms=pl.lit(seen_at_ms(taken), pl.Int64)))
+    return pl.concat(looks), taken
+
+
+def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+    """For people: brackets as from – to, rates without their bounds."""
+    each = rows.to_dicts()
+    pause = [None if row["pause_ms"] is None else duration(row["pause_ms"]) for row in each]
+    words = {
+        "closed_in": [_words(row, "close", row["is_never_closed"]) for row in each],
+        "unread_deleted_in": [_words(row, "deletion", row["is_never_deleted"]) for row in each],
+        "may_pause": pause,
+        "read_per_s": [_rate(row["consumed_per_s"]) for row in each],
+        "written_per_s": [_rate(row["produced_per_s"]) for row in each],
+    }
+    texts = [pl.Series(name, found, pl.String) for name, found in words.items()]
+    return rows.select("group_id", "topic", "partition", "lag", "trend", *texts, "store", "expired_unread", "error")
+
+
+def _words(row: Mapping[str, Any], what: str, is_never: bool | None) -> str | None:
+    if is_never:
+        return "never at this rate"
+    lower, upper = row[f"{what}_lower_ms"], row[f"{what}_upper_ms"]
+    by = f" by {row['deletion_by']}" if what == "deletion" and row["deletion_by"] else ""
+    if lower is None:
+        return None
+    if upper is None:
+        return f"not before {duration(lower)}{by}"
+    least, most = duration(lower), duration(upper, is_most=True)
+    return f"{least}{by}" if least == most else f"{least} – {most}{by}"
+
+
+def _rate(per_s: float | None) -> str | None:
+    return None if per_s is None else f"{per_s:,.1f}"

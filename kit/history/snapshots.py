@@ -1,0 +1,145 @@
+"""Snapshots appended to a history, and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kit.errors import HistoryError
+from kit.history.store import ABOUT, ABOUT_SCHEMA, Reading, Store, counts, told_as
+from kit.snapshot import Snapshot
+from kit.tables import schema as tables
+from kit.text.quantity import quantity
+
+
+class History:
+    """Snapshots in one folder.
+
+    Raises:
+        HistoryError: the folder holds a history of another schema version, or can't be read.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self._store = Store(spark, folder)
+
+    def append(self, snapshot: Snapshot[DataFrame]) -> None:
+        """Write one snapshot; again is the same as once.
+
+        Raises:
+            HistoryError: it can't be written; what is there of it counts as not written.
+        """
+        with told_as(f"{self._store.folder} can't be written"):
+            self._append(snapshot)
+
+    def _append(self, snapshot: Snapshot[DataFrame]) -> None:
+        if self._store.read(ABOUT, ABOUT_SCHEMA) is None:
+            about = self._store.spark.createDataFrame([(tables.SCHEMA_VERSION,)], ABOUT_SCHEMA)
+            about.coalesce(1).write.mode("overwrite").parquet(self._store.path(ABOUT))
+        write = self._writer(snapshot)
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(write, [table for table in tables.ALL if table is not tables.SNAPSHOTS]))
+        write(tables.SNAPSHOTS)
+
+    def verify(self, snapshot: Snapshot[DataFrame]) -> None:
+        """Compare the number of rows of every table with what the history gives back.
+
+        Raises:
+            HistoryError: naming the table, what was expected and what was found.
+        """
+        kept = _snapshot(Reading(self._store), snapshot.snapshot_id)
+        with told_as(f"{self._store.folder} can't be read"):
+            found = counts([getattr(each, table.name) for table in tables.ALL for each in (snapshot, kept)])
+        for table in tables.ALL:
+            expected, n_kept = next(found), next(found)
+            if n_kept != expected:
+                raise HistoryError(
+                    f"{self._store.path(table.name)}: {snapshot.snapshot_id} has {quantity(expected, 'row')}, "
+                    f"the history {n_kept:,}"
+                )
+
+    def previous(self, snapshot: Snapshot[DataFrame]) -> Snapshot[DataFrame] | None:
+        """The newest complete snapshot of the same cluster and groups before this one; None when there is none."""
+        reading = Reading(self._store)
+        if reading.is_empty:
+            return None
+        (this,) = snapshot.snapshots.collect()
+        older = reading.load(tables.SNAPSHOTS).where(
+            (F.col("cluster_id") == this.cluster_id)
+            & (F.col("group_pattern") == this.group_pattern)
+            & (F.col("started_at") < F.lit(this.started_at))
+        )
+        with told_as(f"{self._store.folder} can't be read"):
+            newest = older.orderBy(F.col("started_at").desc()).select("snapshot_id").head(1)
+        return _snapshot(reading, newest[0].snapshot_id) if newest else None
+
+    def latest(self) -> Snapshot[DataFrame]:
+        """The newest complete snapshot.
+
+        Raises:
+            HistoryError: there is none in the folder.
+        """
+        reading = Reading(self._store)
+        with told_as(f"{self._store.folder} can't be read"):
+            newest = reading.load(tables.SNAPSHOTS).orderBy(F.col("ended_at").desc()).select("snapshot_id").head(1)
+        if not newest:
+            raise HistoryError(f"there is no complete snapshot in {self._store.folder}: append one first")
+        return _snapshot(reading, newest[0].snapshot_id)
+
+    def recent_lags(self, snapshot: Snapshot[DataFrame], group_ids: Sequence[str], last: int = 12) -> DataFrame:
+        """How the lag of some groups came to be what it is, over the ``last`` snapshots like this one, which is one.
+
+        Columns: group_id, store, started_at (of the snapshot), lag (in records; null where any partition's is).
+        """
+        reading = Reading(self._store)
+        (this,) = snapshot.snapshots.collect()
+        alike = reading.load(tables.SNAPSHOTS).where(
+            (F.col("cluster_id") == this.cluster_id)
+            & (F.col("group_pattern") == this.group_pattern)
+            & (F.col("started_at") <= F.lit(this.started_at))
+        )
+        newest = alike.orderBy(F.col("started_at").desc()).select("snapshot_id", "started_at").limit(last)
+        committed = reading.load(tables.COMMITTED_OFFSETS).where(F.col("group_id").isin(list(group_ids)))
+        ends = reading.load(tables.LOG_OFFSETS).select("snapshot_id", "topic", "partition", "log_end_offset")
+        behind = F.greatest(F.col("log_end_offset") - F.col("committed_offset"), F.lit(0))
+        lag = F.when(F.col("log_end_offset").isNotNull() & F.col("committed_offset").isNotNull(), behind)
+        rows = committed.join(F.broadcast(newest), "snapshot_id")
+        rows = rows.join(ends, ["snapshot_id", "topic", "partition"], "left").withColumn("lag", lag)
+        is_known = F.count("lag") == F.count(F.lit(1))
+        return rows.groupBy("group_id", "store", "started_at").agg(F.when(is_known, F.sum("lag")).alias("lag"))
+
+    def load(self, table: tables.Table, since: datetime | None = None) -> DataFrame:
+        """All complete snapshots' rows of one table, from those observed at or after ``since`` (aware datetime).
+
+        Raises:
+            HistoryError: there is no history in the folder.
+        """
+        reading = Reading(self._store)
+        complete = reading.load(tables.SNAPSHOTS)
+        if since is not None:
+            complete = complete.where(F.col("observed_at") >= F.lit(since))
+        if table is tables.SNAPSHOTS:
+            return complete
+        return reading.load(table).join(complete.select("snapshot_id"), "snapshot_id", "left_semi")
+
+    def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
+        def write(table: tables.Table) -> None:
+            frame: DataFrame = getattr(snapshot, table.name)
+            dated = frame.withColumn("date", _utc_date("observed_at")).coalesce(1)
+            keyed = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+            keyed.partitionBy("date", "snapshot_id").parquet(self._store.path(table.name))
+
+        return write
+
+
+def _utc_date(time: str) -> Column:
+    """Whatever the session's time zone: by ``to_date`` one snapshot would have a day in each zone it is appended in."""
+    return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int"))
+
+
+def _snapshot(reading: Reading, snapshot_id: str) -> Snapshot[DataFrame]:
+    is_its = F.col("snapshot_id") == snapshot_id
+    return Snapshot(snapshot_id, **{table.name: reading.load(table).where(is_its) for table in tables.ALL})

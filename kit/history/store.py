@@ -1,0 +1,161 @@
+"""The tables of a history, read: what was appended and what was compacted, each snapshot once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kit.errors import HistoryError, InputError
+from kit.tables import schema as tables
+
+DAYS = "days"
+ABOUT = "offramp_history"
+ABOUT_SCHEMA = "schema_version int"
+PARTS_SCHEMA = f"{tables.SNAPSHOTS.spark_schema}, compacted_at timestamp, date date, part string"
+"""``days/snapshots``: which snapshots each part holds. A part that it doesn't list was not written to the end."""
+
+
+_PATTERNS = "*?[]{}\\"
+"""Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
+_PLACE = ["date", "part", "snapshot_id"]
+_OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
+
+
+class Store:
+    """What lies in one folder.
+
+    Raises:
+        HistoryError: the folder holds a history of another schema version, or can't be read.
+        InputError: no folder is named, or one that Spark reads as a pattern.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        self.spark = spark
+        self.folder = folder.rstrip("/")
+        if not self.folder:
+            raise InputError(f"{folder!r} can't be the folder of a history: name one of its own")
+        if not set(_PATTERNS).isdisjoint(self.folder):
+            raise InputError(f"{folder} can't be the folder of a history: Spark takes any of {_PATTERNS} for a pattern")
+        self._check_version()
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def read(self, name: str, schema: str) -> DataFrame | None:
+        """None when there is nothing at that path; a path that can't be read raises."""
+        try:
+            frame = self.spark.read.schema(schema).parquet(self.path(name))
+            # Spark Connect notices a missing path only when it analyses the frame.
+            frame.isLocal()
+        except (PySparkException, Py4JError) as error:
+            condition = error.getCondition() if isinstance(error, PySparkException) else None
+            if condition == "PATH_NOT_FOUND":
+                return None
+            is_mixed = (condition or "").startswith("CONFLICTING_")
+            why = self._foreign(name, str(error)) if is_mixed else cause(error)
+            raise HistoryError(f"{self.path(name)} can't be read: {why}") from error
+        return frame
+
+    def _foreign(self, name: str, conflict: str) -> str:
+        """What Spark says of folders that don't belong together: the ones that aren't a history's."""
+        inside = re.findall(rf"^\t.*?/{re.escape(name)}/(.+)$", conflict, re.MULTILINE)
+        foreign = [path for path in inside if not _OWN.fullmatch(path)]
+        return f"{', '.join(foreign[:3]) or 'something'} in it is not of a history: move that elsewhere"
+
+    def appended(self, table: tables.Table) -> DataFrame | None:
+        """Rows as they were appended, those of unfinished snapshots too, stamped and with their ``date``."""
+        return self.read(table.name, f"{table.spark_schema}, date date")
+
+    def parts(self) -> DataFrame | None:
+        """Where each compacted snapshot is: ``snapshots`` with compacted_at, date and part; one row per snapshot.
+
+        Of several parts that hold it the one finished first counts: no file that it was made from was deleted yet.
+        """
+        parts = self.read(f"{DAYS}/{tables.SNAPSHOTS.name}", PARTS_SCHEMA)
+        if parts is None:
+            return None
+        first = parts.groupBy("snapshot_id").agg(F.min(F.struct("compacted_at", "part")).alias("first"))
+        first = first.select("snapshot_id", F.col("first.part").alias("part"))
+        return parts.join(F.broadcast(first), ["snapshot_id", "part"], "left_semi")
+
+    def _check_version(self) -> None:
+        about = self.read(ABOUT, ABOUT_SCHEMA)
+        if about is None:
+            return
+        with told_as(f"{self.path(ABOUT)} can't be read"):
+            kept_versions = {row.schema_version for row in about.collect()}
+        if kept_versions != {tables.SCHEMA_VERSION}:
+            versions = ", ".join(map(str, sorted(kept_versions))) or "unknown"
+            raise HistoryError(
+                f"the history in {self.folder} has schema version {versions}, this offramp writes and reads "
+                f"{tables.SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
+            )
+
+
+class Reading:
+    """The tables of a store as they are now: what is compacted meanwhile changes nothing here."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._parts = store.parts()  # Before any other table is listed: a part's rows are there before it is listed.
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._sources(tables.SNAPSHOTS)
+
+    def load(self, table: tables.Table) -> DataFrame:
+        """The rows of each snapshot once, stamped; those of unfinished snapshots are among them.
+
+        Raises:
+            HistoryError: there is no history of that table in the folder.
+        """
+        sources = [frame.select(table.stamped_schema.names) for frame in self._sources(table)]
+        if not sources:
+            raise HistoryError(f"there is no history of {table.name} in {self._store.folder}: append a snapshot first")
+        return reduce(DataFrame.unionAll, sources)
+
+    def _sources(self, table: tables.Table) -> list[DataFrame]:
+        """What was appended and is in no part, and what is in parts."""
+        appended, compacted = self._store.appended(table), self._compacted(table)
+        if appended is not None and self._parts is not None:
+            in_parts = F.broadcast(self._parts.select("snapshot_id"))
+            appended = appended.join(in_parts, "snapshot_id", "left_anti")
+        return [frame for frame in (appended, compacted) if frame is not None]
+
+    def _compacted(self, table: tables.Table) -> DataFrame | None:
+        if self._parts is None or table is tables.SNAPSHOTS:
+            return self._parts
+        rows = self._store.read(f"{DAYS}/{table.name}", f"{table.spark_schema}, date date, part string")
+        if rows is None:
+            return None
+        return rows.join(F.broadcast(self._parts.select(*_PLACE)), _PLACE, "left_semi")
+
+
+def counts(frames: Sequence[DataFrame]) -> Iterator[int]:
+    """How many rows each has, by one job: a job for each costs more than the counting."""
+    marked = [frame.select(F.lit(at).alias("frame")) for at, frame in enumerate(frames)]
+    counted = reduce(lambda one, other: one.unionAll(other), marked).groupBy("frame").count().collect()
+    found = {row["frame"]: row["count"] for row in counted}
+    return (found.get(at, 0) for at in range(len(frames)))
+
+
+@contextmanager
+def told_as(what: str) -> Iterator[None]:
+    """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise HistoryError(f"{what}: {cause(error)}") from error
+
+
+def cause(error: Exception) -> str:
+    """The innermost cause that Java names, without its stack; else the first line."""
+    causes = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error), re.MULTILINE)
+    return causes[-1] if causes else str(error).partition("\n")[0]

@@ -1,0 +1,84 @@
+"""The active controller moved: it is restarted while the others are caught up, and one of them is elected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.errors import RunError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.nodes import CONTROLLER, RESTART
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import Standing, behind_problem, diff_problem, dual_write_problem, sync_problem
+from kit.migrate.kraft.steps import KraftParameters, controller_item
+from kit.read.nodes import MIGRATION_MODE
+
+
+class FailOverActor(NodeActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
+                lambda: self._unsound(words, self.hands.look(words)),
+                lambda: diff_problem(self.cluster),
+            ),
+            "every controller has caught up, and both stores hold the same",
+        )
+
+    def _unsound(self, words: KraftParameters, found: Standing) -> str | None:
+        return (
+            dual_write_problem(found, words.controller_addresses)
+            or behind_problem(self.cluster, found)
+            or sync_problem(self.cluster, words.broker_addresses)
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        leader = self.hands.look(words).facts.leader
+        if leader is None:
+            return StepState.PARTLY
+        return StepState.NOT_DONE if leader.node_id in words.nodes else StepState.DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: the controller was not restarted, or nobody else took over.
+        """
+        words = KraftParameters.of(step)
+        (number,) = words.nodes
+        item, told = controller_item(number), ("active", "restarted, another one is active")
+        found = self.hands.look(words)
+        is_up = found.controller_at(words.controller_addresses[number]) is not None
+        if is_up and self._still_active(words, found) is None:
+            self.hands.await_so(words, lambda now: self._not_over(words, now), report)
+            return [ItemOutcome(item, Outcome.UNCHANGED, *told)]
+        report.attempt([item])
+        try:
+            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, MIGRATION_MODE))
+            self.hands.await_so(words, lambda now: self._not_over(words, now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            raise
+        return [ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})]
+
+    def _still_active(self, words: KraftParameters, found: Standing) -> str | None:
+        leader = found.facts.leader
+        if leader is None:
+            return "no controller leads the quorum"
+        return f"controller {leader.node_id} is still the active one" if leader.node_id in words.nodes else None
+
+    def _not_over(self, words: KraftParameters, found: Standing) -> str | None:
+        return self._still_active(words, found) or self._unsound(words, found)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        problem = first_problem(lambda: self._not_over(words, found), lambda: diff_problem(self.cluster))
+        leader = found.facts.leader
+        return verified(problem, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "who leads is no setting")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []

@@ -1,0 +1,282 @@
+"""What somebody else left of a move to KRaft: found from facts, and mended, each damage by a plan of its own.
+
+- ``repair /controller``: KRaft's claim, and no migration in any log. No broker can be elected.
+- ``repair /migration``: one with an offset, or unreadable, or of controllers that are gone. The next controllers would
+  delete every topic that they don't know, or hang.
+- ``repair /controller_epoch``: it is no number, below the epoch of a partition, or below what brokers remember.
+  Elections of that partition are refused; brokers ignore the controller.
+- ``repair brokers``: brokers in migration mode, and no controller answers. One that was told to stop too early waits
+  for KRaft for minutes.
+
+Facts by release 3.9.1. In this order, because each needs those above it mended: a broker may be restarted only once it
+knows a controller that may elect leaders.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kafka.errors import KafkaError
+
+from kit.analyze.metadata.contradictions import findings as contradictions
+from kit.analyze.metadata.phase import MIGRATION as STATE_MIGRATION
+from kit.analyze.metadata.phase import POST_MIGRATION
+from kit.cluster import Cluster, kafka_settings
+from kit.errors import NothingToDo, OfframpError, PlanError
+from kit.migrate.engine.performer import Checked, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.hand_back import HandBackActor, Saved, control_problem, handed_back_problem
+from kit.migrate.kraft.orders import checked, first_problem, verified
+from kit.migrate.kraft.standing import Standing, names_controller, zookeeper_of
+from kit.migrate.kraft.steps import (
+    HANDED_BACK_S,
+    MIGRATION_ZNODE,
+    REPAIR_BROKERS,
+    REPAIR_CLAIM,
+    REPAIR_EPOCH,
+    REPAIR_MIGRATION,
+    KraftParameters,
+)
+from kit.read.brokers import fetch_metadata
+from kit.read.control_znodes import CONTROLLER, EPOCH
+from kit.read.metadata_znodes import fetch_max_state_epoch
+from kit.read.nodes import MIGRATION_MODE, fetch_node_metadata
+
+LOOKS = 3
+"""So many times running a broker must name another controller than ZooKeeper: an election takes less."""
+REMEMBERED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing to repair: the plan that does, and what was found."""
+
+    plan: str
+    sentence: str
+
+
+def damages(now: Standing) -> list[Damage]:
+    """What is left over where no log says that a migration goes on; ``for_repair`` made the look."""
+    if now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return []
+    return [each for find in (_claim, _left_migration, _low_epoch, _left_brokers) for each in find(now)]
+
+
+def known_brokers(cluster: Cluster) -> dict[int, str]:
+    """Id → ``host:port``, as all bootstrap servers know them: one that began while nobody leads the cluster knows none.
+
+    Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
+    """
+    found: dict[int, str] = {}
+    for address in cluster.profile.bootstrap_servers.split(","):
+        with suppress(OfframpError, KafkaError, OSError, ValueError):
+            told = fetch_node_metadata(kafka_settings(cluster.profile), address.strip())
+            found |= {each.broker_id: f"{each.host}:{each.port}" for each in told.brokers if each.host is not None}
+    return found
+
+
+def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] = time.sleep) -> Standing:
+    """The same look, with the highest epoch of any partition, and whether every broker follows ZooKeeper's controller.
+
+    Raises:
+        ConnectError: ZooKeeper does not answer.
+    """
+    highest, holder = fetch_max_state_epoch(zookeeper_of(cluster)), now.control.controller_id
+    found = replace(now, facts=replace(now.facts, control=replace(now.control, max_state_epoch=highest)))
+    if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
+        return found
+    for _ in range(LOOKS):
+        problem = names_controller(cluster, now.brokers, holder)
+        if problem is None:
+            return found
+        sleep(HANDED_BACK_S)
+    return replace(found, ignored=problem)
+
+
+def _claim(now: Standing) -> Iterator[Damage]:
+    """With controllers that answer and nothing copied yet the copy is under way, and no damage."""
+    control, is_answered = now.control, bool(now.live_controllers)
+    if control.is_controller_persistent and (control.checkpoint is not None or not is_answered):
+        log = "the controllers' log holds no migration" if is_answered else "no controller answers"
+        who = f"KRaft controller {control.controller_id} holds /controller"
+        yield Damage(REPAIR_CLAIM, f"{who}, and {log}: no broker can be elected")
+
+
+def _left_migration(now: Standing) -> Iterator[Damage]:
+    control = now.control
+    if (stale := stale_migration(now)) is not None:
+        yield Damage(REPAIR_MIGRATION, stale)
+    elif control.has_migration and not control.is_controller_persistent and not now.live_controllers:
+        yield Damage(REPAIR_MIGRATION, "/migration is of controllers that do not answer: no new ones are started on it")
+
+
+def stale_migration(now: Standing) -> str | None:
+    """The ``/migration`` that the next controllers would believe, or hang on, while a broker holds ``/controller``."""
+    control = now.control
+    if control.is_controller_persistent or now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return None
+    if any(each.startswith(f"{MIGRATION_ZNODE}:") for each in control.problems):
+        return "/migration holds nothing that a controller can read: the next ones would hang"
+    if control.checkpoint is None:
+        return None
+    return (
+        f"/migration says that a migration was done up to offset {control.checkpoint}, epoch"
+        f" {control.checkpoint_epoch}, and no log holds it: the next controllers would delete from ZooKeeper every"
+        " topic that they don't know"
+    )
+
+
+def _low_epoch(now: Standing) -> Iterator[Damage]:
+    control = now.control
+    if control.is_controller_persistent or control.controller_id is None:
+        return
+    epoch, highest = control.controller_epoch, control.max_state_epoch
+    if epoch is None:
+        yield Damage(
+            REPAIR_EPOCH, "/controller_epoch is missing or no number: the next election counts from 0, or fails"
+        )
+    elif highest is not None and highest > epoch:
+        yield Damage(
+            REPAIR_EPOCH,
+            f"/controller_epoch is {epoch}, and a partition's state says {highest}: the ZooKeeper controller refuses to"
+            " elect a leader for it",
+        )
+    elif now.ignored is not None and all(mode is not None for mode in now.modes.values()):
+        yield Damage(
+            REPAIR_EPOCH,
+            f"{now.ignored}, again and again: /controller_epoch is {epoch}, below what that broker remembers, and it"
+            " ignores the controller",
+        )
+
+
+def _left_brokers(now: Standing) -> Iterator[Damage]:
+    left = migrating_brokers(now)
+    if left and not now.live_controllers:
+        yield Damage(
+            REPAIR_BROKERS,
+            f"brokers {list(left)} run in migration mode, and no controller answers. One that was told to stop before"
+            " it knew ZooKeeper's controller waits for KRaft for minutes; which one can't be seen from outside",
+        )
+
+
+def migrating_brokers(now: Standing) -> tuple[int, ...]:
+    return tuple(sorted(number for number, mode in now.modes.items() if mode == MIGRATION_MODE))
+
+
+def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]:
+    """What is repaired now, and what is left for other plans.
+
+    Raises:
+        NothingToDo: nothing is damaged.
+        PlanError: what is wrong can't be repaired by a plan; what to do instead.
+    """
+    bad = [each for each in contradictions(now.facts) if each.severity in ("alarm", "block")]
+    found = damages(now)
+    if now.control.controller_id is None and now.control.brokers:
+        raise PlanError(
+            f"cluster {cluster.name!r}: nobody holds /controller, and brokers {list(now.control.brokers)} do not take"
+            " it. Restart one of them, then look again: offramp kraft status"
+        )
+    if not found and bad:
+        told = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
+        raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {told}")
+    if not found and (missing := _missing_brokers(cluster, now)):
+        raise PlanError(
+            f"cluster {cluster.name!r}: brokers {missing} hold replicas and are registered nowhere. Start them in the"
+            " mode of the others (offramp kraft status). One that ended with NodeExistsException was started before"
+            " /brokers/ids had forgotten it"
+        )
+    if not found:
+        raise NothingToDo(
+            f"cluster {cluster.name!r} has nothing to repair: no claim, /migration or epoch is left over, and no broker"
+            " waits for controllers that are gone"
+        )
+    return found[0], found[1:]
+
+
+def _missing_brokers(cluster: Cluster, now: Standing) -> list[int]:
+    rows = fetch_metadata(cluster.broker_client).topic_partitions
+    return sorted({number for row in rows for number in row.replicas} - set(now.brokers))
+
+
+class MendActor(HandBackActor):
+    """The one transaction that mends a znode, as a hand-back is made: payloads saved, on conditions, read back."""
+
+    mended = (MIGRATION_ZNODE, EPOCH)
+
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(lambda: self._closed(words), lambda: self._not_damaged(words)),
+            "the damage is there, no controller answers, no broker is in KRaft mode",
+        )
+
+    def _look(self, words: KraftParameters) -> Standing:
+        return for_repair(self.hands.look(words), self.cluster, self.hands.clock.sleep)
+
+    def _next_epoch(self, before: Mapping[str, Saved]) -> int:
+        """What brokers remember can't be read: far above what can be."""
+        return super()._next_epoch(before) + REMEMBERED
+
+    def _not_damaged(self, words: KraftParameters) -> str | None:
+        found = damages(self._look(words))
+        if words.to_phase in [each.plan for each in found]:
+            return None
+        others = "; ".join(each.sentence for each in found)
+        return f"there is nothing to mend by {words.to_phase!r} any more{f', but: {others}' if others else ''}"
+
+    def state(self, step: Step, acted: object = None) -> StepState:
+        problem = self._not_damaged(KraftParameters.of(step))
+        return StepState.NOT_DONE if problem is None else StepState.DONE
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        found = self._look(words)
+        left = [each.sentence for each in damages(found) if each.plan == words.to_phase]
+        problem = first_problem(lambda: left[0] if left else control_problem(found), lambda: self._unled(words, found))
+        return verified(problem, f"{words.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller")
+
+    def _unled(self, words: KraftParameters, found: Standing) -> str | None:
+        """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
+        if words.to_phase == REPAIR_MIGRATION:
+            return None
+        return handed_back_problem(self, words, found) or led_problem(self.cluster, words.broker_addresses)
+
+    def _closed(self, words: KraftParameters) -> str | None:
+        found = self.hands.look(words)
+        if found.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
+            return f"KRaft controller {found.control.controller_id} has claimed /controller since"
+        return super()._closed(replace(words, has_claim=True))
+
+    def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
+        if CONTROLLER not in before:
+            return "nobody holds /controller: is any broker connected to ZooKeeper?"
+        is_kraft = before[CONTROLLER].ephemeral_owner == 0
+        if is_kraft is not (words.to_phase == REPAIR_CLAIM):
+            return f"/controller holds {before[CONTROLLER].text!r}, {'KRaft' if is_kraft else 'a broker'}'s"
+        return None
+
+    def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
+        wanted = {
+            REPAIR_CLAIM: (CONTROLLER, MIGRATION_ZNODE),
+            REPAIR_MIGRATION: (MIGRATION_ZNODE,),
+            REPAIR_EPOCH: (CONTROLLER,),
+        }
+        return [path for path in wanted[words.to_phase] if path in before]
+
+
+def led_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
+    """By each broker's metadata every partition has a leader, where a broker of its ISR is there."""
+    for number, address in brokers.items():
+        try:
+            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+        except (OfframpError, KafkaError, OSError, ValueError) as error:
+            return f"broker {number} at {address} does not tell its metadata: {error}"
+        live = {each.broker_id for each in told.brokers if each.host is not None}
+        rows = [row for row in told.topic_partitions if row.leader is None and live & set(row.isr)]
+        if rows:
+            return f"broker {number} says: {rows[0].topic}-{rows[0].partition} has no leader, one of {len(rows)}"
+    return None

@@ -1,0 +1,80 @@
+"""What a report on health says first: over which time, who was in trouble and when, what is not known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import polars as pl
+
+from kit.analyze.time_format import worded
+from kit.show.brief import Brief
+from kit.text.duration import duration
+from kit.text.quantity import quantity
+from kit.text.visible import cell
+
+NAMED = 5
+_GAP = 3
+"""A hole in the history: so many times the usual time between two looks."""
+
+
+def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[int], target_lag: int) -> Brief:
+    """The first lines of the report.
+
+    Args:
+        within: ``analyze.within_target``.
+        incidents: ``analyze.group_alarms``.
+        looks_ms: when it was looked (epoch), in order.
+        target_lag: in records.
+    """
+    steady = within.filter(pl.col("over_ms") == 0)
+    ongoing = incidents.filter(pl.col("until_ms") >= looks_ms[-1]) if looks_ms else incidents
+    figures = (
+        ("groups", f"{len(within):,}", ""),
+        ("looks", f"{len(looks_ms):,}", ""),
+        ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not over"),
+        ("always within target", f"{len(steady):,}", "groups"),
+        ("lag at times unknown", f"{(within['unknown_ms'] > 0).sum():,}", "groups"),
+    )
+    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), _within(within, steady, target_lag)))
+
+
+def _period(looks_ms: list[int]) -> str:
+    if len(looks_ms) < 2:
+        return f"{quantity(len(looks_ms), 'look')}: too few to tell how anything went."
+    steps = sorted(after - before for before, after in pairwise(looks_ms))
+    usual, longest = steps[len(steps) // 2], steps[-1]
+    told = f"From {_time(looks_ms[0])} to {_time(looks_ms[-1])}, a look each {duration(usual)}."
+    if longest < _GAP * usual:
+        return told
+    return f"{told} The longest time without a look was {duration(longest)}: what happened in it is not known."
+
+
+def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
+    if incidents.is_empty():
+        return ["No group was in trouble by these rules."]
+    lasted = incidents.with_columns(lasted=pl.col("until_ms") - pl.col("since_ms"))
+    rows = lasted.sort("lasted", "group_id", descending=[True, False]).to_dicts()
+    told = [_incident(row, looks_ms[-1]) for row in rows[:NAMED]]
+    more = [f"{quantity(len(rows) - NAMED, 'more incident is', 'more incidents are')} below."] * (len(rows) > NAMED)
+    return [*told, *more]
+
+
+def _incident(row: dict[str, int | str], last_ms: int) -> str:
+    begun, ended = int(row["since_ms"]), int(row["until_ms"])
+    until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
+    alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"
+    what = f"{quantity(int(row['n_partitions']), 'partition')}, up to {quantity(int(row['max_lag'] or 0), 'record')}"
+    return f"{cell(row['group_id'])}: from {_time(begun)} {until}, {duration(ended - begun)}; {alarm}; {what} behind."
+
+
+def _within(within: pl.DataFrame, steady: pl.DataFrame, target_lag: int) -> str:
+    target = quantity(target_lag, "record")
+    others = len(within) - len(steady)
+    if not others:
+        return f"No group was ever more than {target} behind."
+    return f"{len(steady):,} of {quantity(len(within), 'group')} were never more than {target} behind."
+
+
+def _time(ms: int) -> str:
+    return worded(datetime.fromtimestamp(ms / 1000, UTC), True)

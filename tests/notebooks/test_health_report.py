@@ -1,0 +1,115 @@
+"""``report/health.ipynb`` by papermill over a history whose incidents are known: who, from when to when, how bad."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import papermill
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.generators import health_history
+from tests.notebooks import html_tables
+from tests.notebooks.shop import NOTEBOOKS
+
+SOURCE = NOTEBOOKS / "report" / "health.ipynb"
+MINUTES = 240
+PROFILE = '[clusters.lab]\nbootstrap_servers = "127.0.0.1:1"\n'
+
+
+def halted(minute: int) -> int:
+    """From minute 100 to 160 it commits nothing; at 170 it has caught up."""
+    if minute < 100 or minute >= 170:
+        return 100 * minute
+    return 10_000 if minute < 160 else 10_000 + 700 * (minute - 160)
+
+
+def run(folder, output, **parameters):
+    profile_file = output.parent / "offramp.toml"
+    profile_file.write_text(PROFILE)
+    given = {"history": str(folder), "profile_file": str(profile_file), **parameters}
+    papermill.execute_notebook(SOURCE, output, given, cwd=SOURCE.parent, progress_bar=False)
+    return nbformat.read(output, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("health")
+    groups = {
+        ("steady", "kafka"): lambda minute: 100 * minute - 5 if minute else 0,
+        ("halted", "kafka"): halted,
+        ("dead", "kafka"): lambda minute: 100 * min(minute, 180),
+        ("moved", "zookeeper"): lambda minute: 3,
+        ("moved", "kafka"): lambda minute: 100 * minute,
+    }
+    health_history.write(folder / "history", MINUTES, groups, holes=frozenset(range(40, 60)))
+    return run(folder / "history", folder / "out.ipynb")
+
+
+def texts(notebook, kind):
+    found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [text for text in found if text]
+
+
+def minute_of(text: str) -> int:
+    found = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", text)
+    assert found
+    at = health_history.datetime.strptime(found[0], "%Y-%m-%d %H:%M:%S")
+    return round((at.replace(tzinfo=health_history.UTC) - health_history.START).total_seconds() / 60)
+
+
+def test_each_incident_has_its_begin_and_its_end(made):
+    rows = html_tables.with_columns(html_tables.of_notebook(made), "begin", "end")
+    found = {row["group_id"]: [minute_of(row[name]) for name in ("begin", "alarm", "end")] for row in rows}
+    assert found.keys() == {"halted", "dead"}
+    # Burrow's window is ten looks of two minutes: the alarm comes when the silence is longer than that.
+    begin, alarm, end = found["halted"]
+    assert begin == 100
+    assert 118 <= alarm <= 122
+    assert 160 <= end <= 170
+    begin, alarm, end = found["dead"]
+    assert (begin, end) == (180, MINUTES)
+    assert 198 <= alarm <= 202
+
+
+def test_the_brief_names_them_the_period_and_its_hole(made):
+    (page,) = [text for text in texts(made, "text/html") if 'class="brief"' in text]
+    told = [line.get_text() for line in BeautifulSoup(page, "html.parser").select("li")]
+    assert told[0].startswith("From 2026-11-22 22:00:00 UTC to 2026-11-23 02:00:00 UTC, a look each 2 min.")
+    assert "The longest time without a look was 22 min" in told[0]
+    assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
+    assert any(line.startswith("dead: from ") and "is not over" in line for line in told)
+    assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
+
+
+def test_shares_are_of_the_time(made):
+    rows = html_tables.with_columns(html_tables.of_notebook(made), "within_percent")
+    within = {row["group_id"]: float(row["within_percent"]) for row in rows}
+    assert within["steady"] == within["moved"] == 100
+    over = [
+        minute
+        for minute in range(0, MINUTES, 2)
+        if minute not in range(40, 60) and 100 * minute - halted(minute) > 1000
+    ]
+    assert within["halted"] == pytest.approx(100 * (1 - 2 * len(over) / MINUTES), abs=0.01)
+
+
+def test_its_pictures(made):
+    timeline, heatmap = texts(made, "image/svg+xml")
+    assert "STOP" in timeline
+    assert "halted · t-0" in timeline
+    assert "steady" not in timeline
+    assert "steady" in heatmap
+    assert "moved" in heatmap
+
+
+def test_it_ends_with_everything_read(made):
+    assert "everything was read" in made.cells[-1].outputs[0].text
+
+
+def test_without_a_history_it_says_so(tmp_path):
+    with pytest.raises(papermill.PapermillExecutionError) as raised:
+        run(tmp_path / "nothing", tmp_path / "out.ipynb")
+    assert raised.value.ename == "HistoryError"
+    assert "append a snapshot first" in raised.value.evalue

@@ -1,0 +1,64 @@
+"""Kafka's own command, asked in the same second: what it shows is what ``lag_as("kafka")`` says, to the record."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+
+from kit import analyze, connect, observe, of_group, views
+from kit.lab.java import jars, jvm
+from kit.lab.process import wait_until
+from kit.lab.topics import QUIET
+from kit.profile import load_profile
+
+COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+GROUP, TOPIC = "explained", "explained"
+ENDS = 100
+
+
+@pytest.fixture(scope="module")
+def standing(lab) -> Iterator[None]:
+    """A group with a member that commits nothing: one partition well, one cut short, one beyond its end, one bare."""
+    lab.create_topic(TOPIC, 4)
+    lab.produce(TOPIC, 4 * ENDS)
+    offsets = [TopicPartition(TOPIC, number, offset) for number, offset in ((0, 40), (1, 10), (2, ENDS + 7))]
+    (future,) = lab.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, offsets)]).values()
+    future.result(30)
+    lab.admin.delete_records([TopicPartition(TOPIC, 1, 30)])[TopicPartition(TOPIC, 1)].result(30)
+    settings = {**QUIET, "bootstrap.servers": lab.servers.addresses(), "group.id": GROUP}
+    member = Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "latest"})
+    try:
+        member.subscribe([TOPIC])
+        wait_until(lambda: member.poll(0.2) is None and len(member.assignment()) == 4, "all partitions assigned", 30)
+        yield
+    finally:
+        member.close()
+
+
+def told_by_kafka(lab) -> dict[int, tuple[str, str, str]]:
+    """Partition → CURRENT-OFFSET, LOG-END-OFFSET and LAG as the command prints them."""
+    arguments = ["--bootstrap-server", lab.servers.addresses(), "--describe", "--group", GROUP]
+    command = jvm.java(jars.class_path(jars.SERVERS), COMMAND, arguments, 128, lab.folder)
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+    rows = [line.split() for line in printed.splitlines() if line.startswith(GROUP)]
+    return {int(row[2]): (row[3], row[4], row[5]) for row in rows}
+
+
+def test_kafka_s_command_shows_what_is_said_of_it(lab, standing):
+    path = lab.folder / "definitions.toml"
+    path.write_text(lab.profile_toml())
+    with connect(load_profile(file=path)) as cluster:
+        lag = views.lag(of_group(observe(cluster, GROUP), GROUP))
+    told = told_by_kafka(lab)
+    shown = {row["partition"]: row["lag"] for row in analyze.lag_as(lag, "kafka").to_dicts()}
+    assert shown == {0: 60, 1: 90, 2: -7, 3: None}
+    assert {number: None if each[2] == "-" else int(each[2]) for number, each in told.items()} == shown
+    offsets = {
+        row["partition"]: (str(row["committed_offset"] or "-"), str(row["log_end_offset"])) for row in lag.to_dicts()
+    }
+    assert {number: each[:2] for number, each in told.items()} == offsets
+    sentences = {row["partition"]: row["sentence"] for row in analyze.lag_explained(lag).to_dicts()}
+    assert sentences[1].startswith("20 records were deleted before the group read them: Kafdrop shows the 70")

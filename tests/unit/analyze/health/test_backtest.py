@@ -1,0 +1,137 @@
+"""What rules would have said of a night: a consumer that hung, one that died, one that is always a little behind."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from kit import analyze
+from kit.analyze import AnyRule, BurrowRule, LagRule, SilenceRule
+from kit.health import backtest
+
+MINUTE = 60_000
+HUNG, DEAD, STEADY = "hung", "dead", "steady"
+KEY = {"store": "kafka", "topic": "t", "partition": 0}
+
+
+def night() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A record a second for two hours; each group commits each minute.
+
+    From minute 60 to 90 one commits the same offset again and again, one commits nothing.
+    The third is five records behind all the time.
+    """
+    commits = []
+    for minute in range(120):
+        end, is_incident = 60 * minute, 60 <= minute < 90
+        for group in (HUNG, DEAD, STEADY):
+            if group == DEAD and is_incident:
+                continue
+            offset = 60 * 60 if group == HUNG and is_incident else end - 5 * (group == STEADY)
+            commits.append((group, *KEY.values(), max(0, offset), minute * MINUTE, minute))
+    names = {"group_id": pl.String, "store": pl.String, "topic": pl.String, "partition": pl.Int32}
+    numbers = dict.fromkeys(("committed_offset", "committed_ms", "order"), pl.Int64)
+    ends = {"topic": "t", "partition": 0, "log_end_offset": [30 * at for at in range(240)]}
+    incidents = [{"group_id": group, "from_ms": 60 * MINUTE, "until_ms": 90 * MINUTE} for group in (HUNG, DEAD)]
+    return (
+        pl.DataFrame(commits, schema=names | numbers, orient="row"),
+        pl.DataFrame(
+            ends | {"sampled_ms": [30_000 * at for at in range(240)]}, schema_overrides={"partition": pl.Int32}
+        ),
+        pl.DataFrame({"at_ms": [MINUTE * at + 31_000 for at in range(119)]}),
+        pl.DataFrame(incidents),
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return night()
+
+
+def score(data, rule) -> dict[str, int | None]:
+    (row,) = backtest([rule], *data).to_dicts()
+    assert row.pop("rule") == repr(rule)
+    return row
+
+
+def test_burrow_catches_both_as_late_as_its_window_is_long(data):
+    found = score(data, BurrowRule())
+    assert (found["n_incidents"], found["n_caught"], found["n_false_alarms"]) == (2, 2, 0)
+    quick = score(data, BurrowRule(intervals=3))
+    assert quick["n_caught"] == 2
+    assert quick["worst_delay_ms"] < found["worst_delay_ms"]
+
+
+def test_a_small_steady_lag_is_a_false_alarm_of_its_warnings_unless_it_is_allowed(data):
+    assert score(data, BurrowRule(warns=True))["n_false_alarms"] >= 1
+    assert score(data, BurrowRule(warns=True, allowed_lag=60))["n_false_alarms"] == 0
+
+
+def test_a_limit_of_records_is_crossed_when_so_many_came(data):
+    """A record a second, 300 allowed: five minutes, to the next look."""
+    found = score(data, LagRule(300))
+    assert (found["n_caught"], found["n_false_alarms"]) == (2, 0)
+    assert 4 * MINUTE < found["worst_delay_ms"] <= 6 * MINUTE
+    later = score(data, LagRule(300, for_ms=3 * MINUTE))
+    assert later["worst_delay_ms"] == found["worst_delay_ms"] + 2 * MINUTE
+    assert score(data, LagRule(100_000))["n_caught"] == 0
+
+
+def test_silence_catches_who_died_and_not_who_hangs(data):
+    found = score(data, SilenceRule(3 * MINUTE))
+    assert (found["n_incidents"], found["n_caught"], found["n_false_alarms"]) == (2, 1, 0)
+
+
+def test_an_alarm_says_since_when(data):
+    """The last commit before the silence, the first of the equal ones that had a lag, the last look that was fine."""
+    commits, ends, times, _ = data
+    begin = 60 * MINUTE
+    for rule, group, since_ms in [
+        (BurrowRule(), DEAD, begin - MINUTE),
+        (BurrowRule(), HUNG, begin + MINUTE),
+        (SilenceRule(3 * MINUTE), DEAD, begin - MINUTE),
+        (AnyRule((BurrowRule(), SilenceRule(3 * MINUTE))), DEAD, begin - MINUTE),
+    ]:
+        alarms = analyze.group_alarms(rule.verdicts(commits, ends, times))
+        (alarm,) = alarms.filter(pl.col("group_id") == group).to_dicts()
+        assert alarm["since_ms"] == since_ms < alarm["from_ms"], (rule, group)
+    alarms = analyze.group_alarms(LagRule(300).verdicts(commits, ends, times))
+    assert (alarms["from_ms"] - alarms["since_ms"]).to_list() == [MINUTE, MINUTE]
+
+
+def test_a_search_puts_first_what_catches_all_without_a_false_alarm_and_soonest(data):
+    rules = [BurrowRule(intervals, allowed, warns=True) for intervals in (3, 10) for allowed in (0, 60, 100_000)]
+    found = backtest([*rules, LagRule(3000)], *data)
+    assert found["rule"][0] == repr(BurrowRule(3, 60, warns=True))
+    assert found["n_caught"].to_list() == sorted(found["n_caught"], reverse=True)
+    assert found["n_caught"][-1] == 0
+
+
+def test_spans_are_whole_and_follow_each_other(data):
+    commits, ends, times, _ = data
+    rows = analyze.partition_health(commits, ends, times)
+    spans = analyze.verdict_spans(rows).sort("group_id", "from_ms")
+    for (_,), each in spans.group_by("group_id"):
+        assert each["from_ms"].to_list()[1:] == each["until_ms"].to_list()[:-1]
+        assert all(one != other for one, other in zip(each["status"], each["status"][1:]))
+    hung = spans.filter(pl.col("group_id") == HUNG)["status"].to_list()
+    assert hung[0] == "OK"
+    assert "STALL" in hung
+    assert hung[-1] == "OK"
+    assert "STOP" in spans.filter(pl.col("group_id") == DEAD)["status"].to_list()
+
+
+def test_an_alarm_that_was_on_before_is_no_delay_and_one_elsewhere_is_false():
+    times = {"from_ms": [0, 90, 10], "until_ms": [20, 95, 11], "since_ms": 0, "n_partitions": 1, "max_lag": 1}
+    alarms = pl.DataFrame({"group_id": ["a", "a", "b"], "store": "kafka", **times})
+    incidents = pl.DataFrame({"group_id": ["a", "c"], "from_ms": [10, 10], "until_ms": [30, 30]})
+    outcomes = analyze.incident_outcomes(alarms, incidents).sort("group_id").to_dicts()
+    assert [(each["is_caught"], each["delay_ms"]) for each in outcomes] == [(True, 0), (False, None)]
+    false = analyze.false_alarms(alarms, incidents).sort("group_id").rows()
+    assert [row[:4] for row in false] == [("a", "kafka", 90, 95), ("b", "kafka", 10, 11)]
+
+
+def test_nothing_is_no_alarm(data):
+    commits, ends, times, incidents = data
+    (row,) = backtest([BurrowRule()], commits.clear(), ends, times, incidents).to_dicts()
+    assert (row["n_incidents"], row["n_caught"], row["worst_delay_ms"], row["n_false_alarms"]) == (2, 0, None, 0)
+    assert backtest([], commits, ends, times, incidents).is_empty()

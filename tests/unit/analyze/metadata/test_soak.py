@@ -1,0 +1,137 @@
+"""A history of looks in sentences: which verdict a look has, who led when, what diverged and whether it still does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from kit.analyze.metadata import soak
+from kit.errors import HistoryError, PartialRead
+from kit.kraft_watch import KraftHistory, Soak
+from kit.show.kraft_brief import brief
+from tests.unit.analyze.metadata.test_phase import SOUND
+from tests.unit.test_kraft_watch import diff, difference, seen
+
+CLEAN = diff(difference("topic", "equal"))
+MOVING = diff(difference("topic", "in_flight"))
+DIVERGED = diff(difference("topic", "equal"), difference("config", "diverged", item="b", cause="hand_edit"))
+
+
+def look(minutes: int, found=CLEAN, error: str | None = None, **changed):
+    made = seen(found, error, minutes)
+    state = replace(made.status.state, **changed)
+    return replace(made, status=replace(made.status, state=state))
+
+
+def history(folder, *looks) -> Soak:
+    kept = KraftHistory(folder)
+    for each in looks:
+        kept.append(each)
+    return kept.soak()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Eight looks a minute apart but for an hour; a value that diverged and healed; one fail-over."""
+    return history(
+        tmp_path,
+        look(0, None, phase="controllers", lag=None, controller_id=None),
+        look(1),
+        look(2, DIVERGED),
+        look(3, DIVERGED, lag=40),
+        look(4, MOVING),
+        look(5, None, error="no controller answers"),
+        look(6, controller_id=3001, kraft_epoch=9),
+        look(66, controller_id=3001, kraft_epoch=9, phase="kraft"),
+    )
+
+
+def test_a_stretch_is_what_follows_each_other_with_one_phase_and_verdict(kept):
+    rows = soak.stretches(kept.states)
+    assert rows.select("phase", "verdict", "n_looks", "n_diverged").rows() == [
+        ("controllers", "not compared", 1, None),
+        ("dual write", "clean", 1, 0),
+        ("dual write", "diverged", 2, 1),
+        ("dual write", "in flight", 1, 0),
+        ("dual write", "not read", 1, None),
+        ("dual write", "clean", 1, 0),
+        ("kraft", "clean", 1, 0),
+    ]
+    assert rows["max_lag"].to_list() == [None, 2, 40, 2, 2, 2, 2]
+    assert rows["longest_gap_s"].to_list() == [None, None, 60.0, None, None, None, None]
+
+
+def test_a_fail_over_shows_in_who_leads_or_in_the_epoch_alone(kept):
+    (row,) = soak.fail_overs(kept.states).rows(named=True)
+    assert (row["from_controller"], row["to_controller"], row["kraft_epoch"]) == ("3000", "3001", 9)
+    again = kept.states.with_columns(kraft_epoch=pl.when(pl.col("phase") == "kraft").then(11).otherwise("kraft_epoch"))
+    assert soak.fail_overs(again)["to_controller"].to_list() == ["3001", "3001"]
+
+
+def test_when_nobody_looked_is_told(kept):
+    (row,) = soak.gaps(kept.states).rows(named=True)
+    assert (row["seconds"], row["from_at"]) == (3600.0, SOUND.at + timedelta(minutes=6))
+
+
+def test_a_value_says_since_when_until_when_and_whether_it_differs_still(kept, tmp_path):
+    (row,) = kept.values.rows(named=True)
+    assert (row["item"], row["verdict"], row["cause"], row["n_looks"], row["is_open"]) == (
+        "b",
+        "diverged",
+        "hand_edit",
+        2,
+        False,
+    )
+    later = history(tmp_path, look(70, DIVERGED))
+    assert later.values["is_open"].to_list() == [True]
+    with pytest.raises(PartialRead, match=r"cluster one: the last look, at .* UTC, is diverged; see the values"):
+        later.verify()
+
+
+def test_the_last_look_decides(kept, tmp_path):
+    last = f"{SOUND.at + timedelta(minutes=66):%Y-%m-%d %H:%M:%S}"
+    assert kept.verify() == f"Cluster one: the last look, at {last} UTC, is clean. Looks: 8."
+    with pytest.raises(PartialRead, match="is not read; no controller answers"):
+        history(tmp_path, look(70, None, error="no controller answers")).verify()
+
+
+def test_what_was_not_read_is_counted_by_reason(kept):
+    assert kept.unread.select("error", "n_looks").rows() == [("no controller answers", 1)]
+
+
+def test_the_brief_says_what_happened_first(kept):
+    told = " ".join(brief(kept.states, kept.values, kept.cluster).sentences)
+    assert "Cluster one was looked at 8 times" in told
+    assert "held the same in 3 of 8 looks; in 1 more, changes were still on their way." in told
+    assert "1 value diverged at some time, none in the last look" in told
+    assert "at most 40 records behind" in told
+    assert "1 fail-over of the controllers, the last to controller 3001" in told
+    assert "In 1 look something could not be read" in told
+    assert "Nobody looked 1 time for longer than usual, at most 3,600 s" in told
+
+
+def test_a_soak_without_a_fail_over_asks_for_one(tmp_path):
+    found = history(tmp_path, *(look(minute, phase="kraft") for minute in range(3)))
+    told = " ".join(brief(found.states, found.values, found.cluster).sentences)
+    assert "No fail-over of the controllers was seen: offramp plan kraft --fail-over" in told
+    assert "No value diverged." in told
+
+
+def test_of_several_clusters_one_has_to_be_named(tmp_path):
+    one = look(0)
+    other = replace(one, status=replace(one.status, state=replace(one.status.state, cluster="two")))
+    kept = KraftHistory(tmp_path)
+    for each in (one, other):
+        kept.append(each)
+    with pytest.raises(HistoryError, match="has looks at one, two: name one of them"):
+        kept.soak()
+    with pytest.raises(HistoryError, match="has no look at 'three'; it has looks at one, two"):
+        kept.soak("three")
+    assert kept.soak("two").cluster == "two"
+
+
+def test_the_last_hours_are_of_the_newest_look(kept, tmp_path):
+    assert KraftHistory(tmp_path).soak("one", last_hours=0.5).states["phase"].to_list() == ["kraft"]

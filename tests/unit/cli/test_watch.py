@@ -1,0 +1,103 @@
+"""Look after look: who is at risk comes first, with what is known of the looks so far."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli import watch as verb
+from kit.cli.main import app
+from kit.cli.watch import groups_of_late
+
+PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
+
+
+def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
+    """A log that gets ten records a second; groups with what they have committed, None: it is not known."""
+    end = 1000 + at_ms // 100
+    rows: list[dict[str, Any]] = []
+    for group, offset in committed.items():
+        lag = None if offset is None else end - offset
+        parts = {"committed_offset": offset, "log_end_offset": end, "lag": lag, "lag_retained": lag}
+        rows.append({"group_id": group, **PLACE, **parts, "expired_unread": 0, "has_no_commit": False, "at_ms": at_ms})
+    numbers = dict.fromkeys(("committed_offset", "lag", "lag_retained"), pl.Int64)
+    return pl.DataFrame(rows, schema_overrides=numbers)
+
+
+def test_who_is_at_risk_comes_first():
+    looks = [
+        look(0, idle=1000, slow=500, quick=100, dead=10, unread=None, even=990),
+        look(10_000, idle=1100, slow=550, quick=700, dead=10, unread=None, even=1090),
+    ]
+    rows = groups_of_late(looks)
+    assert rows.select("group_id", "trend").rows() == [
+        ("dead", "standing"),
+        ("slow", "growing"),
+        ("even", "steady"),
+        ("unread", "unknown"),
+        ("quick", "closing"),
+        ("idle", "caught up"),
+    ]
+    slow = rows.row(1, named=True)
+    assert (slow["lag"], slow["lag_per_s"], slow["read_per_s"], slow["written_per_s"]) == (550, 5, 5, 10)
+    assert slow["of_late"] == "▇█"
+    assert rows.row(3, named=True)["of_late"] == "··"
+    assert rows.row(3, named=True)["n_unknown"] == 1
+
+
+def test_one_look_tells_no_rate():
+    (row,) = groups_of_late([look(0, slow=500)]).to_dicts()
+    assert (row["lag"], row["trend"], row["lag_per_s"]) == (500, "unknown", None)
+
+
+def test_a_group_that_came_later_and_one_that_went():
+    rows = groups_of_late([look(0, gone=5), look(10_000, new=900)])
+    assert rows.select("group_id", "trend", "of_late").rows() == [("new", "unknown", "█")]
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    looks = [look(0, slow=500), look(10_000, slow=550)]
+    client = SimpleNamespace(n_sent=0)
+
+    def observe(cluster, pattern):
+        client.n_sent += 7
+        return SimpleNamespace(read_errors=pl.DataFrame())
+
+    monkeypatch.setattr(verb, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
+    monkeypatch.setattr(verb, "connect", lambda chosen: nullcontext(SimpleNamespace(broker_client=client)))
+    monkeypatch.setattr(verb, "observe", observe)
+    monkeypatch.setattr(verb.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
+    monkeypatch.setattr(verb, "verify_read", lambda taken: "")
+
+
+def test_it_says_what_a_look_costs(fake):
+    ended = CliRunner().invoke(app, ["watch", "--every", "1", "--count", "2"])
+    assert ended.exit_code == 0, ended.output
+    first, second = [line for line in ended.stdout.splitlines() if line.startswith("fake at ")]
+    assert "look 1: 1 group (1 unknown); 0.0 s and 7 requests to brokers for a look" in first
+    assert "look 2: 1 group (1 growing)" in second
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e300"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "watch --every",
+        "lag --outlook --over-s",
+        "kraft watch --history looks --every",
+        "kraft diff --settle-s",
+        "kraft report --history looks --last-hours",
+        "consume --wait-for-topics",
+    ],
+)
+def test_what_nobody_can_wait_for_is_refused(verb, value):
+    """``nan`` is in every range, and asked the cluster again and again without a pause."""
+    ended = CliRunner().invoke(app, [*verb.split(), value])
+    assert ended.exit_code == 2
+    assert "Invalid value for" in ended.stderr

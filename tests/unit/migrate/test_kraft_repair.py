@@ -1,0 +1,343 @@
+"""What somebody else left of a move: which damage is found, in which order, what no plan repairs, who may fail over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from kit.errors import NothingToDo, PlanError
+from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.performer import StepState
+from kit.migrate.kraft import fail_over, gates, hand_back, repair, standing
+from kit.migrate.kraft.controllers import StopActor
+from kit.migrate.kraft.fail_over import FailOverActor
+from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.repair import MendActor, damages, first_damage
+from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, fail_over_step, mend_step, stop_step
+from kit.profile import KraftSettings
+from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
+from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
+
+OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
+SILENT = node("controller", error="refused")
+IN_ZOOKEEPER = node("broker", mode="zookeeper", has_flag=False)
+MUTE = node("controller", error="host:9093: DescribeQuorum: CLUSTER_AUTHORIZATION_FAILED", is_listening=True)
+"""It runs, and refuses offramp: for what it does to ZooKeeper that is as good as an answer."""
+
+
+def stale(**changed):
+    return replace(plain(), **OFFSET, **changed)
+
+
+def left(controls, *nodes, state=None, **facts):
+    """Nobody's log says that a migration goes on."""
+    return stand(replace(SOUND, control=controls, nodes=nodes, registrations=(), zk_state=state, **facts))
+
+
+CLAIM, MIGRATION, EPOCH, BROKERS = REPAIRS
+FOUND = [
+    ("nothing", left(plain(), IN_ZOOKEEPER), []),
+    ("an offset", left(stale(), IN_ZOOKEEPER, SILENT), [MIGRATION]),
+    ("an offset, fresh controllers", left(stale(), IN_ZOOKEEPER, node("controller")), [MIGRATION]),
+    ("null", left(plain(has_migration=True, problems=("/migration: no JSON",)), IN_ZOOKEEPER), [MIGRATION]),
+    ("nothing copied, nobody there", left(plain(has_migration=True), IN_ZOOKEEPER, SILENT), [MIGRATION]),
+    ("controllers wait", left(plain(has_migration=True), IN_ZOOKEEPER, node("controller"), state="PRE_MIGRATION"), []),
+    ("a claim, nobody there", left(control(), node("broker"), SILENT), [CLAIM, BROKERS]),
+    ("a claim, and a bomb", left(control(), node("broker"), node("controller"), state="PRE_MIGRATION"), [CLAIM]),
+    (
+        "the copy is under way",
+        left(control(checkpoint=None), node("broker"), node("controller"), state="PRE_MIGRATION"),
+        [],
+    ),
+    ("a low epoch", left(plain(max_state_epoch=9), IN_ZOOKEEPER), [EPOCH]),
+    ("no epoch", left(plain(controller_epoch=None), IN_ZOOKEEPER), [EPOCH]),
+    ("a controller that brokers ignore", replace(left(plain(), IN_ZOOKEEPER), ignored="broker 1 names 2"), [EPOCH]),
+    ("left in migration mode", left(plain(), node("broker"), SILENT), [BROKERS]),
+    ("in migration mode, controllers that refuse", left(plain(), node("broker"), MUTE), []),
+    ("a claim of controllers that refuse", left(control(checkpoint=None), node("broker"), MUTE), []),
+    ("controllers wait, and refuse", left(plain(has_migration=True), IN_ZOOKEEPER, MUTE), []),
+    ("all of it", left(stale(max_state_epoch=9), node("broker"), SILENT), [MIGRATION, EPOCH, BROKERS]),
+    ("a migration that goes on", stand(), []),
+    ("a migration that is over", in_phase("finalised"), []),
+]
+
+
+@pytest.mark.parametrize(("now", "expected"), [each[1:] for each in FOUND], ids=[each[0] for each in FOUND])
+def test_each_damage_is_found_in_the_order_of_its_repair(now, expected):
+    assert [each.plan for each in damages(now)] == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "ignored", "n_asked"), [((None,), None, 1), (("no", None), None, 2), (("no",) * 3, "no", 3)]
+)
+def test_an_election_that_brokers_learn_of_is_no_damage(monkeypatch, answers, ignored, n_asked):
+    told, slept = list(answers), []
+    monkeypatch.setattr(repair, "zookeeper_of", lambda cluster: None)
+    monkeypatch.setattr(repair, "fetch_max_state_epoch", lambda client: 2)
+    monkeypatch.setattr(repair, "names_controller", lambda *given: told.pop(0))
+    found = repair.for_repair(left(plain(), IN_ZOOKEEPER), CLUSTER, slept.append)
+    assert (found.ignored, found.control.max_state_epoch, len(answers) - len(told)) == (ignored, 2, n_asked)
+
+
+def test_brokers_are_those_that_any_of_them_knows(monkeypatch):
+    """The one that began last knows nobody; another one is down."""
+    knows = {"a:9092": (), "b:9092": (SimpleNamespace(broker_id=1, host="a", port=9092),)}
+
+    def ask(settings, address):
+        if address not in knows:
+            raise OSError("refused")
+        return SimpleNamespace(brokers=knows[address])
+
+    monkeypatch.setattr(repair, "kafka_settings", lambda profile: {})
+    monkeypatch.setattr(repair, "fetch_node_metadata", ask)
+    profile = SimpleNamespace(bootstrap_servers="c:9092, a:9092,b:9092")
+    assert repair.known_brokers(SimpleNamespace(profile=profile)) == {1: "a:9092"}
+
+
+def test_nothing_damaged_is_nothing_to_do(monkeypatch):
+    monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [])
+    with pytest.raises(NothingToDo, match="has nothing to repair"):
+        first_damage(CLUSTER, in_phase("dual write"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"control": control(has_migration=False)}, "Find out who deleted it"),
+        ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Give it the flag back"),
+        ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
+        ({"control": plain(controller_id=None), "zk_state": None}, "nobody holds /controller.*Restart one of them"),
+    ],
+)
+def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
+    with pytest.raises(PlanError, match=told):
+        first_damage(CLUSTER, stand(replace(SOUND, **facts)))
+
+
+def test_a_broker_that_ended_is_to_be_started_by_hand(monkeypatch):
+    monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [3])
+    with pytest.raises(PlanError, match=r"brokers \[3\] hold replicas and are registered nowhere"):
+        first_damage(CLUSTER, in_phase("zookeeper"))
+
+
+@pytest.mark.parametrize("to", ["controllers", "dual write", "kraft", "zookeeper"])
+def test_no_phase_is_planned_on_a_stale_migration(to):
+    with pytest.raises(PlanError, match=r"delete from ZooKeeper every topic.*plan kraft --repair"):
+        _refuse_detours(CLUSTER, left(stale(), IN_ZOOKEEPER, SILENT), to)
+
+
+def test_brokers_left_in_migration_mode_are_not_called_there_already():
+    with pytest.raises(PlanError, match="brokers run in migration mode: offramp plan kraft --repair"):
+        _refuse_detours(CLUSTER, left(plain(), node("broker"), SILENT), "zookeeper")
+
+
+@pytest.mark.parametrize(
+    ("plan", "gate", "now", "told"),
+    [
+        (CLAIM, "controllers_gone", left(control(), node("broker"), SILENT), "start the controllers"),
+        (
+            CLAIM,
+            "log_known",
+            left(control(), node("broker"), node("controller"), log_read_at=None, log_error="no leader"),
+            "no leader",
+        ),
+        (CLAIM, "log_known", left(control(), node("broker"), MUTE, log_read_at=None), "only super.users have rights"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), MUTE), "stops them"),
+        (CLAIM, "no_kraft_mode", left(control(), node("broker", mode="kraft"), SILENT), "they hang"),
+        (
+            CLAIM,
+            "nothing_synced",
+            left(control(checkpoint_epoch=1), node("broker"), node("controller")),
+            "restore ZooKeeper's topics from its snapshots",
+        ),
+        (MIGRATION, "controller_ids", None, "name every controller"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops them"),
+        (BROKERS, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops them"),
+        ("fail over", "three_controllers", stand(), "has no majority"),
+        ("fail over", "phase", in_phase("controllers"), "begins in 'dual write' or 'kraft'"),
+    ],
+)
+def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
+    look = look_at(now) if now is not None else look_at(stand(), kraft=KraftSettings())
+    (found,) = [each.found(look) for each in gates.GATES[plan] if each.rule.name == gate]
+    assert found.is_blocking
+    assert told in found.sentence
+
+
+def test_a_broker_in_sync_lets_no_controller_far_behind_lead(monkeypatch):
+    monkeypatch.setattr(standing, "kafka_settings", lambda profile: {})
+    cluster = SimpleNamespace(profile=None)
+    monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 90})
+    assert standing.behind_problem(cluster, stand()) is None
+    monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 70})
+    assert "{3002: 30}" in standing.behind_problem(cluster, stand())
+
+
+def steps_of(to_phase, now):
+    return [step.kind for step in _Maker(replace(WORDS, to_phase=to_phase), DEPLOYER, now).steps()]
+
+
+def test_controllers_that_run_are_stopped_before_the_znode_is_mended():
+    fresh = left(stale(), IN_ZOOKEEPER, node("controller"))
+    assert steps_of(MIGRATION, fresh) == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
+    assert steps_of(MIGRATION, left(stale(), IN_ZOOKEEPER, SILENT)) == ["mend ZooKeeper"]
+    assert steps_of(BROKERS, left(plain(), node("broker"), SILENT)) == ["roll brokers"]
+    assert steps_of("fail over", stand()) == ["fail over"]
+
+
+def test_what_is_typed_names_the_damage_and_the_cluster():
+    assert [consent_of(each, "production").subject for each in (*REPAIRS, "fail over")] == [
+        "repair /controller production",
+        "repair /migration production",
+        "repair /controller_epoch production",
+        "repair brokers production",
+        "fail over production",
+    ]
+
+
+def test_stopped_for_a_repair_they_are_not_started_again_by_an_undo():
+    step = stop_step("01", replace(WORDS, to_phase=MIGRATION, nodes=(3000,)))
+    assert "act on what is repaired" in step.cannot_be_undone
+    with pytest.raises(PlanError, match="mends no znode"):
+        mend_step("01", replace(WORDS, to_phase="kraft"))
+
+
+def test_the_controllers_of_a_migration_are_not_stopped_by_a_repair():
+    words = replace(WORDS, to_phase=CLAIM)
+    assert "it is their migration" in StopActor(SimpleNamespace())._not_yet(words, stand())
+    assert StopActor(SimpleNamespace())._not_yet(words, stand(replace(SOUND, zk_state="PRE_MIGRATION"))) is None
+
+
+HELD = {"/controller": saved("{}", owner=9), "/controller_epoch": saved("7"), "/migration": saved("{}")}
+
+
+@pytest.mark.parametrize(
+    ("plan", "owner", "told", "deleted"),
+    [
+        (MIGRATION, 9, None, ["/migration"]),
+        (EPOCH, 9, None, ["/controller"]),
+        (CLAIM, 0, None, ["/controller", "/migration"]),
+        (MIGRATION, 0, "KRaft's", None),
+        (EPOCH, 0, "KRaft's", None),
+        (CLAIM, 9, "a broker's", None),
+    ],
+)
+def test_only_the_damage_that_was_approved_is_written(plan, owner, told, deleted):
+    actor, words = MendActor(SimpleNamespace()), replace(WORDS, to_phase=plan)
+    held = {**HELD, "/controller": saved("{}", owner=owner)}
+    problem = actor._odd(words, held)
+    assert problem is None if told is None else told in problem
+    if deleted is not None:
+        assert list(actor._deleted(words, held)) == deleted
+    assert "nobody holds /controller" in actor._odd(words, {})
+
+
+def test_an_epoch_that_is_no_number_counts_as_none():
+    assert [hand_back._epoch_of(each) for each in (HELD, {}, {"/controller_epoch": saved("x")})] == [7, 0, 0]
+
+
+def test_what_a_znode_held_that_is_gone_is_nothing():
+    assert hand_back._held({}, "/migration") == {}
+    assert hand_back._held(HELD | {"/migration": saved("")}, "/migration") == {}
+
+
+def mending(monkeypatch, now) -> tuple[MendActor, object]:
+    monkeypatch.setattr(repair, "for_repair", lambda found, *given: found)
+    actor = MendActor(SimpleNamespace(look=lambda words: now, cluster=CLUSTER, clock=Clock()))
+    return actor, mend_step("01", replace(WORDS, to_phase=MIGRATION))
+
+
+def test_a_damage_that_is_gone_is_not_mended_again(monkeypatch):
+    actor, step = mending(monkeypatch, left(stale(), IN_ZOOKEEPER, SILENT))
+    assert actor.check(step).ok
+    assert actor.state(step) == StepState.NOT_DONE
+    actor, step = mending(monkeypatch, left(plain(), IN_ZOOKEEPER, SILENT))
+    assert "nothing to mend by 'repair /migration' any more" in actor.check(step).sentence
+    assert actor.state(step) == StepState.DONE
+    actor, step = mending(monkeypatch, left(control(), node("broker"), SILENT))
+    assert "has claimed /controller since" in actor.check(step).sentence
+
+
+@pytest.mark.parametrize(("plan", "told"), [(MIGRATION, None), (EPOCH, "orders-0 has no leader")])
+def test_a_partition_without_leader_waits_for_the_epoch_not_for_migration(monkeypatch, plan, told):
+    monkeypatch.setattr(repair, "handed_back_problem", lambda *given: None)
+    monkeypatch.setattr(repair, "led_problem", lambda *given: "orders-0 has no leader")
+    actor, _ = mending(monkeypatch, left(plain(), IN_ZOOKEEPER, SILENT))
+    found = actor.verify(mend_step("01", replace(WORDS, to_phase=plan)))
+    assert (found.ok, found.sentence) == (told is None, told or "/migration is mended, and a broker holds /controller")
+
+
+def test_a_leader_is_asked_for_only_where_a_broker_of_the_isr_is_there(monkeypatch):
+    rows = [SimpleNamespace(topic="orders", partition=0, leader=None, isr=(3,))]
+    told = SimpleNamespace(brokers=[SimpleNamespace(broker_id=1, host="a")], topic_partitions=rows)
+    monkeypatch.setattr(repair, "fetch_node_metadata", lambda *given: told)
+    monkeypatch.setattr(repair, "kafka_settings", lambda profile: {})
+    cluster = SimpleNamespace(profile=None)
+    assert repair.led_problem(cluster, {1: "a:9092"}) is None
+    rows.append(SimpleNamespace(topic="orders", partition=1, leader=None, isr=(1, 3)))
+    assert repair.led_problem(cluster, {1: "a:9092"}) == "broker 1 says: orders-1 has no leader, one of 1"
+
+
+THREE = {"3000": "host:9093", "3001": "b:9093", "3002": "c:9093"}
+FAIL = replace(WORDS, to_phase="fail over", controllers=THREE, nodes=(3000,))
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """The active controller is 3000 until it is ordered to restart; then 3001 is."""
+    orders, leads = [], {"now": 3000}
+    for name in ("behind_problem", "sync_problem", "diff_problem"):
+        monkeypatch.setattr(fail_over, name, lambda *given: None)
+
+    def order(words, role, number, action, modes):
+        orders.append((role, number, action))
+        leads["now"] = 3001
+        return None, "done"
+
+    def look(words):
+        at = {3000: "host:9093", 3001: "b:9093", 3002: "c:9093"}
+        nodes = [
+            node("controller", node_id=it, address=where, is_leader=it == leads["now"], voters=tuple(at))
+            for it, where in at.items()
+        ]
+        return stand(replace(SOUND, nodes=(node("broker"), *nodes)))
+
+    def await_so(words, problem, report):
+        assert problem(look(words)) is None
+        return look(words)
+
+    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER)
+    hands.instruction_problem = lambda *given: None
+    return FailOverActor(hands), orders
+
+
+class Report:
+    def __init__(self):
+        self.attempted = []
+
+    def attempt(self, items, details=None):
+        self.attempted += items
+
+
+def test_the_active_controller_is_restarted_once(failing):
+    actor, orders = failing
+    step, report = fail_over_step("01", FAIL), Report()
+    assert actor.check(step).ok
+    assert actor.state(step) == StepState.NOT_DONE
+    (outcome,) = actor.act(step, report)
+    assert (outcome.outcome, orders, report.attempted) == (
+        "CONFIRMED",
+        [("controller", 3000, "restart")],
+        ["controller 3000"],
+    )
+    assert actor.state(step) == StepState.DONE
+    assert actor.verify(step).sentence == "controller 3001 is active, and dual write goes on"
+    (again,) = actor.act(step, report)
+    assert (again.outcome, len(orders)) == ("UNCHANGED", 1)
+
+
+def test_parameters_of_a_repair_are_read_back_from_its_step():
+    step = mend_step("01", replace(WORDS, to_phase=EPOCH))
+    assert KraftParameters.of(step).to_phase == EPOCH

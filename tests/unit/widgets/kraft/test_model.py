@@ -1,0 +1,204 @@
+"""The wizard of a move to KRaft: what it proposes, which plans it takes, what it shows of each node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+
+from kit.analyze.metadata.phase import NEXT_STEPS, PHASES, UNKNOWN
+from kit.errors import InputError, UnsafePlan
+from kit.kraft import _judged
+from kit.migrate.engine.event import Event
+from kit.migrate.engine.states import RunState
+from kit.migrate.execution.dry_run import DryRun, DryStep
+from kit.migrate.kraft.steps import start_step
+from kit.migrate.operations import Operations
+from kit.profile import KraftSettings, Profile
+from tests.unit.analyze.metadata.test_phase import SOUND, node
+from tests.unit.migrate.test_kraft import WORDS, in_phase, plan_to
+from tests.unit.widgets.test_wizard import button, field, text
+from widgets.kraft.html import nodes, orders
+from widgets.kraft.model import KraftMove
+from widgets.kraft.view import KraftWizard
+from widgets.run import html
+
+
+class Toy(Operations):
+    """Makes plans without a cluster; ``refusal`` is raised instead."""
+
+    refusal: Exception | None = None
+
+    def plan_kraft(self, request, overrides=(), made_by=None):
+        self.asked = (request, overrides)
+        if self.refusal is not None:
+            raise self.refusal
+        return self.save_plan(plan_to(request.to_phase, parameters={"to_phase": request.to_phase}))
+
+    def dry_run(self, plan):
+        return DryRun((), tuple(DryStep(step, True, "it may") for step in plan.steps))
+
+
+@pytest.fixture
+def phases():
+    """What the next look sees."""
+    return ["dual write"]
+
+
+@pytest.fixture
+def move(tmp_path, phases):
+    named = {"name": "production", "file": Path("/x/offramp.toml"), "bootstrap_servers": "h:1"}
+    profile = Profile(**named, kraft=KraftSettings(controllers="3000@host:9093"))
+    cluster = SimpleNamespace(name="production", cluster_id="abc", profile=profile, zookeeper=None)
+    made = KraftMove(
+        lambda say, tell: Toy(cluster, tmp_path, say, tell),
+        lambda: replace(_judged(in_phase(phases[-1]).facts), cluster_name="production"),
+        "production",
+    )
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("phase", "following"),
+    [
+        ("zookeeper", "controllers"),
+        ("controllers", "dual write"),
+        ("dual write", "kraft"),
+        ("kraft", "finalised"),
+        ("finalised", "finalised"),
+    ],
+)
+def test_the_next_phase_is_proposed(move, phases, phase, following):
+    phases.append(phase)
+    move.refresh()
+    assert (move.phase, move.next_phase) == (phase, following)
+
+
+def test_a_request_becomes_a_plan_with_its_overrides(move):
+    move.set_request("zookeeper", node_timeout_s=60.0, overrides="R03_known, other")
+    move.prepare()
+    request, overrides = move.operations.asked
+    assert (request.to_phase, request.node_timeout_s, overrides) == ("zookeeper", 60.0, ["R03_known", "other"])
+    assert move.plan.subject == "roll back production"
+    digest = move.plan.digest
+    with pytest.raises(InputError, match="leads to 'zookeeper', not to 'kraft'"):
+        move.prepare(digest, "kraft")
+    assert move.plan is None
+
+
+def test_a_gate_that_is_not_met_is_shown_and_raised(move):
+    move.operations.refusal = UnsafePlan("old_consumers: shop (1)")
+    with pytest.raises(UnsafePlan, match=r"shop \(1\)"):
+        move.prepare()
+    assert move.error == "old_consumers: shop (1)"
+    assert move.sentence == ""
+
+
+def test_an_error_does_not_stand_below_the_result_of_the_action_before(move):
+    move.prepare()
+    assert move.sentence == f"Plan {move.plan.digest[:8]} has 2 steps."
+    move.operations.refusal = UnsafePlan("old_consumers: shop (1)")
+    with pytest.raises(UnsafePlan):
+        move.prepare()
+    assert (move.sentence, move.error) == ("", "old_consumers: shop (1)")
+
+
+@pytest.mark.parametrize(
+    ("to_phase", "said"),
+    [
+        ("kraft", "The run can be undone without a new approval until 24 h after its start."),
+        ("zookeeper", "From step 4 on it can't be undone; before that without a new approval until 24 h"),
+        ("finalised", "stop at that step. It can't be undone."),
+    ],
+)
+def test_a_plan_promises_no_undo_that_no_run_offers(to_phase, said):
+    assert said in html.plan(plan_to(to_phase))
+
+
+def test_there_is_no_other_phase(move):
+    with pytest.raises(InputError, match="there is no phase 'P4' to go to"):
+        move.to_phase = "P4"
+
+
+def test_the_view_says_where_the_cluster_is_and_which_node_is_silent(move):
+    wizard = KraftWizard(move)
+    texts = " ".join(each.value for each in wizard.children if isinstance(getattr(each, "value", None), str))
+    assert "<small>the cluster is here</small>" in texts
+    assert "phase dual write" in texts
+    assert "broker 1" in texts
+    silent = _judged(replace(SOUND, nodes=(node("broker", error="no route <to> host"), node("controller"))))
+    assert "no route &lt;to&gt; host" in nodes(silent)
+
+
+def test_the_way_back_is_offered_where_there_is_one_and_forgets_overrides(move, phases):
+    move.set_request("kraft", overrides="preflight_known")
+    for phase, is_offered in (("zookeeper", False), ("controllers", True), ("kraft", True), ("finalised", False)):
+        phases.append(phase)
+        move.refresh()
+        assert ("rollback" in move.possible) is is_offered, phase
+    move.plan_rollback()
+    move.wait()
+    request, overrides = move.operations.asked
+    assert (request.to_phase, overrides, move.plan.subject) == ("zookeeper", [], "roll back production")
+
+
+def test_a_fail_over_and_a_repair_are_asked_for_as_phases_are(move):
+    wizard = KraftWizard(move)
+    assert field(wizard, "To phase").options[-2:] == ("fail over", "repair")
+    for goal in ("fail over", "repair"):
+        move.to_phase = goal
+        assert "May be overridden on this way: no gate." in text(wizard)
+
+
+def test_every_phase_has_a_next_step(move, phases):
+    for phase in (*PHASES, UNKNOWN):
+        assert NEXT_STEPS[phase].endswith(".")
+    wizard = KraftWizard(move)
+    assert "Next: Look whether both stores hold the same." in text(wizard)
+    assert "May be overridden on this way: no gate." in text(wizard)
+    move.to_phase = "zookeeper"
+    assert "May be overridden on this way: R03_known: it is known that no broker was formatted" in text(wizard)
+    move.overrides = "R03_known,x"
+    assert "! The next plan overrides R03_known, x (no such gate here)." in text(wizard)
+
+
+@pytest.mark.parametrize(
+    ("state", "direction", "said"),
+    [
+        (RunState.FAILED, "", "Run r1 is FAILED: resume it once it can go on, or undo it while that is offered."),
+        (RunState.ACTING, "forward", "Run r1 is ACTING: its progress is below."),
+        (RunState.VERIFIED, "", NEXT_STEPS["kraft"]),
+    ],
+)
+def test_a_run_that_is_not_over_comes_before_the_next_phase(state, direction, said):
+    shown = SimpleNamespace(record=SimpleNamespace(run_id="r1", state=state), direction=direction, phase="kraft")
+    assert KraftMove.advice.fget(shown) == said
+
+
+def test_what_is_typed_enables_the_approval_while_the_cluster_is_watched(move):
+    wizard = KraftWizard(move)
+    button(wizard, "Make the plan").click()
+    move.wait()
+    field(wizard, "Type the plan's phrase").value = "move to kraft production"
+    move.refresh()
+    field(wizard, "Type the digest's first 8").value = move.plan.digest[:8]
+    move.refresh()
+    assert not button(wizard, "Approve this plan").disabled
+
+
+def test_each_node_of_a_run_has_a_line():
+    words = replace(WORDS, nodes=(3000, 3001), to_mode="migration")
+    plan = plan_to("kraft", steps=(start_step("01-start", words),))
+    line = Event("r", 1, "2026-11-23T12:00:01Z", 0, "attempted", "ACTING", "01-start", *[None] * 9, previous="")
+    asked = replace(line, details='{"items":["controller 3000","controller 3001"]}')
+    acted = replace(line, event="acted", item="controller 3000", outcome="CONFIRMED", at="2026-11-23T12:00:09Z")
+    told = orders(SimpleNamespace(plan=plan, events=(asked, acted)))
+    rows = [[cell.get_text() for cell in row.select("td")] for row in BeautifulSoup(told, "html.parser").select("tr")]
+    ends = {row[1]: row[4:] for row in rows if row}
+    assert ends["controller 3000"] == ["✓ done", "12:00:09"]
+    assert ends["controller 3001"] == ["… ordered, not seen yet", "12:00:01"]
+    assert ends["/migration"] == ["· not begun", "–"]

@@ -1,0 +1,89 @@
+"""What only the wizard of a move to KRaft shows, as fragments of HTML: the cluster, its nodes, orders to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kit.analyze.metadata.phase import PHASES, UNKNOWN
+from kit.kraft import KraftStatus
+from kit.migrate.engine.event import Event, at, items_of
+from kit.migrate.engine.record import RunRecord
+from kit.migrate.kraft.gates import GATES
+from kit.migrate.rendering.text import shown
+from kit.text.visible import html_text
+from widgets.run import html
+
+_MARKS = {"CONFIRMED": "✓ done", "UNCHANGED": "✓ was so already", "REFUSED": "✗ refused", "UNKNOWN": "? not known"}
+
+
+def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
+    """The phases, what is next, what contradicts the phase, and a line per node."""
+    phase = status.state.phase
+    off = "" if phase != UNKNOWN else '<p class="bad">✗ The cluster\'s phase is not known.</p>'
+    found = "".join(
+        f'<li><b class="bad">{html_text(f"{each.check_id} {each.severity}")}</b>'
+        f"<span>{html_text(f'{each.sentence} {each.remedy}')}</span></li>"
+        for each in status.findings
+    )
+    boxes = html.way(PHASES, phase, to_phase, "the cluster is here")
+    told = html_text(" ".join(status.told()))
+    return f'{boxes}{off}<p>Next: {html_text(advice)}</p><ul class="checks">{found}</ul><p>{told}</p>{nodes(status)}'
+
+
+def overridable(to_phase: str, overrides: Sequence[str]) -> str:
+    """The gates that a person may override on the way to a phase, and which of them are overridden."""
+    rules = {gate.rule.name: gate.rule.sentence for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
+    told = "; ".join(f"<code>{html_text(name)}</code>: {html_text(sentence)}" for name, sentence in rules.items())
+    chosen = [f"<code>{html_text(each)}</code>{'' if each in rules else ' (no such gate here)'}" for each in overrides]
+    now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
+    return f'<p class="soft">May be overridden on this way: {told or "no gate"}.</p>{now}'
+
+
+def nodes(status: KraftStatus) -> str:
+    """Each node: its mode and flag by its own word, whether it is in ZooKeeper, as what the log knows it."""
+    rows = [
+        (
+            html_text(f"{row['role']} {'?' if row['node_id'] is None else row['node_id']}"),
+            html_text(row["address"]),
+            html_text(row["error"] or row["mode"] or "–"),
+            html_text(row["stands_at"]),
+            _word(row["has_flag"]),
+            _word(row["in_zookeeper"]),
+            html_text(row["registered_as"] or "–"),
+        )
+        for row in status.places.sort("role", "node_id", nulls_last=True).iter_rows(named=True)
+    ]
+    heads = ("node", "address", "runs as", "as in phase", "flag", "in /brokers/ids", "in the metadata log")
+    return html.table(heads, rows)
+
+
+def orders(record: RunRecord | None) -> str:
+    """What became of each node of a run, in the order of its plan."""
+    if record is None:
+        return ""
+    return html.table(("step", "node", "before", "after", "where it stands", "at (UTC)"), _orders(record))
+
+
+def _orders(record: RunRecord) -> Iterator[tuple[str, ...]]:
+    spoken = (event for event in record.events if event.event in ("attempted", "acted", "undone"))
+    last = {(event.step_id, item): event for event in spoken for item in items_of(event)}
+    for number, step in enumerate(record.plan.steps, 1):
+        for change in step.changes:
+            event = last.get((step.step_id, change.item))
+            words = (str(number), change.item, shown(change.before), shown(change.after), _where(event))
+            yield (*map(html_text, words), f"{at(event):%H:%M:%S}" if event else "–")
+
+
+def _where(event: Event | None) -> str:
+    if event is None:
+        return "· not begun"
+    if event.event == "attempted":
+        return "… ordered, not seen yet"
+    if event.event == "undone" and event.outcome in ("CONFIRMED", "UNCHANGED"):
+        return "↩ taken back"
+    told = _MARKS.get(event.outcome or "", "· not begun")
+    return f"{told}: {event.error}" if event.error else told
+
+
+def _word(value: bool | None) -> str:
+    return "–" if value is None else "yes" if value else "no"

@@ -1,0 +1,146 @@
+"""Moving a cluster to KRaft and back, as a model: where it stands, the requested phase, and the procedure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import traitlets as t
+
+from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, KRAFT, NEXT_STEPS, UNKNOWN, ZOOKEEPER
+from kit.analyze.metadata.phase import PHASES as WAY
+from kit.errors import InputError
+from kit.kraft import KraftStatus
+from kit.migrate.engine.plan import Plan
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.steps import FAIL_OVER, KIND, NODE_TIMEOUT_S, PHASES, REPAIR
+from widgets.run.procedure import OpenOperations, Procedure
+from widgets.run.run_model import OVER, showing
+
+PACE_S = 5.0
+"""Between two looks: each reads the whole metadata log."""
+GOALS = (*PHASES, FAIL_OVER, REPAIR)
+HAS_WAY_BACK = (CONTROLLERS, DUAL_WRITE, KRAFT)
+
+
+class KraftMove(Procedure):
+    """``look`` reads the cluster ``name`` on its own connection; ``close_all`` closes the connections of the model.
+
+    Raises:
+        ConnectError: the cluster can't be read.
+    """
+
+    REQUEST = ("to_phase", "node_timeout_s", "overrides")
+
+    status = t.Any(None, help="The last reading: a kit.kraft.KraftStatus.")
+    to_phase = t.Unicode(help="What is requested: one of GOALS.")
+    node_timeout_s = t.Float(NODE_TIMEOUT_S, help="Seconds that one node may take until it runs well in its new mode.")
+    overrides = t.Unicode(help="Names of gates of this phase to override, with blanks or commas between.")
+
+    def __init__(
+        self,
+        open_operations: OpenOperations,
+        look: Callable[[], KraftStatus],
+        name: str,
+        close_all: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.about, self._look = f"cluster {name}", look
+        super().__init__(open_operations, close_all)
+        self._see()
+        self.to_phase = self.next_phase
+
+    @property
+    def phase(self) -> str:
+        return UNKNOWN if self.status is None else str(self.status.state.phase)
+
+    @property
+    def next_phase(self) -> str:
+        """The phase after the cluster's, at the end the same one; the way back where the phase is not known."""
+        if self.phase not in WAY:
+            return ZOOKEEPER
+        return WAY[min(WAY.index(self.phase) + 1, len(WAY) - 1)]
+
+    @property
+    def overridden(self) -> list[str]:
+        """The gates that the request names."""
+        return str(self.overrides).replace(",", " ").split()
+
+    @property
+    def advice(self) -> str:
+        """The next action: with the run that isn't over, else in the cluster's phase."""
+        record = self.record
+        if record is not None and (self.direction or record.state not in OVER):
+            how = (
+                "its progress is below"
+                if self.direction
+                else "resume it once it can go on, or undo it while that is offered"
+            )
+            return f"Run {record.run_id} is {record.state}: {how}."
+        return NEXT_STEPS[self.phase]
+
+    def concerns(self, kind: str, subject: str) -> bool:
+        return kind == KIND
+
+    def set_request(self, to_phase: str = "", **values: Any) -> None:
+        """Set several traits of the request; an empty ``to_phase``: the next phase."""
+        super().set_request(to_phase=to_phase or self.next_phase, **values)
+
+    def prepare(self, approval_digest: str = "", to_phase: str = "") -> None:
+        """Load the plan with this digest or, without a digest, plan the request; waits for the dry run.
+
+        Raises:
+            InputError: the plan does not lead to ``to_phase`` (empty: any).
+            OfframpError: see ``load_plan`` and ``make_plan``.
+        """
+        super().prepare(approval_digest)
+        leads = self._required_plan().parameters["to_phase"]
+        if not str(leads).startswith(to_phase):  # A repair leads to one of several.
+            self._void()
+            raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to_phase!r}")
+
+    @showing
+    def plan_rollback(self) -> None:
+        """Plan the way back to ZooKeeper.
+
+        Raises:
+            IllegalMove: another action is running.
+        """
+        self._refuse_busy()
+        self.to_phase = ZOOKEEPER
+        self.make_plan()
+
+    def _planning(self) -> tuple[str, Callable[[], Plan]]:
+        request = KraftPlanRequest(self.to_phase, self.node_timeout_s)
+        overrides = self.overridden
+        return f"planning the way to {request.to_phase}", lambda: self.operations.plan_kraft(request, overrides)
+
+    def _reached(self) -> None:
+        """Propose the next phase, unless somebody chose another one meanwhile."""
+        was = self.to_phase
+        self.refresh()
+        if self.record is not None and self.to_phase == was == self.record.plan.parameters["to_phase"]:
+            self.to_phase = self.next_phase
+
+    def _pace_s(self, every_s: float) -> float:
+        return max(every_s, PACE_S)
+
+    def _see(self) -> None:
+        self.status = self._look()
+
+    @t.observe("to_phase")
+    def _forget_overrides(self, change: Any) -> None:
+        """Who overrides a gate does so for one phase."""
+        self.overrides = ""
+
+    @t.observe("status")
+    def _status_changed(self, change: Any) -> None:
+        self._update()
+
+    def _can(self) -> dict[str, bool]:
+        return {**super()._can(), "rollback": not self.busy and self.phase in HAS_WAY_BACK}
+
+    @t.validate("to_phase")
+    def _known_phase(self, proposal: Any) -> str:
+        if proposal["value"] not in GOALS:
+            raise InputError(f"there is no phase {proposal['value']!r} to go to; there are {', '.join(GOALS)}")
+        return str(proposal["value"])

@@ -1,0 +1,47 @@
+"""The wizard over :class:`widgets.kraft.model.KraftMove`: one phase per plan, or the way back."""
+
+from __future__ import annotations
+
+import ipywidgets as ipw
+
+from kit.migrate.engine.record import RunRecord
+from widgets.kraft import html as kraft_html
+from widgets.kraft.model import GOALS
+from widgets.run import html
+from widgets.run.view import LABELS, Wizard
+
+STANDING = ("status", "to_phase", "record", "direction")
+
+
+class KraftWizard(Wizard):
+    """From any phase to the next one, or back."""
+
+    title = "Moving to KRaft or back:"
+    subject = "the plan's phrase"
+
+    def own_sections(self) -> list[tuple[str, list[ipw.Widget]]]:
+        return [("Where the cluster stands", self._standing()), ("Where it goes", self._request())]
+
+    def own_ways_back(self) -> list[ipw.Widget]:
+        return [self.button("rollback", "Plan the way back", self.model.plan_rollback, "warning")]
+
+    def progress(self, record: RunRecord | None) -> str:
+        return html.progress(record) + kraft_html.orders(record)
+
+    def _standing(self) -> list[ipw.Widget]:
+        return [
+            self.html(lambda m: html.alert(m.watch_error), "watch_error"),
+            self.html(lambda m: kraft_html.standing(m.status, m.to_phase, m.advice), *STANDING),
+        ]
+
+    def _request(self) -> list[ipw.Widget]:
+        fields = ipw.Box(
+            [
+                self.linked(ipw.Dropdown(options=GOALS, description="To phase", style=LABELS), "to_phase"),
+                self.linked(ipw.FloatText(description="Each node may take, s", style=LABELS), "node_timeout_s"),
+                self.text("overrides", "Override gates"),
+            ],
+            layout=ipw.Layout(flex_flow="row wrap"),
+        )
+        gates = self.html(lambda m: kraft_html.overridable(m.to_phase, m.overridden), "to_phase", "overrides")
+        return [fields, gates, self.button("plan", "Make the plan", self.model.make_plan, "primary")]
