@@ -139,7 +139,7 @@ def ask(servers: MigratingServers, request: Any) -> Any:
     """A broker's answer."""
     client = BrokerClient({"bootstrap_servers": servers.addresses().split(",")}, 10)
     try:
-        return client.run(client.ask, request, None, Deadline.after(30))
+        return client.run(client.ask, request, None, Deadline(30))
     finally:
         client.close()
 

@@ -74,7 +74,7 @@ class Controllers:
         """
         link = self._connect()
         try:
-            fetched: Fetched = link.run(link.fetch, self.servers, Deadline.after(DEADLINE_S))
+            fetched: Fetched = link.run(link.fetch, self.servers, Deadline(DEADLINE_S))
         finally:
             link.close()
         return fetched
@@ -128,6 +128,7 @@ class _ControllerClient(BrokerClient):
                 raise ReadError(f"the controller sends no more of {TOPIC} at offset {at}; read it again")
             n_bytes, at, epoch = whole
             data += records[:n_bytes]
+            deadline.renew()
 
     async def _leader(self, servers: str, deadline: Deadline) -> tuple[Any, int]:
         """The node that leads the quorum, and its epoch; asked again while an election goes on."""
@@ -209,6 +210,7 @@ class _ControllerClient(BrokerClient):
                 break
             size = found.size
             data += found.unaligned_records
+            deadline.renew()
         name = f"{servers} {wanted.end_offset:020}-{wanted.epoch:010}.checkpoint"
         return LogFile(name, CHECKPOINT, wanted.end_offset, wanted.epoch, bytes(data))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
@@ -20,7 +19,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kit.errors import ConnectError, ReadError
 
 DEADLINE_S = 30.0
-"""Seconds for which one read retries; then it reports the errors."""
+"""Seconds without progress for which one read retries; then it reports the errors."""
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.1, 2.0
 _LOGIN_TIMEOUT_MS = 3_000
 _HANG_UPS = 3
@@ -59,18 +58,24 @@ def describe_code(code: int) -> str:
     return f"{error.message if hasattr(error, 'message') else error.__name__} ({code})"
 
 
-@dataclass(frozen=True, slots=True)
 class Deadline:
-    """The time after which nothing is retried, and the pauses until then."""
+    """The time after which nothing is retried: ``seconds`` after the start, or after the last progress.
 
-    at: float
+    A read or write of thousands of groups may take longer than that while all of its requests are answered. Then what
+    one broker could not answer in the first round is still asked again.
+    """
 
-    @classmethod
-    def after(cls, seconds: float) -> Deadline:
-        return cls(time.monotonic() + seconds)
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        """Something was answered that was not answered before."""
+        self._at = time.monotonic() + self._seconds
 
     def allows(self, attempt: int) -> bool:
-        return time.monotonic() + backoff_s(attempt) < self.at
+        """Whether another attempt may be made after the pause that follows this one."""
+        return time.monotonic() + backoff_s(attempt) < self._at
 
 
 def backoff_s(attempt: int) -> float:
@@ -113,7 +118,7 @@ class BrokerClient:
         """Requests so far, for who shows what a look costs."""
         self._net.start()
         try:
-            self._manager.run(self._login, Deadline.after(timeout_s))
+            self._manager.run(self._login, Deadline(timeout_s))
             self._manager.run(self._bootstrap, int(timeout_s * 1000))
         except BaseException:
             self.close()

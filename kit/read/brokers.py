@@ -49,7 +49,7 @@ def fetch_metadata(client: BrokerClient, deadline_s: float = DEADLINE_S) -> Clus
         ConnectError: no broker answered before the deadline.
     """
     response = client.run(
-        client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline.after(deadline_s)
+        client.ask, MetadataRequest(topics=None, allow_auto_topic_creation=False), None, Deadline(deadline_s)
     )
     return metadata_of(response)
 
@@ -80,7 +80,7 @@ def fetch_log_offsets(
     """
     leaders = {(each.topic, each.partition): each.leader for each in partitions}
     questions = dict.fromkeys(leaders, _EARLIEST), dict.fromkeys(leaders, _LATEST)
-    (starts, ends), failed = client.run(list_offsets, client, leaders, questions, Deadline.after(deadline_s))
+    (starts, ends), failed = client.run(list_offsets, client, leaders, questions, Deadline(deadline_s))
     unknown = (None, None)
     return tuple(
         LogOffset(*key, starts.get(key, unknown)[0], ends.get(key, unknown)[0], failed.get(key)) for key in leaders
@@ -98,7 +98,7 @@ def fetch_offsets_at(
         ConnectError: no broker answered before the deadline.
         ReadError: a leader refused, or did not answer; the first such partition is named.
     """
-    listed, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline.after(deadline_s))
+    listed, failed = client.run(_fetch_offsets_at, client, set(partitions), timestamp_ms, Deadline(deadline_s))
     if failed:
         (topic, partition), error = min(failed.items())
         raise ReadError(f"the offset of {topic}-{partition} at that time can't be read: {error}")
@@ -150,6 +150,8 @@ async def list_offsets(
                 for times, into in zip(questions, listed, strict=True)
             ]
         )
+        if len(again) < len(leaders):
+            deadline.renew()
         if not again or not deadline.allows(attempt):
             return listed, failed | again
         await client.pause(attempt)

@@ -59,7 +59,7 @@ def fetch_groups(
     Raises:
         ConnectError: no broker answered before the deadline.
     """
-    return client.run(_fetch_groups, client, accepts, Deadline.after(deadline_s))
+    return client.run(_fetch_groups, client, accepts, Deadline(deadline_s))
 
 
 async def _fetch_groups(client: BrokerClient, accepts: Callable[[str], bool], deadline: Deadline) -> CoordinatedGroups:
@@ -261,6 +261,8 @@ async def _sweep(
             groups_of[broker_id].append(group_id)
         ask = partial(_sweep_broker, client, request, answers, take, again, failed)
         await client.gather([partial(ask, broker_id, group_ids) for broker_id, group_ids in groups_of.items()])
+        if len(again) < len(pending):
+            deadline.renew()
         if not again or not deadline.allows(attempt):
             return failed | again
         await client.pause(attempt)

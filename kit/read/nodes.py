@@ -98,7 +98,7 @@ async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMe
 def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
     client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
     try:
-        return client.run(ask, client, Deadline.after(NODE_TIMEOUT_S))
+        return client.run(ask, client, Deadline(NODE_TIMEOUT_S))
     finally:
         client.close()
 

@@ -41,7 +41,7 @@ def fetch_record_times(
     Raises:
         ConnectError, ReadError: no broker answered.
     """
-    return client.run(_halve, client, positions, at_ms, resolution_ms, Deadline.after(deadline_s))
+    return client.run(_halve, client, positions, at_ms, resolution_ms, Deadline(deadline_s))
 
 
 def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float = DEADLINE_S) -> list[LogAnchor]:
@@ -53,7 +53,7 @@ def fetch_anchors(client: BrokerClient, keys: Collection[Key], deadline_s: float
     """
     if not client.supports(ListOffsetsRequest, NEWEST_VERSION):
         raise ReadError("brokers older than Kafka 3.0 don't tell the newest timestamp (KIP-734): use another method")
-    deadline = Deadline.after(deadline_s)
+    deadline = Deadline(deadline_s)
     first, failed = client.run(_list, client, dict.fromkeys(keys, 0), deadline)
     newest, failed_too = client.run(_list, client, dict.fromkeys(keys, NEWEST), deadline)
     errors = failed_too | failed

@@ -41,7 +41,7 @@ def fetch_retention(client: BrokerClient, keys: Collection[Key], deadline_s: flo
     Raises:
         ConnectError: no broker answered.
     """
-    return client.run(_fetch, client, set(keys), Deadline.after(deadline_s))
+    return client.run(_fetch, client, set(keys), Deadline(deadline_s))
 
 
 async def _fetch(client: BrokerClient, keys: set[Key], deadline: Deadline) -> list[LogRetention]:

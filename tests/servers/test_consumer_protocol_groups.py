@@ -193,7 +193,7 @@ def described(cluster, group: str):
     """ConsumerGroupDescribe's answer as it came."""
     request = consumer_protocol.describe_request([group])
     ((_, error, found),) = consumer_protocol.described(
-        cluster.broker_client.run(cluster.broker_client.ask, request, 1, Deadline.after(30))
+        cluster.broker_client.run(cluster.broker_client.ask, request, 1, Deadline(30))
     )
     assert error == 0
     return found

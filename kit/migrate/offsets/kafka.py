@@ -68,7 +68,8 @@ _UNANSWERED = Answer("the coordinator did not answer the request", is_certain=Fa
 
 
 class KafkaWriter:
-    """Groups' committed offsets, by group, topic and partition. Each call retries for at most ``deadline_s``."""
+    """Groups' committed offsets, by group, topic and partition. Each call retries until ``deadline_s`` pass without
+    progress."""
 
     def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
         self._client, self._deadline_s = client, deadline_s
@@ -86,7 +87,7 @@ class KafkaWriter:
         """The committed offsets; NOTHING where there is none, an error where the offset can't be read."""
         asked = list(keys)
         groups = sorted({group_id for group_id, _, _ in asked})
-        stored = self._client.run(self._fetch, groups, Deadline.after(self._deadline_s))
+        stored = self._client.run(self._fetch, groups, Deadline(self._deadline_s))
         return {key: _of(stored[key[0]], key[1:]) for key in asked}
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
@@ -111,7 +112,7 @@ class KafkaWriter:
         answers: dict[Key, Answer] = {}
         if by_group:
             writing = _Writing(request, codes, answers)
-            self._client.run(self._carry_out, by_group, writing, Deadline.after(self._deadline_s))
+            self._client.run(self._carry_out, by_group, writing, Deadline(self._deadline_s))
         return answers
 
     async def _carry_out(self, pending: dict[str, dict[Place, Stored]], writing: _Writing, deadline: Deadline) -> None:
@@ -122,7 +123,9 @@ class KafkaWriter:
                 writing.take(group_id, pending[group_id], _NO_COORDINATOR)
             jobs = [partial(self._write_to, broker_id, groups, pending, writing) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
-            pending = writing.left(pending)
+            asked, pending = pending, writing.left(pending)
+            if len(pending) < len(asked):
+                deadline.renew()
             if not pending or not deadline.allows(attempt):
                 return
             self._forget(pending)
@@ -151,6 +154,8 @@ class KafkaWriter:
                 del again[group_id]
             jobs = [partial(self._fetch_from, broker_id, groups, fetched, again) for broker_id, groups in homes.items()]
             await self._client.gather(jobs)
+            if len(again) < len(pending):
+                deadline.renew()
             pending = list(again)
             if not pending or not deadline.allows(attempt):
                 return fetched | again

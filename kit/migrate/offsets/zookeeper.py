@@ -98,7 +98,7 @@ class ZookeeperWriter:
 
     def _patiently(self, fetch: Callable[[], Result]) -> Result:
         """Call ``fetch``, again after a lost connection, until the deadline."""
-        deadline, attempt = Deadline.after(self._deadline_s), 0
+        deadline, attempt = Deadline(self._deadline_s), 0
         while True:
             try:
                 return fetch()
@@ -192,7 +192,7 @@ class ZookeeperWriter:
     ) -> dict[Key, Answer]:
         """One transaction, tried again without the operations that failed, until it succeeds or none is left."""
         answers: dict[Key, Answer] = {}
-        pending, deadline, attempt = list(wanted), Deadline.after(self._deadline_s), 0
+        pending, deadline, attempt = list(wanted), Deadline(self._deadline_s), 0
         while pending:
             transaction = self._client.transaction()
             for key in pending:
