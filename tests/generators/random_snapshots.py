@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -26,7 +26,22 @@ from kit.tables.groups import (
 )
 
 Rows = dict[str, list[Any]]
-Frames = dict[str, Any]
+
+
+class Frames(dict[str, Any]):
+    """The tables of one snapshot by name. What several analyses build on is made once, and kept by Spark."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        super().__init__(tables)
+        self._kept: dict[Callable[[Frames], Any], Any] = {}
+
+    def once(self, analysis: Callable[[Frames], Any]) -> Any:
+        if analysis not in self._kept:
+            made = analysis(self)
+            self._kept[analysis] = made if isinstance(made, pl.DataFrame | pl.LazyFrame) else made.cache()
+        return self._kept[analysis]
+
+
 TABLES = (
     tables.BROKERS,
     tables.TOPIC_PARTITIONS,
@@ -44,7 +59,7 @@ TOPICS = ("subscriptions", "topic_partitions")
 
 def _lag(frames: Frames) -> Any:
     names = ("committed_offsets", "log_offsets", "ownership", *TOPICS, "groups")
-    return analyze.partition_lag(*(frames[name] for name in names), STALE(frames))
+    return analyze.partition_lag(*(frames[name] for name in names), frames.once(STALE))
 
 
 def member_shares_of(frames: Frames) -> Any:
@@ -57,27 +72,37 @@ def _take(analysis: Callable[..., Any], *names: str) -> Callable[[Frames], Any]:
 
 def _findings(frames: Frames) -> Any:
     names = ("groups", "members", "ownership", *TOPICS, "committed_offsets")
-    return analyze.ownership_findings(*(frames[name] for name in names), STALE(frames))
+    return analyze.ownership_findings(*(frames[name] for name in names), frames.once(STALE))
+
+
+def _group_lag(frames: Frames) -> Any:
+    return analyze.group_lag(frames.once(_lag))
+
+
+def _group_balance(frames: Frames) -> Any:
+    return analyze.group_balance(frames.once(member_shares_of))
 
 
 STALE = _take(analyze.stale_stores, "committed_offsets", "members", "groups")
+OWNERS = _take(analyze.partition_owners, "ownership", "members", *TOPICS)
+READY = _take(analyze.readiness, *READINESS, *TOPICS)
 
 
 def _summary(frames: Frames) -> Any:
     return analyze.group_summary(
         groups=frames["groups"],
-        readiness=analyze.readiness(**{name: frames[name] for name in (*READINESS, *TOPICS)}),
-        group_lag=analyze.group_lag(_lag(frames)),
-        group_balance=analyze.group_balance(member_shares_of(frames)),
-        ownership_findings=_findings(frames),
-        partition_owners=analyze.partition_owners(*(frames[name] for name in ("ownership", "members", *TOPICS))),
-        stale_stores=STALE(frames),
+        readiness=frames.once(READY),
+        group_lag=frames.once(_group_lag),
+        group_balance=frames.once(_group_balance),
+        ownership_findings=frames.once(_findings),
+        partition_owners=frames.once(OWNERS),
+        stale_stores=frames.once(STALE),
     )
 
 
 def _other_lag(frames: Frames) -> Any:
     """Another snapshot's lag: of the owners of then."""
-    return _lag({**frames, "ownership": frames["later_ownership"]})
+    return _lag(Frames({**frames, "ownership": frames["later_ownership"]}))
 
 
 ANALYSES: dict[str, Callable[[Frames], Any]] = {
@@ -85,29 +110,29 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "partition_lag without groups": _take(
         analyze.partition_lag, "committed_offsets", "log_offsets", "ownership", *TOPICS
     ),
-    "lag_definitions": lambda frames: analyze.lag_definitions(_lag(frames)),
-    "lag_explained": lambda frames: analyze.lag_explained(_lag(frames)),
-    "member_lag": lambda frames: analyze.member_lag(_lag(frames)),
-    "group_lag": lambda frames: analyze.group_lag(_lag(frames)),
-    "topic_lag": lambda frames: analyze.topic_lag(_lag(frames)),
-    "partition_owners": _take(analyze.partition_owners, "ownership", "members", *TOPICS),
+    "lag_definitions": lambda frames: analyze.lag_definitions(frames.once(_lag)),
+    "lag_explained": lambda frames: analyze.lag_explained(frames.once(_lag)),
+    "member_lag": lambda frames: analyze.member_lag(frames.once(_lag)),
+    "group_lag": _group_lag,
+    "topic_lag": lambda frames: analyze.topic_lag(frames.once(_lag)),
+    "partition_owners": OWNERS,
     "ownership_findings": _take(
         analyze.ownership_findings, "groups", "members", "ownership", *TOPICS, "committed_offsets"
     ),
     "member_flavours": _take(analyze.member_flavours, "members"),
     "member_shares": member_shares_of,
     "thread_shares": _take(analyze.thread_shares, "members", "ownership", "subscriptions"),
-    "group_balance": lambda frames: analyze.group_balance(member_shares_of(frames)),
+    "group_balance": _group_balance,
     "canary_share": lambda frames: analyze.canary_share(
-        member_shares_of(frames), [f"e{n}-g0_0" for n in range(0, 200, 2)]
+        frames.once(member_shares_of), [f"e{n}-g0_0" for n in range(0, 200, 2)]
     ),
     "group_summary": _summary,
-    "finding_summary": lambda frames: analyze.finding_summary(_findings(frames)),
+    "finding_summary": lambda frames: analyze.finding_summary(frames.once(_findings)),
     "lag_change": lambda frames: analyze.lag_change(
-        analyze.group_lag(_lag(frames)), analyze.group_lag(_other_lag(frames))
+        frames.once(_group_lag), analyze.group_lag(frames.once(_other_lag))
     ),
-    "partition_progress": lambda frames: analyze.partition_progress(_lag(frames), _other_lag(frames)),
-    "canary_share of no one": lambda frames: analyze.canary_share(member_shares_of(frames), []),
+    "partition_progress": lambda frames: analyze.partition_progress(frames.once(_lag), frames.once(_other_lag)),
+    "canary_share of no one": lambda frames: analyze.canary_share(frames.once(member_shares_of), []),
     "broker_load": _take(analyze.broker_load, "topic_partitions", "brokers"),
     "topic_skew": _take(analyze.topic_skew, "topic_partitions", "brokers"),
     "stickiness": _take(analyze.stickiness, "ownership", "later_ownership"),
@@ -115,7 +140,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "store_parity": _take(analyze.store_parity, "committed_offsets", "groups"),
     "group_parity": lambda frames: analyze.group_parity(analyze.store_parity(frames["committed_offsets"])),
     "blockers": _take(analyze.blockers, *READINESS, *TOPICS),
-    "readiness": _take(analyze.readiness, *READINESS, *TOPICS),
+    "readiness": READY,
 }
 
 
@@ -242,11 +267,11 @@ def snapshots(number: int = 0) -> st.SearchStrategy[Rows]:
 
 def arrow(rows: Rows) -> Frames:
     found = {table.name: table.from_rows(rows[table.name]) for table in TABLES}
-    return found | {"later_ownership": tables.OWNERSHIP.from_rows(rows["later_ownership"])}
+    return Frames(found | {"later_ownership": tables.OWNERSHIP.from_rows(rows["later_ownership"])})
 
 
 def polars_frames(rows: Rows) -> Frames:
-    return {name: pl.from_arrow(table) for name, table in arrow(rows).items()}
+    return Frames({name: pl.from_arrow(table) for name, table in arrow(rows).items()})
 
 
 def nothing() -> Rows:

@@ -39,12 +39,12 @@ def many() -> Rows:
 
 @pytest.fixture(scope="session")
 def spark_frames(spark: SparkSession, many: Rows) -> Frames:
-    return {name: _stamped(spark, name, rows) for name, rows in arrow(many).items()}
+    return Frames({name: _stamped(spark, name, rows) for name, rows in arrow(many).items()})
 
 
 @pytest.fixture(scope="session")
 def empty_spark_frames(spark: SparkSession) -> Frames:
-    return {name: _stamped(spark, name, rows) for name, rows in arrow(nothing()).items()}
+    return Frames({name: _stamped(spark, name, rows) for name, rows in arrow(nothing()).items()})
 
 
 def _stamped(spark: SparkSession, name: str, rows: Any) -> DataFrame:
@@ -95,7 +95,7 @@ def test_empty_tables_give_no_row_on_spark_either(name: str, empty_spark_frames:
 @pytest.mark.parametrize("name", ANALYSES)
 def test_a_lazy_frame_stays_lazy_and_gives_the_same_rows(name: str, many: Rows) -> None:
     eager = polars_frames(many)
-    lazy = ANALYSES[name]({name: frame.lazy() for name, frame in eager.items()})
+    lazy = ANALYSES[name](Frames({name: frame.lazy() for name, frame in eager.items()}))
     assert isinstance(lazy, pl.LazyFrame)
     assert _sorted(lazy.collect()) == _sorted(ANALYSES[name](eager))
 
