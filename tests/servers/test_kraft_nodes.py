@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import pytest
 from confluent_kafka import ElectionType
 from confluent_kafka.admin import ConfigResource
 from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
+from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from kit.cluster import connect
 from kit.errors import ConnectError
@@ -36,6 +38,8 @@ from tests.servers.kraft_changes import Changes
 
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 WORKLOAD_S = 1800.0
+CATCH_UP_S = 300.0
+"""A controller tries a write to ZooKeeper that failed again after a minute at most."""
 _KEYS = ("kraft_controller_id", "kraft_metadata_offset", "kraft_controller_epoch", "kraft_metadata_epoch")
 NO_CHECKPOINT = {"version": 0, **dict.fromkeys(_KEYS, -1)}
 LEFT_OVER = NO_CHECKPOINT | {"kraft_metadata_offset": 142, "kraft_metadata_epoch": 1}
@@ -56,6 +60,10 @@ class Walk:
     under_load: list[MetadataDiff] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
     damaged: list[Checkpoint] = field(default_factory=list)
+    lost: str = ""
+    """The partition whose state was deleted."""
+    mended: list[str] = field(default_factory=list)
+    """Partitions that got a state znode by hand, so that dual write went on."""
 
     def status(self, moment: str, only_controller: str = "") -> None:
         with connect(load_profile(file=self._profile(only_controller))) as cluster:
@@ -93,6 +101,7 @@ def walk() -> Iterator[Walk]:
         seen.status("dual write")
         seen.diff("copied")
         change_replicas(seen)
+        lose_a_state(seen)
         under_load(seen)
         seen.checkpoints = seen.checkpoints_so_far()
         damage(seen)
@@ -106,15 +115,23 @@ def before_dual_write(seen: Walk) -> None:
     lab, servers = seen.lab, seen.lab.migration
     faults.start_controller_alone(lab, 3001)
     servers.start_controllers()
-    seen.status("controllers")
-    leader = seen.statuses["controllers"].read.leader
-    assert leader is not None
-    seen.status("one controller named", only_controller=leader.address)
+
+    def is_led_by_the_named() -> bool:
+        """An election between the two looks names another."""
+        seen.status("controllers")
+        leader = seen.statuses["controllers"].read.leader
+        if leader is not None:
+            seen.status("one controller named", only_controller=leader.address)
+        return leader is not None and seen.statuses["one controller named"].read.leader is not None
+
+    wait_until(is_led_by_the_named, "a leader that is named alone", 60)
     set_checkpoint(lab, b"")
     seen.status("null checkpoint")
     set_checkpoint(lab, json.dumps(LEFT_OVER).encode())
     seen.status("left-over checkpoint")
     set_checkpoint(lab, json.dumps(NO_CHECKPOINT).encode())
+    leader = seen.statuses["one controller named"].read.leader
+    assert leader is not None
     follower = next(each for each in servers.controllers if each.broker_id != leader.node_id)
     faults.forget_flag(lab, follower.broker_id)
     seen.status("flags differ")
@@ -146,19 +163,68 @@ def change_replicas(seen: Walk) -> None:
     seen.diff("elected")
 
 
+def lose_a_state(seen: Walk) -> None:
+    """A partition without a state znode, as a controller leaves it that is killed while it adds one; an election."""
+    lab, servers = seen.lab, seen.lab.migration
+    with connected(lab.zookeeper_connect) as client:
+        paths = [f"/brokers/topics/orders/partitions/{number}" for number in range(4)]
+        changed = [path for path in paths if json.loads(client.get(f"{path}/state")[0])["leader_epoch"] > 0]
+        client.delete(changed[0], recursive=True)
+    seen.lost = f"orders-{changed[0][-1]}"
+    active = faults.controller(lab, servers.controlling() or 0)
+    faults.kill(active)
+
+    def is_silent() -> bool:
+        with contextlib.suppress(ConnectError):
+            seen.status("no state")
+        return ("P02", "alarm") in seen.found("no state")
+
+    seen.statuses["no state"] = seen.statuses["dual write"]
+    wait_until(is_silent, "the finding of a dual write that stands still", 120)
+    make_states(seen, seen.diff("no state", settle_s=1))
+    servers.await_fail_over(active.broker_id, CATCH_UP_S)
+    servers.restart_controller(active, has_flag=True)
+    seen.diff("state made")
+
+
 def under_load(seen: Walk) -> None:
-    """Changes of every kind, ZooKeeper delayed by 0 to 5 s, controllers killed: a diff after the other."""
+    """Changes of every kind, ZooKeeper delayed by 0 to 5 s, controllers killed: a diff after the other.
+
+    Partitions are added all the time, so sooner or later Kafka's fault with their states stops dual write: it is mended
+    as docs/kraft.md says.
+    """
     dice, ends = random.Random(1), time.monotonic() + WORKLOAD_S
-    with Changes(seen.lab) as changes:
-        trouble = threading.Thread(target=make_trouble, args=(seen.lab, ends), name="trouble")
-        trouble.start()
-        while time.monotonic() < ends:
+    with Changes(seen.lab) as changes, ThreadPoolExecutor(1) as pool:
+        trouble = pool.submit(make_trouble, seen.lab, ends)
+        while not trouble.done():
             with contextlib.suppress(ConnectError):  # During an election nobody has the log.
                 seen.under_load.append(seen.diff("under load", settle_s=dice.choice([2.0, 8.0, 15.0])))
-        trouble.join()
+                seen.status("under load")
+                if ("P02", "alarm") in seen.found("under load"):
+                    make_states(seen, seen.under_load[-1])
+        trouble.result()
     assert min(changes.made.values()) > 0, changes
-    seen.diff("after the load")
+
+    def has_caught_up() -> bool:
+        return not set(seen.diff("after the load").differences["verdict"]) & {"in_flight", "unknown"}
+
+    wait_until(has_caught_up, "ZooKeeper with all that was changed under load", CATCH_UP_S)
     tell(seen, changes)
+
+
+def make_states(seen: Walk, found: MetadataDiff) -> None:
+    """What docs/kraft.md says of partitions without a state znode."""
+    stateless = found.differences.filter(pl.col("cause") == "no_state")
+    with connected(seen.lab.zookeeper_connect) as client:
+        for topic, number, wanted in stateless.select("entity", "item", "kraft_value").iter_rows():
+            replicas = [int(each) for each in wanted.split(" ")[0].split(",")]
+            state = {"controller_epoch": 0, "leader": replicas[0], "version": 1, "leader_epoch": 0, "isr": replicas}
+            path = f"/brokers/topics/{topic}/partitions/{number}"
+            with contextlib.suppress(NodeExistsError, NoNodeError):
+                client.create(path)
+            with contextlib.suppress(NodeExistsError, NoNodeError):  # It came meanwhile, or its topic went.
+                client.create(f"{path}/state", json.dumps(state).encode())
+                seen.mended.append(f"{topic}-{number}")
 
 
 def make_trouble(lab: Lab, ends: float) -> None:
@@ -170,7 +236,10 @@ def make_trouble(lab: Lab, ends: float) -> None:
             pause.wait(dice.uniform(3, 6))
             faults.delay_controllers_to_zookeeper(lab, 0)
             pause.wait(dice.uniform(1, 6))
-        lab.migration.restart_controller(faults.kill_active_controller(lab), has_flag=True)
+        active = faults.controller(lab, lab.migration.controlling() or 0)
+        faults.kill(active)
+        lab.migration.await_fail_over(active.broker_id, CATCH_UP_S)
+        lab.migration.restart_controller(active, has_flag=True)
 
 
 def tell(seen: Walk, changes: Changes) -> None:
@@ -179,7 +248,8 @@ def tell(seen: Walk, changes: Changes) -> None:
     n_reads = sum(each.n_reads for each in seen.under_load)
     n_changes = sum(changes.made.values())
     print(
-        f"{len(seen.under_load)} diffs, {n_reads} reads, {verdicts.total()} rows: {dict(verdicts)}; {n_changes} changes"
+        f"{len(seen.under_load)} diffs, {n_reads} reads, {verdicts.total()} rows: {dict(verdicts)};"
+        f" {n_changes} changes; states made by hand: {seen.mended}"
     )
 
 
@@ -349,6 +419,14 @@ def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
 def test_what_diverged_has_its_cause(walk, key, cause):
     rows = walk.diffs["damaged"].of("diverged").select("kind", "entity", "item", "cause").rows()
     assert (*key, cause) in rows
+
+
+def test_a_partition_without_its_state_znode_is_named_and_the_remedy_heals(walk):
+    rows = walk.diffs["no state"].differences.filter(pl.col("cause") == "no_state").select("entity", "item").rows()
+    assert [f"{topic}-{number}" for topic, number in rows] == [walk.lost]
+    assert walk.mended[0] == walk.lost
+    verdicts = walk.diffs["state made"].differences.filter(pl.col("kind") == "partition")["verdict"]
+    assert set(verdicts) == {"equal"}
 
 
 def test_settings_of_a_deleted_topic_come_back_with_a_restarted_controller(walk):

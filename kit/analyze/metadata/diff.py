@@ -10,9 +10,10 @@ RULES = ("kraft_only", "pending_deletion", "presence_only", "iterations_only")
 ITEM_KEY = ["kind", "entity", "item"]
 _PRESENT = "present"
 METRICS_PREFIX = "client-metrics/"
-LAST_QUOTA, CLIENT_METRICS, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
+LAST_QUOTA, CLIENT_METRICS, NO_STATE, DELETED_TOPIC, DELETED_USER, HAND_EDIT, FAILED_WRITE, NOT_COPIED = CAUSES = (
     "last_quota",
     "client_metrics",
+    "no_state",
     "deleted_topic",
     "deleted_user",
     "hand_edit",
@@ -56,8 +57,9 @@ def metadata_diff(
             fingerprints), ``iterations_only`` (a SCRAM credential that was).
         cause: where it is known. ``last_quota``: the last quota of an entity was removed, and 3.9 fails to remove it
             from ZooKeeper; ``not_copied``: settings of a topic that KRaft doesn't have; ``client_metrics``: a setting
-            with which 3.9 can't bring ZooKeeper up to date after an election, and what waits for that. The others are
-            those of ``with_causes``.
+            with which 3.9 can't bring ZooKeeper up to date after an election, and what waits for that; ``no_state``: a
+            partition that its topic's znode names, without a state znode: 3.9 writes the two one after the other, and
+            a controller that is elected between them never gets on. The others are those of ``with_causes``.
         mzxid, offset: the last change of the znode; of the record.
     """
     columns = [*ITEM_KEY, "zookeeper_value", "kraft_value", "is_secret", "mzxid", "offset", "error"]
@@ -83,6 +85,8 @@ def metadata_diff(
         rule=nw.when(_is_equal() | _is_expected()).then(nw.col("rule")),
         cause=nw.when(_is_expected())
         .then(_cause_of_expected())
+        .when(_is_stateless() & ~_is_equal())
+        .then(nw.lit(NO_STATE))
         .when(~_is_unread() & ~_is_equal())
         .then(nw.when(nw.col("is_in_flight")).then(nw.lit(sync_cause, nw.String)).otherwise(nw.col("cause"))),
         mzxid="mzxid",
@@ -223,6 +227,12 @@ def _rule() -> nw.Expr:
 
 def _is_password() -> nw.Expr:
     return (nw.col("is_secret") > 0) & (nw.col("kind") == "config")
+
+
+def _is_stateless() -> nw.Expr:
+    """As ``partition_values`` says it. A partition whose leader is gone still has its epoch."""
+    state = nw.col("zookeeper_value").str.contains(" leader none epoch none ", literal=True).fill_null(False)
+    return (nw.col("kind") == "partition") & state & ~nw.col("kraft_value").is_null()
 
 
 def _cause_of_expected() -> nw.Expr:

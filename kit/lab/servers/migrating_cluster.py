@@ -171,7 +171,7 @@ class MigratingServers(Servers):
         with connected(self.zookeeper_connect) as client:
             return json_at(client, "/controller").get("brokerid")
 
-    def await_fail_over(self, since: int) -> None:
+    def await_fail_over(self, since: int, seconds: float = WAIT_SECONDS) -> None:
         """Wait until another controller than ``since`` holds ``/controller`` and dual write goes on in its epoch."""
 
         def goes_on(client: KazooClient) -> bool:
@@ -180,7 +180,7 @@ class MigratingServers(Servers):
             return holder.get("brokerid") != since and epoch == checkpoint.get("kraft_metadata_epoch")
 
         with connected(self.zookeeper_connect) as client:
-            wait_until(partial(goes_on, client), f"dual write by another controller than {since}", WAIT_SECONDS)
+            wait_until(partial(goes_on, client), f"dual write by another controller than {since}", seconds)
 
     def hand_back(self) -> None:
         """From dual write back to a controller of ZooKeeper's, as Kafka's documentation says; brokers stay as they are.

@@ -108,6 +108,17 @@ def test_a_partition_differs_by_any_part(changed):
     assert found["partition", "t", "0"][0] == "diverged"
 
 
+@pytest.mark.parametrize("offset", [50, CHECKPOINT + 1])
+def test_a_partition_without_a_state_znode_is_named(offset):
+    """In flight or not: a controller that is elected now fails on it for ever."""
+    stateless = partition("zookeeper", isr="", leader=None, epoch=None)
+    found = compared([stateless], [partition("kraft", offset=offset)], is_syncing=True, sync_cause="client_metrics")
+    assert found["partition", "t", "0"][2] == "no_state"
+    leaderless = partition("zookeeper", leader=None)
+    found = compared([leaderless], [partition("kraft", offset=offset)])
+    assert found["partition", "t", "0"][2] is None
+
+
 def test_what_zookeeper_never_has_is_expected():
     rows = [
         item("kraft", "feature", "metadata.version", "level", "21"),
