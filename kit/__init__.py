@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from kit import analyze, tables, views
     from kit.cluster import Cluster, connect
     from kit.errors import OfframpError
-    from kit.history import History
+    from kit.history import History, Hours
     from kit.profile import Profile, load_profile
+    from kit.rebalances import read_rebalances
     from kit.show import charts, display
     from kit.snapshot import Snapshot, collect, in_polars, observe, of_group, take_snapshot, verify_read
     from kit.spark.session import spark_session
@@ -37,6 +38,7 @@ _MODULES = {
 _HOMES = {
     "Cluster": "kit.cluster",
     "History": "kit.history",
+    "Hours": "kit.history",
     "OfframpError": "kit.errors",
     "Profile": "kit.profile",
     "Snapshot": "kit.snapshot",
@@ -46,6 +48,7 @@ _HOMES = {
     "load_profile": "kit.profile",
     "observe": "kit.snapshot",
     "of_group": "kit.snapshot",
+    "read_rebalances": "kit.rebalances",
     "spark_session": "kit.spark.session",
     "take_snapshot": "kit.snapshot",
     "verify_read": "kit.snapshot",
@@ -54,6 +57,7 @@ _HOMES = {
 __all__ = [
     "Cluster",
     "History",
+    "Hours",
     "OfframpError",
     "Profile",
     "Snapshot",
@@ -66,6 +70,7 @@ __all__ = [
     "load_profile",
     "observe",
     "of_group",
+    "read_rebalances",
     "spark_session",
     "tables",
     "take_snapshot",

@@ -144,11 +144,12 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
     client = KazooClient(profile.zookeeper_connect, **zookeeper_settings(profile))
     try:
         client.start(timeout=timeout_s)
-        if client.chroot and not client.exists("/"):
+        is_there = client.exists("/")  # The first that a server answers after the login, if it is asked for one.
+        if client.chroot and not is_there:
             raise ConnectError(f"{where}: there is no chroot {client.chroot}")
     except AuthFailedError:
         _stop(client)
-        raise AuthenticationFailed(f"{where}: the digest was refused") from None
+        raise AuthenticationFailed(f"{where}: the digest or the SASL login was refused") from None
     except (KazooException, client.handler.timeout_exception) as error:
         _stop(client)
         raise ConnectError(
@@ -173,6 +174,9 @@ def zookeeper_settings(profile: Profile) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if security.digest is not None:
         settings["auth_data"] = [("digest", security.digest.reveal())]
+    if security.username is not None and security.password is not None:
+        login = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password.reveal()}
+        settings["sasl_options"] = login
     if security.uses_tls:
         files = {"ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
         # kazoo by itself takes any server that the authority signed for, whatever its name.

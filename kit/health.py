@@ -5,26 +5,33 @@ The rules themselves are ``kit.analyze.partition_health``; docs/health.md has th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from kit import analyze
+from kit.analyze.groups.idle import DAY_MS, DEAD_AFTER_DAYS
+from kit.analyze.health.causes import Seen
 from kit.analyze.health.rules import Rule
 from kit.cluster import Cluster, librdkafka_settings
 from kit.errors import InputError, PartialRead
 from kit.read.offset_times import RESOLUTION_MS, Position, fetch_anchors, fetch_record_times
 from kit.read.record_timestamps import read_record_times
 from kit.read.retention import fetch_retention
-from kit.snapshot import Frame, Snapshot
+from kit.snapshot import Frame, Snapshot, collect, in_polars, verify_read
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from kit.tables.spark import in_spark
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 
 BISECTION, ANCHORS, RECORD = "bisection", "anchors", "record"
+_LOOKS_BEFORE = 20
+"""So many looks before an incident its logs' rate is taken of."""
 METHODS = (BISECTION, ANCHORS, RECORD)
 
 
@@ -71,13 +78,19 @@ def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
     Raises:
         ConnectError, ReadError: the brokers stopped answering, or can't tell.
     """
+    return time_lag_and_outlook(cluster, looks)[1]
+
+
+def time_lag_and_outlook(cluster: Cluster, looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """:func:`time_lag` by bisection and :func:`outlook` of the last look, for the requests of the second alone."""
     last = looks.filter(pl.col("at_ms") == pl.col("at_ms").max())
     at_ms = int(last["at_ms"].max() or 0)  # type: ignore[arg-type]
     logs = set(last.select("topic", "partition").iter_rows())
     retention = _rows(tables.LOG_RETENTION, fetch_retention(cluster.broker_client, logs))
     positions = set(_frame(analyze.outlook_positions(last, retention)).iter_rows())
     arrivals = _rows(tables.RECORD_TIMES, fetch_record_times(cluster.broker_client, positions, at_ms))
-    return _frame(analyze.lag_outlook(last, looks, retention, arrivals, at_ms))
+    late = analyze.time_lag_by_records(last, arrivals, BISECTION, at_ms)
+    return _frame(late), _frame(analyze.lag_outlook(last, looks, retention, arrivals, at_ms))
 
 
 def commits_of_history(committed_offsets: Frame) -> Frame:
@@ -107,10 +120,153 @@ def ends_of_history(log_offsets: Frame, read_timings: Frame) -> Frame:
     return result
 
 
+def idle_groups(
+    snapshot: Snapshot[Frame],
+    partition_lag: Frame,
+    activity: pl.DataFrame | None = None,
+    dead_after_days: float = DEAD_AFTER_DAYS,
+) -> Frame:
+    """Who uses each group, and since when nobody does; columns as ``analyze.idle_groups`` has them.
+
+    Args:
+        partition_lag: ``kit.views.lag`` of the same snapshot.
+        activity: :func:`activity_of_history` or :func:`activity_of_topic`; without it, when a group committed to Kafka
+            is unknown, for a coordinator doesn't tell.
+    """
+    last: Any = None
+    if activity is not None:
+        last = activity if isinstance(snapshot.groups, pl.DataFrame) else _on_spark(snapshot.groups, activity)
+    result: Frame = analyze.idle_groups(
+        groups=snapshot.groups,
+        members=snapshot.members,
+        committed_offsets=_in_ms(snapshot.committed_offsets, written_ms="committed_at"),
+        topic_partitions=snapshot.topic_partitions,
+        group_lag=analyze.group_lag(partition_lag),
+        at_ms=seen_at_ms(in_polars(snapshot)),
+        activity=last,
+        dead_after_ms=round(dead_after_days * DAY_MS),
+    )
+    return result
+
+
+def verify_idle(snapshot: Snapshot[Frame]) -> str:
+    """As ``verify_read``, but for topics that don't exist: their groups' ``n_gone`` counts them.
+
+    Raises:
+        PartialRead: naming what could not be read.
+    """
+    errors, known = collect(snapshot.read_errors), collect(snapshot.topic_partitions)["topic"].unique()
+    of_topic = pl.col("group_id").is_null() & pl.col("topic").is_not_null() & ~pl.col("topic").str.contains("/")
+    is_gone = of_topic & ~pl.col("topic").is_in(known.implode())
+    return verify_read(replace(in_polars(snapshot), read_errors=errors.filter(~is_gone.fill_null(False))))
+
+
+def activity_of_history(committed_offsets: Any, members: Any) -> pl.DataFrame:
+    """When each group last committed and last had a member, by a history's ``COMMITTED_OFFSETS`` and ``MEMBERS``.
+
+    A commit of the same offset shows in no snapshot, a member does: so the later of the two counts.
+
+    Columns: group_id, store, committed_ms, present_ms (epoch; null: never seen).
+    """
+    commits = _last_commits(commits_of_history(committed_offsets))
+    present = _latest(_renamed(_in_ms(members, present_ms="observed_at"), source="store"), present_ms="present_ms")
+    return _joined(commits, present)
+
+
+def activity_of_topic(offset_commits: Any, group_generations: Any, group_epochs: Any) -> pl.DataFrame:
+    """The same by the tables of ``read_offsets_topic``: the coordinators write down when a group's members changed.
+
+    Columns: as :func:`activity_of_history`.
+    """
+    commits = _last_commits(commits_of_topic(offset_commits))
+    generations = _in_ms(group_generations, state_ms="state_at", written_ms="written_at")
+    epochs = _in_ms(group_epochs, written_ms="written_at")
+    changes = [_latest_change(generations, "state_ms", "written_ms"), _latest_change(epochs, "written_ms")]
+    return _joined(commits, pl.concat(changes).group_by("group_id", "store").agg(pl.col("present_ms").max()))
+
+
+def _last_commits(commits: Any) -> pl.DataFrame:
+    """An offset that was forgotten, by a tombstone or since the snapshot before, is no commit."""
+    made: Any = nw.from_native(commits).filter(~nw.col("committed_offset").is_null())
+    return _latest(made.to_native(), committed_ms="committed_ms")
+
+
+def _latest(rows: Any, **columns: str) -> pl.DataFrame:
+    found: Any = (
+        nw.from_native(rows)
+        .group_by("group_id", "store")
+        .agg(**{name: nw.col(of).max() for name, of in columns.items()})
+    )
+    return _local(found.to_native())
+
+
+def _latest_change(rows: Any, *times: str) -> pl.DataFrame:
+    """present_ms of groups of Kafka; a tombstone of a group is not a member."""
+    found: Any = nw.from_native(rows).filter(~nw.col("is_tombstone"))
+    found = found.with_columns(store=nw.lit("kafka"), at_ms=nw.coalesce(*map(nw.col, times)))
+    return _latest(found.to_native(), present_ms="at_ms")
+
+
+def _renamed(rows: Any, **names: str) -> Any:
+    return nw.from_native(rows).rename(names).to_native()
+
+
+def _joined(commits: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
+    return commits.join(present, on=["group_id", "store"], how="full", coalesce=True)
+
+
+def _on_spark(beside: Any, activity: pl.DataFrame) -> Any:
+    import pyarrow as pa
+
+    columns = {"group_id": pa.string(), "store": pa.string(), "committed_ms": pa.int64(), "present_ms": pa.int64()}
+    return in_spark(beside.sparkSession, activity.select(*columns).to_arrow().cast(pa.schema(columns)))
+
+
 def lags_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
     """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as lags over time (``lag_over_time``)."""
     result: Frame = analyze.lag_over_time(_in_ms(committed_offsets, at_ms="observed_at"), log_offsets)
     return result
+
+
+def ages_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
+    """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as ages over time (``time_lag_over_time``)."""
+    at = {"at_ms": "observed_at"}
+    result: Frame = analyze.time_lag_over_time(_in_ms(committed_offsets, **at), _in_ms(log_offsets, **at))
+    return result
+
+
+def causes(incidents: pl.DataFrame, load: Callable[[Table], Any], findings: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Why each incident came about; columns and rules as ``incident_causes`` has them.
+
+    Only the looks around each incident are read, and of them the rows of its groups.
+
+    Args:
+        incidents: ``analyze.group_alarms`` of the history.
+        load: a table of the history, on either engine: ``history.load``.
+        findings: of the groups' logs: ``read_rebalances(…).findings``.
+    """
+    looks = _local(_in_ms(load(tables.SNAPSHOTS), at_ms="ended_at").select("snapshot_id", "at_ms")).sort("at_ms")
+    near = _around(looks, incidents)
+    ids, groups = near["snapshot_id"].to_list(), incidents["group_id"].unique().to_list()
+
+    def rows(table: Table, column: str, names: list[str]) -> pl.DataFrame:
+        frame: Any = nw.from_native(load(table))
+        chosen = frame.filter(nw.col("snapshot_id").is_in(ids) & nw.col(column).is_in(names))
+        return _local(nw.to_native(chosen))
+
+    members, ownership, committed = (
+        rows(table, "group_id", groups) for table in (tables.MEMBERS, tables.OWNERSHIP, tables.COMMITTED_OFFSETS)
+    )
+    ends = rows(tables.LOG_OFFSETS, "topic", committed["topic"].unique().to_list())
+    return analyze.incident_causes(incidents, Seen(near, members, ownership, committed, ends), findings)
+
+
+def _around(looks: pl.DataFrame, incidents: pl.DataFrame) -> pl.DataFrame:
+    """From some looks before each begin to the alarm."""
+    at, near = looks["at_ms"].to_list(), set[int]()
+    for since_ms, from_ms in incidents.select("since_ms", "from_ms").iter_rows():
+        near.update(range(max(0, bisect_left(at, since_ms) - _LOOKS_BEFORE), bisect_right(at, from_ms)))
+    return looks[sorted(near)]
 
 
 def looks_of(snapshots: pl.DataFrame, every_min: float = 0.0) -> pl.DataFrame:

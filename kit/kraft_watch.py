@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from kit.analyze.metadata.contradictions import ALARM
 from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT
 from kit.analyze.metadata.soak import DIVERGED, NOT_READ, since, values, with_verdicts
 from kit.cluster import Cluster, connect
@@ -85,13 +86,15 @@ class KraftLook:
         return rows.select(tables.METADATA_DIFFERENCES.schema.names)
 
     def line(self) -> str:
-        """The look in a line, for a terminal or a log."""
+        """The look in a line, for a terminal or a log; what is an alarm stands last."""
         state = self.state
         behind = "lag unknown" if state.lag is None else f"{quantity(state.lag, 'record')} behind"
         counts = [(state.n_equal, "equal"), *((getattr(state, f"n_{each}"), each.replace("_", " ")) for each in OPEN)]
         compared = ", ".join(f"{count} {word}" for count, word in counts) if self.diff else "nothing compared"
         unread = f"; not read: {state.error}" if state.error else ""
-        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {behind}, {compared}{unread}"
+        found = [each for each in self.status.findings if each.severity == ALARM]
+        alarms = "".join(f"; alarm {each.check_id}: {each.sentence}" for each in found)
+        return f"{state.at:%H:%M:%S}Z phase {state.phase}, {behind}, {compared}{unread}{alarms}"
 
     def verify(self) -> str:
         """One sentence; raises PartialRead where a fact, the diff, or a value in ZooKeeper could not be read."""

@@ -18,6 +18,7 @@
 
     [clusters.production.kraft]                        # while the cluster moves to KRaft (KIP-866)
     controllers = "3000@controller-1:9093,3001@controller-2:9093"    # their controller listener; security as brokers
+    history_dir = "looks"                              # what `offramp kraft watch` fills, for soak_hours before the end
 
     [clusters.production.approvals]
     require_second_person = true                       # the planner may not approve, by name or by login
@@ -36,6 +37,8 @@
 
     [clusters.production.security.zookeeper]
     digest = { env = "ZOOKEEPER_DIGEST" }              # "user:password"; TLS: ca_file, certificate_file, key_file
+    username = "kafka"                                 # or, and beside it: SASL (DIGEST-MD5), as JAAS's Client has it
+    password = { env = "ZOOKEEPER_PASSWORD" }
     check_host_name = true                             # of TLS; false only where certificates don't name their servers
 
 The profile never holds a secret, only where it is. File names are relative to ``offramp.toml``.
@@ -128,7 +131,13 @@ class KafkaSecurity(_Tls):
 @dataclass(frozen=True, kw_only=True)
 class ZookeeperSecurity(_Tls):
     digest: SecretReference | None = None
+    username: str | None = None
+    password: SecretReference | None = None
     check_host_name: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("SASL needs username and password")
 
     @property
     def uses_tls(self) -> bool:
@@ -212,13 +221,18 @@ class KraftSettings:
     """``controllers``: ``host:port`` or ``id@host:port`` of each KRaft controller, comma between.
 
     ``settings_dir``: a folder with each node's settings for each mode, named as ``offramp kraft preflight
-    --write-settings`` names them; plans to move check them, and the deployer gets their names.
+    --write-settings`` names them; plans to move check them, and the deployer gets their names. ``history_dir``: what
+    ``offramp kraft watch`` fills; ``soak_hours``: for how long it must have looked before a move is finalised.
     """
 
     controllers: str = ""
     settings_dir: Path | None = None
+    history_dir: Path | None = None
+    soak_hours: float = 168.0
 
     def __post_init__(self) -> None:
+        if not (self.soak_hours > 0 and math.isfinite(self.soak_hours)):
+            raise ValueError("soak_hours must be a number of hours, more than 0")
         found = _controllers_in(self.controllers)
         ids = [number for number, _ in found if number is not None]
         if len(set(ids)) < len(ids) or len({address for _, address in found}) < len(found):

@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,53 @@ def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float
     except PartialRead as error:
         failed = error
     made = _publish(notebook, f"{cluster}: soak of the move to KRaft", f"soak-{name}.html")
+    if failed is not None:
+        raise PartialRead(f"{failed}; the report: {made.html}")
+    return made
+
+
+@dataclass(frozen=True)
+class HealthTargets:
+    """What ``report/health.ipynb`` holds groups to: see its parameters."""
+
+    hours: float = 24.0
+    target_lag: int = 1000
+    target_age_s: float = 0.0
+    silence_min: float = 30.0
+    every_min: float = 1.0
+
+
+def run_health_report(
+    profile: Profile, history: str, output: Path, targets: HealthTargets, logs: Sequence[str] = (), zone: str = ""
+) -> Report:
+    """Run the notebook ``report/health.ipynb`` over a history into a new folder under ``output``.
+
+    The page lies under a fixed name too, ``<output>/health-<cluster>.html``. No cluster is asked.
+
+    Args:
+        logs: of the groups' consumers: files, folders or patterns. ``zone``: of times that don't say theirs.
+
+    Raises:
+        PartialRead: the newest snapshot could not read something; the report is made all the same.
+        OfframpError: as the notebook did; what ran until then is in the notebook named in the message.
+        InputError: ``output`` can't be written.
+    """
+    name, failed = file_name(profile.name), None
+    folder = new_folder(output.absolute(), f"health-{name}", datetime.now(UTC))
+    parameters: dict[str, str | float] = {
+        "history": history if "://" in history else str(Path(history).absolute()),
+        "profile": profile.name,
+        "profile_file": str(profile.file),
+        "logs": "\n".join(str(Path(each).absolute()) for each in logs),
+        "zone": zone,
+        **asdict(targets),
+    }
+    notebook = folder / "health.ipynb"
+    try:
+        _execute(notebooks() / "report" / notebook.name, notebook, parameters)
+    except PartialRead as error:
+        failed = error
+    made = _publish(notebook, f"{profile.name}: how groups got on", f"health-{name}.html")
     if failed is not None:
         raise PartialRead(f"{failed}; the report: {made.html}")
     return made

@@ -97,6 +97,12 @@ def in_polars(snapshot: Snapshot[Any]) -> Snapshot[pl.DataFrame]:
     return Snapshot(snapshot.snapshot_id, **local)
 
 
+def in_spark_too(spark: SparkSession, snapshot: Snapshot[pl.DataFrame]) -> Snapshot[DataFrame]:
+    """The same snapshot as Spark DataFrames: to append it to a history."""
+    rows = {table: getattr(snapshot, table.name).to_arrow().cast(table.stamped_schema) for table in tables.ALL}
+    return Snapshot(snapshot.snapshot_id, **{table.name: in_spark(spark, each) for table, each in rows.items()})
+
+
 def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
     """The rows of one group; tables of the whole cluster stay whole, read errors are those that touch the group.
 
@@ -164,7 +170,7 @@ def _snapshot_id(info: SnapshotInfo) -> str:
 
 def _matcher(groups: str) -> Callable[[str], bool]:
     try:
-        matches = re.compile(groups).fullmatch
+        matches = re.compile(groups, re.DOTALL).fullmatch  # A line end is a character of a group id like any other.
     except re.error as error:
         raise InputError(f"the group pattern {groups!r} is not a regular expression: {error}") from None
     return lambda group_id: matches(group_id) is not None

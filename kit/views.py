@@ -5,7 +5,12 @@ On a Spark snapshot they give Spark DataFrames, on a polars snapshot polars Data
 
 from __future__ import annotations
 
+from typing import Any
+
+import narwhals as nw
+
 from kit import analyze
+from kit.analyze.groups.stages import group_stages
 from kit.errors import NotFound
 from kit.snapshot import Frame, Snapshot, in_polars
 
@@ -80,6 +85,14 @@ def shares(snapshot: Snapshot[Frame]) -> Frame:
 def parity(snapshot: Snapshot[Frame]) -> Frame:
     """ZooKeeper's offsets against Kafka's (``store_parity``)."""
     result: Frame = analyze.store_parity(committed_offsets=snapshot.committed_offsets, groups=snapshot.groups)
+    return result
+
+
+def stages(snapshot: Snapshot[Frame]) -> Frame:
+    """Each group's stage alone, without the blockers that :func:`readiness` looks for (``group_stages``)."""
+    tables: list[Any] = [snapshot.groups, snapshot.members, snapshot.migration_states]
+    rows: Any = group_stages(*map(nw.from_native, tables))
+    result: Frame = nw.to_native(rows.select("group_id", "stage"))
     return result
 
 

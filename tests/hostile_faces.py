@@ -25,16 +25,20 @@ from kit.errors import RunError
 from kit.migrate import evidence, frames
 from kit.migrate.engine.record import list_runs, load_run
 from kit.migrate.rendering import pages
-from kit.show import charts, display, health_charts, kraft_charts, rebalance_charts
+from kit.show import charts, display, health_charts, idle_charts, kraft_charts, rebalance_charts
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 from tests.generators import hostile
 from tests.models.fleet import ToyFleet, open_toy_fleet
+from tests.models.looks import ToyLooks
 from tests.models.offsets import ToyOffsets, open_toy
 from tests.models.operations import ToyGroup, ToyOperations
 from widgets import fleet_wizard, offsets_wizard, rollback_wizard, toggle_wizard, wizard
 from widgets.fleet import html as fleet_html
 from widgets.group.model import GroupMigration
+from widgets.live import html as live_html
+from widgets.live.model import Monitor
+from widgets.live.view import MonitorView
 from widgets.offsets import html as offsets_html
 from widgets.run import html
 
@@ -42,14 +46,14 @@ START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TABLES = {each.name: each for each in vars(tables).values() if isinstance(each, Table)}
 CHARTS = {
     name: draw
-    for module in (charts, health_charts, kraft_charts, rebalance_charts)
+    for module in (charts, health_charts, idle_charts, kraft_charts, rebalance_charts)
     for name, draw in vars(module).items()
     if inspect.isfunction(draw)
     and draw.__module__ == module.__name__
     and "Chart" in str(draw.__annotations__.get("return"))
     if not name.startswith("_")
 }
-FRAGMENTS = (html, fleet_html, offsets_html)
+FRAGMENTS = (html, fleet_html, offsets_html, live_html)
 SHORT = tuple(name for name in hostile.GROUPS if 0 < len(name) <= 250 and name.strip())
 ALL_IN_ONE = (
     "".join(hostile.SCRIPTS),
@@ -94,6 +98,8 @@ _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
         is_utc=True,
     ),
     "verdict_timeline": lambda at, name: _row(at, name, status=name, from_ms=at * 1000, until_ms=at * 1000 + 500),
+    "group_classes": lambda at, name: {"group_id": name, "store": "kafka", "class": name, "commit_age_ms": at},
+    "commit_ages": lambda at, name: {"group_id": name, "store": "kafka", "class": name, "commit_age_ms": at},
     "hours_heatmap": lambda at, name: _row(at, name, hour_ms=at * 3_600_000, max_lag=at),
     "lag_by_tool": lambda at, name: _row(at, name, tool="kafka", lag=at, summed_lag=at, is_listed=True),
     "nothing": lambda at, name: {},
@@ -162,6 +168,7 @@ class Wizards:
             self._group()
             self._fleet()
             self._offsets(monkeypatch)
+            self._monitor()
         finally:
             sys.setprofile(before)
             threading.setprofile(None)  # type: ignore[arg-type]
@@ -205,6 +212,16 @@ class Wizards:
         model = open_toy(toy, self.home / "offsets")
         model.selection = pl.DataFrame({"group_id": [self.name], "topic": ["orders"], "partition": [0], self.name: [1]})
         self._through(model, [offsets_wizard(model)], "offsets")
+        model.close()
+
+    def _monitor(self) -> None:
+        model = Monitor(self.name, ToyLooks(1, names=lambda number: self.name))  # type: ignore[arg-type]
+        view = MonitorView(model)
+        model.refresh()
+        model.group_id = self.name
+        self._keep("monitor", view)
+        model.error = self.name
+        self._keep("monitor failed", view)
         model.close()
 
     def _through(self, model: Any, views: Sequence[Any], what: str) -> None:

@@ -29,6 +29,8 @@ EXPLAINED = {
     "security.zookeeper.key_file": "its key",
     "security.zookeeper.key_password": "the key's password",
     "security.zookeeper.digest": "`user:password` of ZooKeeper's digest scheme",
+    "security.zookeeper.username": "of SASL (DIGEST-MD5): whom znodes' access lists name, most often the brokers' own",
+    "security.zookeeper.password": "of SASL",
     "security.zookeeper.check_host_name": "`false` only where certificates don't name their servers",
     "deploy.kind": "who replaces processes: a person, your command, or the lab",
     "deploy.command": "program and arguments, with placeholders: `kit/migrate/group/deploy.py`",
@@ -43,6 +45,8 @@ EXPLAINED = {
     "approvals.longest_hours": "for which an approval may hold",
     "kraft.controllers": "controllers while the cluster moves to KRaft, `id@host:port`, commas between",
     "kraft.settings_dir": "folder with each node's settings for each mode: `docs/kraft-move.md`",
+    "kraft.history_dir": "what `offramp kraft watch` fills; without it finalising asks for the override `soak`",
+    "kraft.soak_hours": "for which it must have looked at KRaft mode before the end",
     "approvals.signers": "whose signature counts: a name, and lines as in `id_ed25519.pub`",
 }
 _KINDS = {str: "text", bool: "true or false", float: "number", int: "number", Path: "file"}

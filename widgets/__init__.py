@@ -1,4 +1,4 @@
-"""Wizards for JupyterLab over ``kit.migrate``, and the models behind them, which need no widget.
+"""Wizards for JupyterLab over ``kit.migrate``, a monitor, and the models behind them, which need no widget.
 
     import widgets
 
@@ -12,6 +12,7 @@
     widgets.toggle_fleet("production")                         # many groups; open_fleet, fleet_wizard
     widgets.move_offsets("production")                         # committed offsets; open_offsets, offsets_wizard
     widgets.kraft_wizard(widgets.open_kraft("production"))     # a cluster, from ZooKeeper to KRaft and back
+    widgets.monitor("production")                              # all groups, look after look; it only reads
 
 Nothing else is imported before one of these is called.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import ipywidgets
     import polars as pl
 
+    from kit.cluster import Cluster
     from kit.profile import Profile
     from widgets.fleet.model import FleetToggle
     from widgets.fleet.view import FleetWizard
@@ -35,19 +37,22 @@ if TYPE_CHECKING:
     from widgets.group.view import GroupWizard, RollbackWizard, ToggleWizard
     from widgets.kraft.model import KraftMove
     from widgets.kraft.view import KraftWizard
+    from widgets.live.model import Monitor
+    from widgets.live.view import MonitorView
     from widgets.offsets.model import OffsetMove
     from widgets.offsets.view import OffsetsWizard
     from widgets.run.connection import Connection
     from widgets.run.procedure import Procedure
 
 __all__ = [
-    "choose_group", "fleet_wizard", "group_picker", "kraft_wizard", "migrate", "move_offsets", "offsets_wizard",
-    "open_fleet", "open_group", "open_kraft", "open_offsets", "rollback_wizard", "toggle_fleet", "toggle_wizard",
-    "wizard",
+    "choose_group", "fleet_wizard", "group_picker", "kraft_wizard", "migrate", "monitor", "move_offsets",
+    "offsets_wizard", "open_fleet", "open_group", "open_kraft", "open_offsets", "rollback_wizard", "toggle_fleet",
+    "toggle_wizard", "wizard",
 ]  # fmt: skip
 
 Model = TypeVar("Model", bound="Procedure")
 _opened: list[Procedure] = []
+_monitors: dict[str, Monitor] = {}
 
 
 def choose_group(
@@ -183,6 +188,35 @@ def kraft_wizard(move: KraftMove) -> KraftWizard:
     from widgets.kraft.view import KraftWizard
 
     return KraftWizard(move)
+
+
+def monitor(cluster: Cluster | Profile | str | None, groups: str = ".*") -> MonitorView:
+    """All groups, look after look, who is at risk first; on a connection of its own, until ``model.close()``.
+
+    Another monitor of this cluster that was opened here before looks no more.
+
+    Args:
+        groups: a regular expression; only groups whose id matches it as a whole are read.
+
+    Raises:
+        InputError: ``groups`` is not a regular expression.
+        ProfileError, ConnectError, WrongCluster, ReadError: the cluster can't be used.
+    """
+    from kit.cluster import Cluster, connect
+    from kit.live import Looks
+    from widgets.live.model import Monitor
+    from widgets.live.view import MonitorView
+
+    connected = connect(cluster.profile if isinstance(cluster, Cluster) else cluster or None)
+    try:
+        model = Monitor(connected.name, Looks(connected, groups), connected.close)
+    except BaseException:
+        connected.close()
+        raise
+    if connected.cluster_id in _monitors:
+        _monitors[connected.cluster_id].close()
+    _monitors[connected.cluster_id] = model
+    return MonitorView(model)
 
 
 def _open(

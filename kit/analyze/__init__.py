@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.distribution import canary_share, group_balance, member_shares, thread_shares
     from kit.analyze.groups.findings import ownership_findings
     from kit.analyze.groups.flavours import member_flavours
+    from kit.analyze.groups.idle import CLASSES, idle_groups
     from kit.analyze.groups.lag import partition_lag
     from kit.analyze.groups.lag_totals import group_lag, member_lag, topic_lag
     from kit.analyze.groups.ownership import partition_owners
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.health.backtest import false_alarms, group_alarms, incident_outcomes, verdict_spans
     from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.causes import incident_causes
     from kit.analyze.health.definitions import DEFINITIONS, lag_as, lag_definitions, lag_explained
+    from kit.analyze.health.hours import group_hours, troubled, within_target_by_hours
     from kit.analyze.health.outlook import lag_outlook, outlook_positions
-    from kit.analyze.health.over_time import lag_by_hour, lag_over_time, within_target
+    from kit.analyze.health.over_time import lag_by_hour, lag_over_time, time_lag_over_time, within_age, within_target
     from kit.analyze.health.rules import AnyRule, BurrowRule, LagRule, SilenceRule
     from kit.analyze.health.seen import commits_seen, topic_commits
     from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
@@ -59,6 +62,10 @@ _HOMES = {
     ),
     "groups.findings": ("ownership_findings",),
     "groups.flavours": ("member_flavours",),
+    "groups.idle": (
+        "CLASSES",
+        "idle_groups",
+    ),
     "groups.lag": ("partition_lag",),
     "groups.lag_totals": (
         "group_lag",
@@ -93,9 +100,16 @@ _HOMES = {
         "incident_outcomes",
         "verdict_spans",
     ),
+    "health.hours": (
+        "group_hours",
+        "troubled",
+        "within_target_by_hours",
+    ),
     "health.over_time": (
         "lag_by_hour",
         "lag_over_time",
+        "time_lag_over_time",
+        "within_age",
         "within_target",
     ),
     "health.rules": (
@@ -109,6 +123,7 @@ _HOMES = {
         "partition_health",
         "window_health",
     ),
+    "health.causes": ("incident_causes",),
     "health.definitions": (
         "DEFINITIONS",
         "lag_as",
@@ -159,6 +174,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ATTENTION",
+    "CLASSES",
     "DEFINITIONS",
     "STAGES",
     "VERDICTS",
@@ -180,11 +196,14 @@ __all__ = [
     "group_alarms",
     "group_balance",
     "group_health",
+    "group_hours",
     "group_lag",
     "group_parity",
     "group_readiness",
     "group_summary",
     "handovers",
+    "idle_groups",
+    "incident_causes",
     "incident_outcomes",
     "lag_as",
     "lag_by_hour",
@@ -215,10 +234,12 @@ __all__ = [
     "time_lag_by_anchors",
     "time_lag_by_polls",
     "time_lag_by_records",
+    "time_lag_over_time",
     "topic_commits",
     "topic_lag",
     "topic_rebalances",
     "topic_skew",
+    "troubled",
     "unowned_hand_outs",
     "verdict",
     "verdict_sentences",
@@ -226,7 +247,9 @@ __all__ = [
     "verdict_summary",
     "window_health",
     "with_intervals",
+    "within_age",
     "within_target",
+    "within_target_by_hours",
 ]
 
 

@@ -13,6 +13,8 @@ import typer
 
 from kit import analyze, views
 from kit.analyze import ATTENTION
+from kit.analyze.groups.idle import DEAD_AFTER_DAYS
+from kit.cli.idle import DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.listing import Listing, listing
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
@@ -37,9 +39,23 @@ _SPARE = (
 @app.command()
 @listing
 def groups(
-    listing: Listing, profile: ProfileName = None, profile_file: ProfileFile = None, pattern: Pattern = EVERY_GROUP
+    listing: Listing,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+    pattern: Pattern = EVERY_GROUP,
+    idle: Annotated[
+        bool, typer.Option("--idle", help="Who uses each group, since when nobody does, whether its name looks random.")
+    ] = False,
+    dead_after: DeadAfter = DEAD_AFTER_DAYS,
+    history: Seen = None,
+    offsets_topic: SeenInTopic = False,
 ) -> None:
-    """Every group in one line: stage, members, lag in both stores, findings."""
+    """Every group in one line: stage, members, lag in both stores, findings; or who uses it no more."""
+    if idle:
+        print_idle(listing, profile, profile_file, pattern, dead_after, history, offsets_topic)
+        return
+    if history is not None or offsets_topic:
+        raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
         listing.print(_by_attention(views.summary(snapshot)), _SPARE)
 

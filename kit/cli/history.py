@@ -1,20 +1,21 @@
-"""``offramp history info | compact | expire``: what keeps a history of snapshots small and quick."""
+"""``offramp history info | compact | hours | expire | report``: what keeps a history of snapshots small and quick."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import ProfileFile, ProfileName, refusals, say, tell
+from kit.cli.terminal import ProfileFile, ProfileName, a_number, refusals, say, tell
 from kit.profile import load_profile
 from kit.text.quantity import quantity
+from kit.text.visible import cell
 
 if TYPE_CHECKING:
     from kit.history import Upkeep
@@ -68,6 +69,28 @@ def compact(folder: Folder, profile: ProfileName = None, profile_file: ProfileFi
 
 
 @app.command()
+def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
+    """Put each group's past hours (UTC) into a row each: lag, age, verdicts, owners that changed.
+
+    What is made is not made again, unless a snapshot comes late. Reports over more than a day make and use them; they
+    stay when the snapshots expire.
+    """
+    from kit.history import Hours
+    from kit.spark.session import spark_session
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        say("starting Spark …")
+        n_made = 0
+        with waiting(f"making the hours of {folder}"):
+            for day, n_hours in Hours(spark_session(chosen), folder).make():
+                n_made += n_hours
+                tell(f"{day}  {quantity(n_hours, 'hour')}")
+        if not n_made:
+            tell("No hour to make: those that are over are there.")
+
+
+@app.command()
 def expire(
     folder: Folder,
     days: Annotated[int, typer.Option("--days", min=1, max=36_500, help="Days (UTC) that stay, today included.")],
@@ -93,6 +116,54 @@ def expire(
         tell(f"{quantity(len(gone), 'day is', 'days are')} deleted.")
 
 
+@app.command()
+def report(
+    folder: Folder,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the notebook and the HTML.")] = Path(
+        "runs"
+    ),
+    logs: Annotated[
+        list[str] | None, typer.Option("--logs", help="Consumers' logs: a file, folder or pattern; can be given again.")
+    ] = None,
+    zone: Annotated[str, typer.Option(help="Of the logs' times that don't say theirs: Europe/Paris, +05:30.")] = "",
+    target: Annotated[int, typer.Option("--target", min=0, help="Records that a group may be behind.")] = 1000,
+    target_age_s: Annotated[
+        float,
+        typer.Option(
+            "--target-age-s",
+            min=0,
+            callback=a_number,
+            help="Seconds that an unread record may be old [no such target].",
+        ),
+    ] = 0.0,
+    hours: Annotated[
+        float, typer.Option(min=0, callback=a_number, help="How far back from the newest snapshot.")
+    ] = 24.0,
+    silence_min: Annotated[
+        float,
+        typer.Option("--silence-min", min=0, callback=a_number, help="Minutes without a commit that are an incident."),
+    ] = 30.0,
+    every_min: Annotated[
+        float, typer.Option("--every-min", min=0, callback=a_number, help="At most one look in so many minutes.")
+    ] = 1.0,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """How groups got on: incidents with begin, end and cause, shares within a target, the worst hours.
+
+    An executed notebook and one HTML that opens without a network; no cluster is asked.
+    """
+    from kit.report import HealthTargets, run_health_report
+
+    with refusals():
+        chosen = load_profile(profile, profile_file)
+        targets = HealthTargets(hours, target, target_age_s, silence_min, every_min)
+        with waiting(f"the report over {folder} is being made"):
+            made = run_health_report(chosen, folder, output, targets, logs or [], zone)
+        tell(*map(_incident, made.outcome["incidents"]))
+        tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")
+
+
 @contextmanager
 def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iterator[Upkeep]:
     from kit.history import Upkeep
@@ -102,6 +173,13 @@ def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iter
         chosen = load_profile(profile, profile_file)
         say("starting Spark …")
         yield Upkeep(spark_session(chosen), folder)
+
+
+def _incident(row: Mapping[str, Any]) -> str:
+    begin, end = (
+        f"{datetime.fromtimestamp(row[name] / 1000, UTC):%Y-%m-%d %H:%M:%S}" for name in ("since_ms", "until_ms")
+    )
+    return f"{begin} to {end} UTC  {cell(row['group_id'])} in {row['store']}: {row['cause']}. {row['evidence']}"
 
 
 def _told(size: Size) -> str:

@@ -21,6 +21,7 @@ VERBS = {
     "groups": Verb("kit.cli.groups:app", "Every group in one line: stage, members, lag in both stores, findings."),
     "lag": Verb("kit.cli.groups:app", "Lag in records: per partition of one group, or in total for every group."),
     "watch": Verb("kit.cli.watch:app", "Every group's lag, look after look: who stands still or falls behind first."),
+    "export": Verb("kit.cli.export:app", "Lag, lag in time, outlook and verdicts as metrics for Prometheus."),
     "ownership": Verb(
         "kit.cli.groups:app", "Who owns each partition of one group; without a group, what is wrong with any."
     ),

@@ -19,6 +19,9 @@ VERBS = {
         "kit.cli.kraft_plan:app",
         "Move a cluster from ZooKeeper to KRaft, one phase per plan, or back from any of them.",
     ),
+    "delete-groups": Verb(
+        "kit.cli.delete_groups:app", "Delete groups without members from Kafka, with all their offsets."
+    ),
     "offsets": Verb("kit.cli.offsets:app", "Copy, reset, import, delete or export committed offsets."),
 }
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from kit.text.visible import visible
 
-PROSE = frozenset({"sentence", "example", "error", "next_step"})
+PROSE = frozenset({"sentence", "example", "error", "evidence", "next_step"})
 KEYS = (
     *("group_id", "topic", "partition", "generation", "run_id", "lag", "store", "finding", "attention", "stage"),
     *("state", "is_ready", "zookeeper_owner", "kafka_owner"),

@@ -8,12 +8,15 @@ and partition. Here, too, ``snapshots`` is written last. Nothing is ever written
 its own, and of a snapshot that is in several the first part counts. The files that a part replaces are deleted by a
 later compaction, an hour after at the earliest, so that who lists files meanwhile misses none.
 
+Each group's hours are kept beside them: ``kit.history.hours``.
+
 Plain Spark reads either: ``spark.read.parquet(f"{folder}/committed_offsets")``, ``…/days/committed_offsets``.
 """
 
 from __future__ import annotations
 
+from kit.history.hours import Hours
 from kit.history.snapshots import History
 from kit.history.upkeep import Compacted, Upkeep
 
-__all__ = ["Compacted", "History", "Upkeep"]
+__all__ = ["Compacted", "History", "Hours", "Upkeep"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kit.errors import HistoryError
-from kit.history.store import told_as
+
+_TYPE = re.compile(
+    r"reading file (\S+)\. Data type mismatches when reading Parquet column \[(.+?)\]\. "
+    r"Expected Spark type (.+?), actual Parquet type (.+?)\. "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +74,40 @@ class Files:
             is_deleted = self._system.delete(path, True) or not self._system.exists(path)
         if not is_deleted:
             raise HistoryError(f"{folder} can't be deleted: the file system refused, and says no more")
+
+    def move(self, source: str, folder: str, name: str) -> None:
+        """Give a folder its place and name at once; it is deleted where another one has that name.
+
+        One that isn't there becomes an empty one.
+        """
+        make = self._jvm.org.apache.hadoop.fs.Path
+        target = make(f"{folder}/{name}")
+        with told_as(f"{target.toString()} can't be made"):
+            if not self._system.exists(make(source)):
+                self._system.mkdirs(target)
+                return
+            self._system.mkdirs(make(folder))
+            if not self._system.exists(target) and self._system.rename(make(source), target):
+                return
+            if not self._system.exists(target):
+                raise HistoryError(f"{target.toString()} can't be made: the file system refused, and says no more")
+        self.delete(source)
+
+
+@contextmanager
+def told_as(what: str) -> Iterator[None]:
+    """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise HistoryError(f"{what}: {cause(error)}") from error
+
+
+def cause(error: Exception) -> str:
+    """The innermost cause that Java names, without its stack; else the first line."""
+    changed = _TYPE.search(str(error))
+    if changed:
+        file, column, expected, found = changed.groups()
+        return f"{file} holds {column} as {found} where {expected} is expected: another version of offramp wrote it"
+    causes = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error), re.MULTILINE)
+    return causes[-1] if causes else str(error).partition("\n")[0]

@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError
-from kit.history.store import ABOUT, ABOUT_SCHEMA, Reading, Store, counts, told_as
+from kit.history.files import told_as
+from kit.history.store import ABOUT, ABOUT_SCHEMA, Reading, Store, counts
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
@@ -124,6 +125,18 @@ class History:
         if table is tables.SNAPSHOTS:
             return complete
         return reading.load(table).join(complete.select("snapshot_id"), "snapshot_id", "left_semi")
+
+    def check(self, *kept: tables.Table, since: datetime | None = None) -> None:
+        """Read these tables once, from those observed at or after ``since``.
+
+        Snapshots of another version are read by the names of columns: one that a file lacks is null, one that is not
+        known is left out.
+
+        Raises:
+            HistoryError: naming a file that is damaged, has a column of another type, or lacks one that is never null.
+        """
+        for table in kept:
+            self._store.check(table, since)
 
     def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
         def write(table: tables.Table) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from datetime import date, datetime
 from functools import reduce
 
 from py4j.protocol import Py4JError
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
+from kit.history.files import Files, cause, told_as
 from kit.tables import schema as tables
 
 DAYS = "days"
@@ -25,6 +26,7 @@ PARTS_SCHEMA = f"{tables.SNAPSHOTS.spark_schema}, compacted_at timestamp, date d
 _PATTERNS = "*?[]{}\\"
 """Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
 _PLACE = ["date", "part", "snapshot_id"]
+_COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
 _OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
 
 
@@ -61,7 +63,48 @@ class Store:
             is_mixed = (condition or "").startswith("CONFLICTING_")
             why = self._foreign(name, str(error)) if is_mixed else cause(error)
             raise HistoryError(f"{self.path(name)} can't be read: {why}") from error
+        self._refuse_copies(name)
         return frame
+
+    def _refuse_copies(self, name: str) -> None:
+        """Spark takes ``date=2026-01-01 (copy)`` for that day: what is in it would count twice.
+
+        Spark Connect hands out no file system to look with.
+        """
+        if not isinstance(self.spark, SparkSession):
+            return
+        names = Files(self.spark, self.folder).names(self.path(name))
+        if copies := [each for each in names if _COPY.fullmatch(each)]:
+            why = f"{', '.join(copies[:3])} in it is not of a history: move that elsewhere"
+            raise HistoryError(f"{self.path(name)} can't be read: {why}")
+
+    def check(self, table: tables.Table, since: datetime | None = None) -> None:
+        """Read each column of the files of a table once.
+
+        A column that a file lacks is null, one that is not known is left out.
+
+        Raises:
+            HistoryError: naming a file that is damaged, has a column of another type, or lacks one that is never null.
+        """
+        stamped = table.stamped_schema
+        for frame in (self.appended(table), self.read(f"{DAYS}/{table.name}", table.spark_schema)):
+            if frame is None:
+                continue
+            is_asked = F.lit(True) if since is None else F.coalesce(F.col("observed_at") >= F.lit(since), F.lit(True))
+            lacking = {
+                field.name: F.min(F.when(F.col(field.name).isNull(), F.col("_metadata.file_path"))).alias(field.name)
+                for field in stamped
+                if not field.nullable
+            }
+            read = [F.count(F.col(name)).alias(f"n_{name}") for name in stamped.names]
+            with told_as(f"{self.path(table.name)} can't be read"):
+                (found,) = frame.where(is_asked).agg(*lacking.values(), *read).collect()
+            for name in lacking:
+                if found[name] is not None:
+                    raise HistoryError(
+                        f"{found[name]} has rows without {name}, which {table.name} always has: another version of "
+                        "offramp, or something else, wrote it; move it elsewhere"
+                    )
 
     def _foreign(self, name: str, conflict: str) -> str:
         """What Spark says of folders that don't belong together: the ones that aren't a history's."""
@@ -110,15 +153,21 @@ class Reading:
     def is_empty(self) -> bool:
         return not self._sources(tables.SNAPSHOTS)
 
-    def load(self, table: tables.Table) -> DataFrame:
+    def load(self, table: tables.Table, days: Sequence[date] = ()) -> DataFrame:
         """The rows of each snapshot once, stamped; those of unfinished snapshots are among them.
 
+        Args:
+            days: of these days (UTC) alone; none: of all.
+
         Raises:
-            HistoryError: there is no history of that table in the folder.
+            HistoryError: there is no history in the folder.
         """
-        sources = [frame.select(table.stamped_schema.names) for frame in self._sources(table)]
-        if not sources:
+        sources = [frame.where(F.col("date").isin(list(days))) if days else frame for frame in self._sources(table)]
+        sources = [frame.select(table.stamped_schema.names) for frame in sources]
+        if not sources and table is tables.SNAPSHOTS:
             raise HistoryError(f"there is no history of {table.name} in {self._store.folder}: append a snapshot first")
+        if not sources:  # No snapshot had a row of it.
+            return self._store.spark.createDataFrame([], table.spark_schema)
         return reduce(DataFrame.unionAll, sources)
 
     def _sources(self, table: tables.Table) -> list[DataFrame]:
@@ -144,18 +193,3 @@ def counts(frames: Sequence[DataFrame]) -> Iterator[int]:
     counted = reduce(lambda one, other: one.unionAll(other), marked).groupBy("frame").count().collect()
     found = {row["frame"]: row["count"] for row in counted}
     return (found.get(at, 0) for at in range(len(frames)))
-
-
-@contextmanager
-def told_as(what: str) -> Iterator[None]:
-    """What Spark or Java raises as a HistoryError of one sentence: what could not be done, and why."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise HistoryError(f"{what}: {cause(error)}") from error
-
-
-def cause(error: Exception) -> str:
-    """The innermost cause that Java names, without its stack; else the first line."""
-    causes = re.findall(r"^(?:Caused by)?: (?:[\w$]+\.)*[\w$]+: ([^\n]+)", str(error), re.MULTILINE)
-    return causes[-1] if causes else str(error).partition("\n")[0]

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
-from kit.history.files import Files, Size
-from kit.history.store import DAYS, PARTS_SCHEMA, Reading, Store, counts, told_as
+from kit.history.files import Files, Size, told_as
+from kit.history.store import DAYS, PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
 
 GRACE = timedelta(hours=1)

@@ -58,8 +58,9 @@ class Lab:
     ``/consumers`` to everyone without the digest; old consumers, which have none, can't join there.
     ``zookeeper_version="3.4"`` (with ``brokers=0``) starts an old server that can't read many znodes in one request.
     ``kraft=True`` starts no ZooKeeper but one plain broker of Kafka 4.1.1, its own controller, which speaks KIP-848.
-    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``; of a secured lab they have
-    one listener, SASL_SSL with PLAIN.
+    ``controllers`` (with ZooKeeper and brokers) is for a move to KRaft: see ``migration``. Of a secured lab they have
+    one listener, SASL_SSL with PLAIN; brokers call each other by SASL_SSL with SCRAM, and ZooKeeper knows the nodes by
+    SASL and keeps what they write to them (``zookeeper.set.acl``).
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Lab:
         try:
             self.consumption.mkdir()
             self.production.mkdir()
-            self.security = Security(self.folder) if self._secured else None
+            self.security = Security(self.folder, moves=self._controllers > 0) if self._secured else None
             if self.security is not None:
                 self.security.make_certificates()
             self.servers = self._servers()

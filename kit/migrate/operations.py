@@ -41,6 +41,8 @@ from kit.migrate.kraft.nodes import node_deployer
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.steps import KIND as MOVE_TO_KRAFT
 from kit.migrate.lock import ClusterLock, ZookeeperLock
+from kit.migrate.offsets import delete_groups
+from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
 from kit.migrate.offsets.performer import OffsetsPerformer
 from kit.migrate.offsets.steps import STEP_KINDS
 from kit.migrate.recipes import refuse_altered
@@ -93,6 +95,15 @@ class Operations:
 
         nodes = node_deployer(self.cluster.profile)
         return self.save_plan(plan_kraft(self.cluster, nodes, request, made_by or operator(), overrides))
+
+    def plan_delete_groups(
+        self, request: DeleteGroupsRequest, overrides: Iterable[str] = (), made_by: str | None = None
+    ) -> Plan:
+        """Look at the groups and plan; plan and backup are kept. Raises as ``plan_delete_groups``."""
+        now = self._clock.now()
+        plan = delete_groups.plan_delete_groups(self.cluster, request, made_by or operator(), now, overrides)
+        delete_groups.save_backup(plan, self.backup_file(plan))
+        return self.save_plan(plan)
 
     def save_plan(self, plan: Plan) -> Plan:
         """Raises:
@@ -233,6 +244,8 @@ class Operations:
             return fleet.performer(self.cluster)
         if plan.kind == group.KIND:
             return group.performer(self.cluster, ReplaceActor(self.cluster, self._deployer, self._say))
+        if plan.kind == delete_groups.DELETE_GROUPS:
+            return delete_groups.performer(self.cluster)
         if plan.kind == MOVE_TO_KRAFT:
             from kit.migrate.kraft.plan import performer
 

@@ -7,9 +7,16 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import plan as group
 from kit.migrate.kraft import steps as kraft
+from kit.migrate.offsets import group_steps
 from kit.migrate.offsets import steps as offsets
 
-RECIPES: recipes.Recipes = {**group.RECIPES, **fleet.RECIPES, **offsets.RECIPES, **kraft.RECIPES}
+RECIPES: recipes.Recipes = {
+    **group.RECIPES,
+    **fleet.RECIPES,
+    **offsets.RECIPES,
+    **group_steps.RECIPES,
+    **kraft.RECIPES,
+}
 
 
 def refuse_altered(plan: Plan) -> None:

@@ -44,7 +44,7 @@ class Selection:
     def _is_asked(self, groups: pa.Array, written_ms: Ints) -> Mask:
         asked = np.ones(len(groups), np.bool_)
         if self.group_pattern is not None:
-            matches = re.compile(self.group_pattern).fullmatch
+            matches = re.compile(self.group_pattern, re.DOTALL).fullmatch
             encoded = groups.dictionary_encode()
             is_match = np.array([matches(each) is not None for each in encoded.dictionary.to_pylist()], np.bool_)
             asked &= is_match[encoded.indices.to_numpy()]

@@ -30,7 +30,8 @@ from kit.text.withholding import WITHHELD
 
 ZOOKEEPER = "zookeeper"
 _ACLS, _PREFIXED = "/kafka-acl", "/kafka-acl-extended/prefixed"
-_ENCIPHERED = ("encryptedPassword:", "passwordLength:", "keyFactoryAlgorithm:")
+_ENCIPHERED = {"encryptedPassword", "passwordLength"}
+"""Of the parts of an enciphered password those that each has; they come in any order."""
 _TOKENS, _TOPICS = "/delegation_token/tokens", "/brokers/topics"
 
 _STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
@@ -227,7 +228,8 @@ def _settings(reader: _Reader, is_secret: Callable[[str], bool], hide: Hide) -> 
 def _fingerprint(secret: str, hide: Hide) -> str | None:
     """None of what is enciphered by a key that controllers don't share with ZooKeeper's readers, or is hidden."""
     shown_as = hide(secret)
-    return shown_as if is_fingerprint(shown_as) and not secret.startswith(_ENCIPHERED) else None
+    is_enciphered = {each.partition(":")[0] for each in secret.split(",")} >= _ENCIPHERED
+    return shown_as if is_fingerprint(shown_as) and not is_enciphered else None
 
 
 def _limits(reader: _Reader, hide: Hide) -> Iterator[MetadataItem]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 MAX_ROWS = 1_000
-_PROSE = {"sentence", "example", "error", "next_step", "remedy", "value"}
+_PROSE = {"sentence", "example", "error", "evidence", "next_step", "remedy", "value"}
 _LONG = 60
 """Characters of a text above which its column wraps: a name of 249 would push all others off the page."""
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"

@@ -11,7 +11,7 @@ from kit.analyze.time_format import worded
 from kit.show.brief import Brief
 from kit.text.duration import duration
 from kit.text.quantity import quantity
-from kit.text.visible import cell
+from kit.text.visible import cell, visible
 
 NAMED = 5
 _GAP = 3
@@ -23,7 +23,7 @@ def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[i
 
     Args:
         within: ``analyze.within_target``.
-        incidents: ``analyze.group_alarms``.
+        incidents: ``analyze.group_alarms`` with cause and evidence, of ``analyze.incident_causes``.
         looks_ms: when it was looked (epoch), in order.
         target_lag: in records.
     """
@@ -64,8 +64,10 @@ def _incident(row: dict[str, int | str], last_ms: int) -> str:
     begun, ended = int(row["since_ms"]), int(row["until_ms"])
     until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
     alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"
+    why = f"cause {row['cause']}: {visible(str(row['evidence']))}"
     what = f"{quantity(int(row['n_partitions']), 'partition')}, up to {quantity(int(row['max_lag'] or 0), 'record')}"
-    return f"{cell(row['group_id'])}: from {_time(begun)} {until}, {duration(ended - begun)}; {alarm}; {what} behind."
+    lasted = f"from {_time(begun)} {until}, {duration(ended - begun)}"
+    return f"{cell(row['group_id'])}: {lasted}; {alarm}; {what} behind; {why}"
 
 
 def _within(within: pl.DataFrame, steady: pl.DataFrame, target_lag: int) -> str:

@@ -145,6 +145,37 @@ class LogOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupHour:
+    """One group's hour (UTC), from its looks; ``hour_ms`` is its begin (epoch).
+
+    ``lag_…``: in records, of the looks at which it was known (``n_unknown``: at which not); ``lag_last``: at the last
+    look. ``time_lag_…``: bounds of the age of the oldest unread record at the last look. ``n_read``, ``n_written``:
+    records since the last look before. Of its partitions, ``n_stop`` committed nothing though records wait,
+    ``n_rewind`` went back, ``n_warn`` ended with more lag. ``n_moves``: further owners that partitions had.
+    """
+
+    group_id: str
+    store: str
+    hour_ms: int
+    n_looks: int
+    n_unknown: int
+    lag_min: int | None
+    lag_p50: int | None
+    lag_p95: int | None
+    lag_max: int | None
+    lag_last: int | None
+    time_lag_lower_ms: int | None
+    time_lag_upper_ms: int | None
+    n_read: int | None
+    n_written: int | None
+    n_partitions: int | None
+    n_stop: int | None
+    n_rewind: int | None
+    n_warn: int | None
+    n_moves: int
+
+
+@dataclass(frozen=True, slots=True)
 class RecordTime:
     """When the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it can be.
 

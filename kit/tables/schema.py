@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = 2
-"""Raised with every change of a table in ``ALL``; a history of another version is refused."""
+"""Raised when a column of a table in ``ALL`` gets another type or meaning: a history of another version is refused.
+
+A column that is added may be null, and needs no new version: where a file lacks it, it is.
+"""
 
 _STAMP = {"snapshot_id": str, "observed_at": datetime}
 
@@ -199,6 +202,7 @@ ALL = (
     SNAPSHOTS,
 )
 
+GROUP_HOURS = Table("group_hours", "groups:GroupHour")
 RECORD_TIMES = Table("record_times", "groups:RecordTime")
 LOG_ANCHORS = Table("log_anchors", "groups:LogAnchor")
 LOG_RETENTION = Table("log_retention", "groups:LogRetention")

@@ -12,7 +12,9 @@ from kit.errors import OfframpError
 from tests.bench import (
     groups,
     health,
+    hours,
     lag,
+    live,
     logs,
     members,
     memory,
@@ -32,6 +34,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "znodes": znodes.compared,
     "memory": memory.compared,
     "lag": lag.compared,
+    "live": live.compared,
     "streams": streams.compared,
     "members": members.compared,
     "offsets": offsets.compared,
@@ -39,9 +42,10 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "offsets_topic": offsets_topic.compared,
     "metadata": metadata.compared,
     "health": health.compared,
+    "hours": hours.compared,
     "startup": startup.compared,
 }
-UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata", "health", "startup"})
+UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata", "health", "hours", "startup"})
 """Comparisons that need no groups to be there."""
 
 

@@ -36,7 +36,12 @@ pytestmark = [
     ),
 ]
 
-OVERRIDES = {"controllers": "preflight_known", "dual write": "preflight_known", "zookeeper": "R03_known"}
+OVERRIDES = {
+    "controllers": "preflight_known",
+    "dual write": "preflight_known",
+    "zookeeper": "R03_known",
+    "finalised": "soak",
+}
 """What nobody can know without the nodes' own files."""
 PHRASES = {"zookeeper": "roll back lab", "finalised": "finalise lab"}
 BEGUN = "controllers"
@@ -76,7 +81,7 @@ def prepare(home: Path, profile_file: Path) -> None:
     given = {
         "kraft_migrate": {"overrides": OVERRIDES["dual write"]},
         "kraft_rollback": {"overrides": OVERRIDES["zookeeper"]},
-        "kraft_finalise": {},
+        "kraft_finalise": {"overrides": OVERRIDES["finalised"]},
     }
     for name, parameters in given.items():
         source, target = NOTEBOOKS / "runbook" / f"{name}.ipynb", home / "notebooks" / f"{name}.ipynb"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 from hypothesis import strategies as st
 
@@ -100,6 +101,20 @@ def _summary(frames: Frames) -> Any:
     )
 
 
+def _idle(frames: Frames) -> Any:
+    """Times and names are made of what the frames have: offsets, members."""
+    offsets, members = (nw.from_native(frames[name]) for name in ("committed_offsets", "members"))
+    day = 86_400_000
+    written = offsets.with_columns(written_ms=nw.when(nw.col("partition") < 2).then(nw.col("partition") * 5 * day))
+    seen = members.group_by("group_id", "source").agg(n=nw.len())
+    seen = seen.select(
+        "group_id", store="source", committed_ms=nw.lit(None, nw.Int64), present_ms=nw.col("n") * 2 * day
+    )
+    is_some = members.select("group_id", "source", "member_id").filter(nw.col("member_id").str.ends_with("_1"))
+    tables = (frames["groups"], is_some.to_native(), written.to_native(), frames["topic_partitions"])
+    return analyze.idle_groups(*tables, frames.once(_group_lag), 10 * day, seen.to_native())
+
+
 def _other_lag(frames: Frames) -> Any:
     """Another snapshot's lag: of the owners of then."""
     return _lag(Frames({**frames, "ownership": frames["later_ownership"]}))
@@ -128,6 +143,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     ),
     "group_summary": _summary,
     "finding_summary": lambda frames: analyze.finding_summary(frames.once(_findings)),
+    "idle_groups": _idle,
     "lag_change": lambda frames: analyze.lag_change(
         frames.once(_group_lag), analyze.group_lag(frames.once(_other_lag))
     ),

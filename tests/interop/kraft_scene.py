@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -43,6 +43,7 @@ OVERRIDES = {
     "controllers": ("preflight_known",),
     "dual write": ("preflight_known", "low_epoch"),
     "zookeeper": ("R03_known",),
+    "finalised": ("soak",),
 }
 """What nobody can know without the nodes' own files; on a busy machine controllers elect more than once at first."""
 VERB_S = 600.0
@@ -125,10 +126,11 @@ class Scene:
         assert "Traceback" not in found.err, found.err
         return found
 
-    def plan(self, to: str) -> dict[str, Any]:
-        """Plan and approve; finalising by somebody else."""
-        overrides = [word for name in OVERRIDES.get(to, ()) for word in ("--override", name)]
-        made = self.offramp("plan", "kraft", "--to", to, *overrides, "--json")
+    def plan(self, to: str, override: bool = True) -> dict[str, Any]:
+        """Plan and approve; finalising by somebody else. ``to``: a phase, or an option that stands for itself."""
+        overrides = [word for name in OVERRIDES.get(to, ()) for word in ("--override", name)] if override else []
+        words = [to] if to.startswith("--") else ["--to", to]
+        made = self.offramp("plan", "kraft", *words, *overrides, "--json")
         assert made.exit_code == 0, made.err
         plan: dict[str, Any] = json.loads(made.out)
         digest, consent = plan["digest"], plan["consent"]
@@ -212,8 +214,14 @@ class Scene:
 
     def dump(self) -> dict[str, Any]:
         """Every znode but for leaders, epochs and what is a moment's."""
-        with connected(self.lab.zookeeper_connect) as client:
+        with connected(self.lab.zookeeper_connect, self.lab.security) as client:
             return dict(_walk(client, "/"))
+
+    def access_lists(self, paths: Iterable[str]) -> dict[str, list[tuple[str, str, int]]]:
+        """Scheme, id and rights of each entry, of znodes that are there."""
+        with connected(self.lab.zookeeper_connect, self.lab.security) as client:
+            lists = {path: client.get_acls(path)[0] for path in paths}
+        return {path: sorted((each.id.scheme, each.id.id, each.perms) for each in acl) for path, acl in lists.items()}
 
     def meanwhile(self, event: str, do: Callable[[], None]) -> threading.Thread:
         """Do something as soon as a run that begins from now on has that event."""
@@ -246,7 +254,7 @@ class Scene:
         rows = [row for row in map(json.loads, lines) if row["topic"] == topic]
         wanted = {(row["partition"], row["number"]): row["offset"] for row in rows}
         assert len(wanted) == len(rows), "one producer counts its records"
-        consumer = Consumer({"bootstrap.servers": self.lab.bootstrap_servers, "group.id": "reader"})
+        consumer = Consumer({"bootstrap.servers": self.lab.servers.addresses(), "group.id": "reader"})
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         deadline = time.monotonic() + 120
         while wanted and time.monotonic() < deadline:

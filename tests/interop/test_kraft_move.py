@@ -42,7 +42,12 @@ from kit.zookeeper_files import read_zookeeper_files
 QUIET_S = 2.0
 LOCK_S = 40.0
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
-OVERRIDES = {"controllers": ("preflight_known",), "dual write": ("preflight_known",), "zookeeper": ("R03_known",)}
+OVERRIDES = {
+    "controllers": ("preflight_known",),
+    "dual write": ("preflight_known",),
+    "zookeeper": ("R03_known",),
+    "finalised": ("soak",),
+}
 """What nobody can know without the nodes' own files."""
 
 

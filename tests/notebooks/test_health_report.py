@@ -47,6 +47,19 @@ def made(tmp_path_factory):
     return run(folder / "history", folder / "out.ipynb")
 
 
+@pytest.fixture(scope="module")
+def folder_of_two_days(tmp_path_factory):
+    """26 hours; a group stops after 25."""
+    folder = tmp_path_factory.mktemp("long") / "history"
+    groups = {
+        ("steady", "kafka"): lambda minute: 100 * minute,
+        ("dead", "kafka"): lambda minute: 100 * min(minute, 1500),
+    }
+    looks = frozenset(range(0, 1560, 10))
+    health_history.write(folder, 1560, groups, holes=frozenset(range(1560)) - looks)
+    return folder
+
+
 def texts(notebook, kind):
     found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
     return [text for text in found if text]
@@ -81,6 +94,30 @@ def test_the_brief_names_them_the_period_and_its_hole(made):
     assert any(line.startswith("halted: from ") and "1 partition, up to " in line for line in told)
     assert any(line.startswith("dead: from ") and "is not over" in line for line in told)
     assert told[-1] == "2 of 4 groups were never more than 1,000 records behind."
+
+
+def test_each_incident_has_its_cause_with_evidence(made):
+    rows = html_tables.with_columns(html_tables.of_notebook(made), "cause", "evidence")
+    assert {row["group_id"]: row["cause"] for row in rows} == dict.fromkeys(("halted", "dead"), "no members")
+    (outcome,) = texts(made, "application/vnd.offramp.outcome+json")
+    assert {row["group_id"] for row in outcome["incidents"]} == {"halted", "dead"}
+
+
+def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two_days, tmp_path):
+    notebook = run(folder_of_two_days, tmp_path / "out.ipynb", hours=30.0, target_age_s=600.0)
+    told = [output.text for cell in notebook.cells for output in cell.get("outputs", ()) if "text" in output]
+    assert any("27 hours made anew; of 1 groups the looks are read." in text for text in told)
+    tables = html_tables.of_notebook(notebook)
+    (row,) = html_tables.with_columns(tables, "begin", "end")
+    assert (row["group_id"], minute_of(row["begin"])) == ("dead", 1500)
+    within = {
+        row["group_id"]: float(row["within_percent"]) for row in html_tables.with_columns(tables, "within_percent")
+    }
+    assert within["steady"] == 100
+    assert 80 < within["dead"] < 97
+    young = {row["group_id"]: float(row["young_percent"]) for row in html_tables.with_columns(tables, "young_percent")}
+    assert young["steady"] == 100
+    assert 80 < young["dead"] < 100
 
 
 def test_shares_are_of_the_time(made):

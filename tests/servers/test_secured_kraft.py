@@ -20,7 +20,8 @@ from kit.cli.main import app
 from kit.errors import AuthenticationFailed, NothingToDo, PartialRead, ReadError, UnsafePlan
 from kit.lab import Lab, topics
 from kit.lab.entities import done
-from kit.lab.servers.security import PASSWORD_VARIABLE
+from kit.lab.servers.migrating import connected
+from kit.lab.servers.security import PASSWORD_VARIABLE, ZOOKEEPER_VARIABLE
 
 RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
 
@@ -31,17 +32,24 @@ class Seen:
 
     lab: Lab
     printed: dict[str, Result] = field(default_factory=dict)
+    acls: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
     def run(self, moment: str, *arguments: str, **secrets: str) -> None:
         file = self.lab.folder / "offramp.toml"
-        # Controllers know SCRAM users only after the copy.
-        file.write_text(self.lab.profile_toml().replace("SCRAM-SHA-512", "PLAIN"))
+        file.write_text(self.lab.profile_toml())
         environment = {**self.lab.secrets, **secrets}
         self.printed[moment] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)], env=environment)
 
     @property
     def runs(self) -> str:
         return str(self.lab.folder / "runs")
+
+
+def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:
+    """Whom each znode's access list names, of those that brokers made and those that controllers made."""
+    paths = ("/controller", "/migration", "/config/users", "/brokers/topics/orders/partitions/0/state")
+    with connected(lab.zookeeper_connect, lab.security) as client:
+        return {path: [(each.id.scheme, each.id.id) for each in client.get_acls(path)[0]] for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +63,8 @@ def seen() -> Iterator[Seen]:
         found.run("no rights for a repair", "plan", "kraft", "--repair", "--runs", found.runs)
         found.run("no rights for the way back", "plan", "kraft", "--to", "zookeeper", "--runs", found.runs)
         found.run("wrong password", "kraft", "status", **{PASSWORD_VARIABLE: "not-it"})
+        found.run("wrong password of ZooKeeper", "kraft", "status", **{ZOOKEEPER_VARIABLE: "not-it"})
+        found.acls = acls_of(lab)
         admin = AdminClient({**topics.QUIET, "bootstrap.servers": lab.servers.addresses()})
         cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:alice", "*")
         done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
@@ -97,3 +107,27 @@ def test_a_controller_that_refuses_is_not_taken_for_one_that_has_stopped(seen):
 def test_a_wrong_password_is_refused(seen):
     assert seen.printed["wrong password"].exit_code == AuthenticationFailed.exit_code
     assert "not-it" not in seen.printed["wrong password"].output
+
+
+def test_a_wrong_password_of_zookeeper_is_refused(seen):
+    assert seen.printed["wrong password of ZooKeeper"].exit_code == AuthenticationFailed.exit_code
+    assert "SASL login was refused" in seen.printed["wrong password of ZooKeeper"].output
+
+
+def test_zookeeper_keeps_what_nodes_wrote_to_them(seen):
+    """``zookeeper.set.acl``: theirs to write; what holds secrets is theirs to read."""
+    nodes, world = ("sasl", "kafka"), ("world", "anyone")
+    assert seen.acls.pop("/config/users") == [nodes]
+    assert set(map(tuple, seen.acls.values())) == {(nodes, world)}
+
+
+def test_nodes_talk_to_each_other_over_tls_and_sasl(seen):
+    settings = {
+        each.name: (seen.lab.folder / each.name / "server.properties").read_text() for each in nodes_of(seen.lab)
+    }
+    assert all("inter.broker.listener.name=SASL_SSL" in text for text in settings.values())
+    assert all("CONTROLLER:SASL_SSL" in text for text in settings.values())
+
+
+def nodes_of(lab: Lab):
+    return [*lab.migration.migrating, *lab.migration.controllers]

@@ -21,7 +21,7 @@ from kit.metadata_log.image import Image
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataDifference
 from tests.property.conftest import spark  # noqa: F401
-from tests.unit.analyze.metadata.test_phase import SILENT, SOUND
+from tests.unit.analyze.metadata.test_phase import SILENT, SOUND, node
 
 LOG = MetadataLog((), Image(), pl.DataFrame())
 
@@ -58,6 +58,12 @@ def test_a_look_counts_what_its_diff_found():
     assert seen(DIFFERING).line() == (
         "08:00:00Z phase dual write, 2 records behind, 2 equal, 1 diverged, 1 in flight, 1 unknown"
     )
+
+
+def test_a_controller_that_would_finalise_is_told_in_the_line():
+    told = seen(DIFFERING, nodes=(node("broker"), node("controller", has_flag=False))).line()
+    assert "; alarm P01: The controller at " in told
+    assert "finalises the migration at once when it is elected" in told
 
 
 def test_without_a_diff_its_numbers_are_unknown_and_not_zero():

@@ -93,6 +93,10 @@ def test_a_secret_shows_only_when_it_is_asked_for(tmp_path, monkeypatch):
         ("[clusters.lab]\nbootstrap_servers='a'\ndeploy.timeout_s=0", "timeout_s must be more than 0"),
         ("[clusters.lab]\nbootstrap_servers='a'\ndeploy.kind='x'", "kind: must be 'manual' or 'command' or 'lab'"),
         (
+            "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.username='kafka'",
+            "clusters.lab.security.zookeeper: SASL needs username and password",
+        ),
+        (
             "[clusters.lab]\nbootstrap_servers='a'\nsecurity.zookeeper.check_host_name='no'",
             "clusters.lab.security.zookeeper.check_host_name: must be true or false",
         ),

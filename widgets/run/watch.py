@@ -15,9 +15,13 @@ class Watch:
         self._thread = threading.Thread(target=self._watch, name="offramp: watching", daemon=True)
         self._thread.start()
 
+    def end(self) -> None:
+        """Returns at once; a look that goes on is the last one."""
+        self._over.set()
+
     def stop(self) -> None:
         """Returns when the last look has ended; when the watching thread itself calls it, at once."""
-        self._over.set()
+        self.end()
         if self._thread is not threading.current_thread():
             self._thread.join()
 

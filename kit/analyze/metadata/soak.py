@@ -5,7 +5,7 @@ Frames are polars: ``tables.KRAFT_STATES`` and ``tables.METADATA_DIFFERENCES`` o
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import polars as pl
 
@@ -23,6 +23,8 @@ USUAL_LAG = 2
 """Records that ZooKeeper may be behind in a cluster that is well."""
 GAPS = 3.0
 """Nobody looked where two looks are farther apart than so many times the usual."""
+LONGEST_GAP_S = 3600.0
+"""A soak in which nobody looked for longer is over."""
 
 
 def with_verdicts(states: pl.DataFrame) -> pl.DataFrame:
@@ -118,6 +120,36 @@ def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
         error=pl.col("error").drop_nulls().last(),
     )
     return rows.sort("is_open", "last_at", "kind", "entity", "item", descending=[True, True, False, False, False])
+
+
+def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | None:
+    """Why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a fail-over.
+
+    A soak begins anew where the phase was another, a value diverged, or nobody looked for longer than
+    ``LONGEST_GAP_S``. A look that could not read all is no look.
+    """
+    begin, end, why = None, now, "the history begins there"
+    for at, phase, verdict in reversed(with_verdicts(states).select("at", "phase", "verdict").rows()):
+        if verdict == NOT_READ and phase == KRAFT:
+            continue
+        if (end - at).total_seconds() > LONGEST_GAP_S:
+            why = f"nobody looked from {at:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
+        elif phase != KRAFT:
+            why = f"the phase was {phase} at {at:%Y-%m-%d %H:%M} UTC"
+        elif verdict == DIVERGED:
+            why = f"values diverged at {at:%Y-%m-%d %H:%M} UTC"
+        else:
+            begin = end = at
+            continue
+        break
+    if begin is None:
+        return f"KRaft mode was not watched: {why if not states.is_empty() else 'the history has no look at it'}"
+    watched = (now - begin).total_seconds() / 3600
+    if watched < hours:
+        return f"KRaft mode was watched for {watched:,.1f} h of {hours:g} h without a break: {why}"
+    if fail_overs(states.filter(pl.col("at") >= begin)).is_empty():
+        return f"no fail-over was seen in {watched:,.1f} h of watching: offramp plan kraft --fail-over makes one"
+    return None
 
 
 def since(states: pl.DataFrame, hours: float) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kit.lab.java import jars, jvm
@@ -21,6 +22,8 @@ class Broker:
 
     heap_mb = HEAP_MB
     jar_set = jars.SERVERS
+    options: Sequence[str] = ()
+    """Of its JVM."""
 
     def __init__(
         self,
@@ -54,7 +57,8 @@ class Broker:
         log = self.supervisor.folder / f"{self.name}.log"
         self._log_read = log.stat().st_size if log.exists() else 0
         class_path = jars.class_path(self.jar_set)
-        command = jvm.java(class_path, "kafka.Kafka", [str(config)], self.heap_mb, self.supervisor.folder)
+        arguments, folder = [str(config)], self.supervisor.folder
+        command = jvm.java(class_path, "kafka.Kafka", arguments, self.heap_mb, folder, self.options)
         self.process = self.supervisor.start(self.name, command)
 
     def prepare(self, config: Path) -> None:

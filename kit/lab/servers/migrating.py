@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,15 @@ class Quorum:
         self.zookeeper_connect = zookeeper_connect
         self.controllers_zookeeper_connect = controllers_zookeeper_connect
         self.security = security
+        self.super_users: tuple[str, ...] = ()
+        """More of them than the lab itself needs; nodes that are started know it."""
         self.password = secrets.token_hex(12)
         self._token_key = secrets.token_hex(12)
+
+    @property
+    def options(self) -> Sequence[str]:
+        """Of each node's JVM."""
+        return self.security.options if self.security else ()
 
     def settings(self) -> dict[str, str]:
         """Lines of every node that knows the controllers."""
@@ -75,14 +82,15 @@ class Quorum:
         """Lines of an authorizer that lets all in but the user of a secured lab, and of delegation tokens."""
         return {
             "authorizer.class.name": _AUTHORIZERS[mode],
-            "super.users": f"User:ANONYMOUS;User:{USER};User:{NODE_USER}",
+            "super.users": ";".join(f"User:{each}" for each in ("ANONYMOUS", USER, NODE_USER, *self.super_users)),
             "delegation.token.secret.key": self._token_key,
         }
 
 
-def _zookeeper(connect: str, session_ms: int = 6000) -> dict[str, str]:
+def _zookeeper(connect: str, security: Security | None, session_ms: int = 6000) -> dict[str, str]:
     return {
         "zookeeper.connect": connect,
+        "zookeeper.set.acl": "true" if security else "false",
         "zookeeper.session.timeout.ms": str(session_ms),
         "zookeeper.connection.timeout.ms": "18000",
     }
@@ -98,6 +106,7 @@ class MigratingBroker(Broker):
         self.addresses["SASL_PLAINTEXT"] = f"127.0.0.1:{free_ports(1)[0]}"
         self.added["listeners"] = ",".join(f"{name}://{at}" for name, at in self.addresses.items())
         self.quorum = quorum
+        self.options = quorum.options
         self.mode = ZOOKEEPER
 
     def started_line(self) -> str:
@@ -122,7 +131,7 @@ class MigratingBroker(Broker):
         plain = {
             "broker.id": str(self.broker_id),
             "inter.broker.protocol.version": METADATA_VERSION,
-            **_zookeeper(self.zookeeper_connect),
+            **_zookeeper(self.zookeeper_connect, self.quorum.security),
         }
         if self.mode == ZOOKEEPER:
             return plain
@@ -139,6 +148,7 @@ class Controller(Broker):
         self.name = f"controller-{node_id}"
         self.addresses = {"CONTROLLER": quorum.addresses[node_id]}
         self.quorum = quorum
+        self.options = quorum.options
         self.has_flag = True
 
     def prepare(self, config: Path) -> None:
@@ -163,7 +173,8 @@ class Controller(Broker):
     def settings(self, folder: Path) -> dict[str, str]:
         connect = self.quorum.controllers_zookeeper_connect
         # Kafka's default, of which a client waits two thirds for an answer: a lab delays what controllers send.
-        migrating = {**_zookeeper(connect, 18_000), "zookeeper.metadata.migration.enable": "true"}
+        security = self.quorum.security
+        migrating = {**_zookeeper(connect, security, 18_000), "zookeeper.metadata.migration.enable": "true"}
         return {
             "process.roles": "controller",
             "node.id": str(self.broker_id),
@@ -174,6 +185,7 @@ class Controller(Broker):
             "num.io.threads": "2",
             **self.quorum.settings(),
             **self.quorum.rights(KRAFT),
+            **(security.caller_settings() if security else {}),
             **(migrating if self.has_flag else {}),
             **self.added,
         }
@@ -189,9 +201,9 @@ def read_cluster_id(zookeeper_connect: str) -> str:
 
 
 @contextmanager
-def connected(zookeeper_connect: str) -> Iterator[KazooClient]:
-    """A connection for the block."""
-    client = KazooClient(zookeeper_connect)
+def connected(zookeeper_connect: str, security: Security | None = None) -> Iterator[KazooClient]:
+    """A connection for the block; with ``security`` it may do all."""
+    client = KazooClient(zookeeper_connect, **(security.zookeeper_login if security else {}))
     client.start(15)
     try:
         yield client

@@ -57,7 +57,7 @@ class MigratingServers(Servers):
         self.supervisor = supervisor
         self.chroot = chroot
         added = security.zookeeper_settings() if security else {}
-        self.zookeeper = ZooKeeper(supervisor, settings=added)
+        self.zookeeper = ZooKeeper(supervisor, settings=added, options=security.options if security else ())
         self.zookeeper_tls_connect = f"127.0.0.1:{added.get('secureClientPort', '')}{chroot}"
         self.cable = TcpProxy(self.zookeeper.connect)
         self.quorum = Quorum(controllers, self.zookeeper_connect, self.cable.address + chroot, security)
@@ -68,6 +68,13 @@ class MigratingServers(Servers):
         self.brokers = self.migrating
         self.controllers = [Controller(supervisor, node, self.quorum) for node in self.quorum.addresses]
         self.phase = PHASES[0]
+
+    def start(self) -> None:
+        """As ``Servers``; of a secured lab the brokers' own user is made first."""
+        self.zookeeper.start()
+        if self.quorum.security is not None:
+            self.quorum.security.create_node_user(self.zookeeper_connect)
+        self.start_brokers()
 
     @property
     def controller_addresses(self) -> str:
@@ -197,7 +204,7 @@ class MigratingServers(Servers):
         if late:
             raise InputError(f"The cluster can't go back to ZooKeeper: {', '.join(late)} in KRaft mode.")
         self.stop_controllers()
-        with connected(self.zookeeper_connect) as client:
+        with connected(self.zookeeper_connect, self.quorum.security) as client:
             _hand_back(client)
         for controller in self.controllers:
             shutil.rmtree(self.supervisor.folder / controller.name / "data", ignore_errors=True)

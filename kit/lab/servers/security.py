@@ -1,4 +1,8 @@
-"""What a secured lab adds: certificates, SASL_SSL and mutual TLS on the brokers, digest ACLs and TLS in ZooKeeper."""
+"""What a secured lab adds: certificates, SASL_SSL and mutual TLS on the brokers, digest ACLs and TLS in ZooKeeper.
+
+One that moves to KRaft also has SASL_SSL between its nodes, SASL and access lists in ZooKeeper, and a secret for
+passwords among dynamic settings.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._scram import (
@@ -25,22 +30,29 @@ from kit.lab.ports import free_ports
 
 USER = "alice"
 NODE_USER = "node"
-"""As whom nodes call controllers."""
+"""As whom nodes call each other."""
+ZOOKEEPER_USER = "kafka"
+"""As whom nodes, and offramp, come to ZooKeeper: of this user are the access lists."""
 PASSWORD_VARIABLE = "OFFRAMP_KAFKA_PASSWORD"
 DIGEST_VARIABLE = "OFFRAMP_ZK_DIGEST"
+ZOOKEEPER_VARIABLE = "OFFRAMP_ZK_PASSWORD"
 KEYTOOL_CLASSES = ["--add-exports", "java.base/sun.security.tools.keytool=ALL-UNNAMED"]
 SCRAM_ITERATIONS = 4096
+MECHANISMS = "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN"
 MODULES = "org.apache.kafka.common.security"
 
 
 class Security:
     """Secrets and certificates of one lab, made when it starts, under ``folder``.
 
-    ``secrets`` holds the environment variables that the profile refers to.
+    ``secrets`` holds the environment variables that the profile refers to. ``moves``: the lab has controllers.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, moves: bool = False) -> None:
         self.folder = folder / "security"
+        self.moves = moves
+        self.zookeeper_password = secrets.token_hex(12)
+        self.encoder_secret = secrets.token_hex(12)
         self.password = secrets.token_hex(12)
         self.digest = f"{USER}:{secrets.token_hex(12)}"
         self._store_password = secrets.token_hex(12)
@@ -48,7 +60,27 @@ class Security:
     @property
     def secrets(self) -> dict[str, str]:
         """Environment variable → secret, as ``profile`` names them."""
-        return {PASSWORD_VARIABLE: self.password, DIGEST_VARIABLE: self.digest}
+        found = {PASSWORD_VARIABLE: self.password, DIGEST_VARIABLE: self.digest}
+        return found | ({ZOOKEEPER_VARIABLE: self.zookeeper_password} if self.moves else {})
+
+    @property
+    def zookeeper_login(self) -> dict[str, Any]:
+        """Kazoo's arguments for a session that may do what nodes and the user may."""
+        login = {"mechanism": "DIGEST-MD5", "username": ZOOKEEPER_USER, "password": self.zookeeper_password}
+        return {"auth_data": [("digest", self.digest)]} | ({"sasl_options": login} if self.moves else {})
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of the JVMs of ZooKeeper and of each node."""
+        return (f"-Djava.security.auth.login.config={self.file('jaas.conf')}",) if self.moves else ()
+
+    def write_logins(self) -> None:
+        """How nodes and ZooKeeper know each other."""
+        module = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+        password = self.zookeeper_password
+        server = f'Server {{ {module} user_{ZOOKEEPER_USER}="{password}"; }};\n'
+        client = f'Client {{ {module} username="{ZOOKEEPER_USER}" password="{password}"; }};\n'
+        self.file("jaas.conf").write_text(server + client, encoding="utf-8")
 
     def file(self, name: str) -> Path:
         """``ca.pem``, ``other-ca.pem`` (signed nothing here), ``client.pem``, ``client.key``."""
@@ -63,6 +95,7 @@ class Security:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise LabError(f"The lab's certificates were not made:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        self.write_logins()
 
     @cached_property
     def _stores(self) -> dict[str, str]:
@@ -74,15 +107,25 @@ class Security:
     def broker_settings(self, plaintext: str, sasl_ssl: str, ssl: str) -> dict[str, str]:
         """Three listeners: unprotected for the lab itself and old consumers, SASL over TLS, mutual TLS."""
         plain = f'{MODULES}.plain.PlainLoginModule required user_{USER}="{self.password}";'
-        scram = f"{MODULES}.scram.ScramLoginModule required;"
+        scram = f'{MODULES}.scram.ScramLoginModule required username="{NODE_USER}" password="{self.password}";'
         return {
             "listeners": f"PLAINTEXT://{plaintext},SASL_SSL://{sasl_ssl},SSL://{ssl}",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256,PLAIN",
+            "sasl.enabled.mechanisms": MECHANISMS,
             "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": scram,
             "listener.name.sasl_ssl.plain.sasl.jaas.config": plain,
             "listener.name.ssl.ssl.client.auth": "required",
             **self._store_settings(),
+            **(self.node_settings() if self.moves else {}),
+        }
+
+    def node_settings(self) -> dict[str, str]:
+        """Between brokers, and from controllers to brokers: SASL_SSL with SCRAM."""
+        return {
+            "inter.broker.listener.name": "SASL_SSL",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+            "sasl.enabled.mechanisms": MECHANISMS,
+            "password.encoder.secret": self.encoder_secret,
         }
 
     def controller_settings(self) -> dict[str, str]:
@@ -95,6 +138,11 @@ class Security:
             "listener.name.controller.plain.sasl.jaas.config": login,
             **self._store_settings(),
         }
+
+    def caller_settings(self) -> dict[str, str]:
+        """Of a controller, which calls brokers and has no listener of theirs."""
+        login = f'{MODULES}.scram.ScramLoginModule required username="{NODE_USER}" password="{self.password}";'
+        return {**self.node_settings(), "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": login}
 
     def _store_settings(self) -> dict[str, str]:
         settings = {"ssl.keystore.type": "PKCS12", "ssl.truststore.type": "PKCS12"}
@@ -110,10 +158,23 @@ class Security:
             "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
             "ssl.clientAuth": "none",
         }
+        if self.moves:
+            settings["authProvider.sasl"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
         for store, path in self._stores.items():
             name = store.replace("store", "Store")
             settings |= {f"ssl.{name}.location": path, f"ssl.{name}.password": self._store_password}
         return settings
+
+    def create_node_user(self, zookeeper_connect: str) -> None:
+        """Before the first broker: what they call each other by; by Kafka's own tool. Raises LabError."""
+        added = f"SCRAM-SHA-512=[iterations={SCRAM_ITERATIONS},password={self.password}]"
+        arguments = ["--zookeeper", zookeeper_connect, "--alter", "--add-config", added]
+        arguments += ["--entity-type", "users", "--entity-name", NODE_USER]
+        classes = jars.class_path(jars.SERVERS)
+        command = jvm.java(classes, "kafka.admin.ConfigCommand", arguments, 64, self.folder.parent, self.options)
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise LabError(f"The user of the nodes was not made:\n{done.stdout[-500:]}{done.stderr[-1500:]}")
 
     def create_user(self, admin: AdminClient) -> None:
         """Store the user's SCRAM credentials in the cluster."""
@@ -129,7 +190,7 @@ class Security:
         """Put ``contents`` (path → data) under ``path`` and close it, and all below, to everyone without the digest."""
         user, _, password = self.digest.partition(":")
         closed: list[ACL] = [make_digest_acl(user, password, all=True)]
-        client = KazooClient(zookeeper_connect, auth_data=[("digest", self.digest)])
+        client = KazooClient(zookeeper_connect, **self.zookeeper_login)
         client.start(15)
         with closing(client):
             client.ensure_path(path)
@@ -151,7 +212,8 @@ def profile_sections(security: Security, protocol: str, zookeeper_tls: bool) -> 
     lines = ["[clusters.lab.security.kafka]", f'protocol = "{protocol}"', f'ca_file = "{security.file("ca.pem")}"']
     if protocol == "SASL_SSL":
         lines += [
-            'mechanism = "SCRAM-SHA-512"',
+            # Controllers know SCRAM users only after the copy.
+            f'mechanism = "{"PLAIN" if security.moves else "SCRAM-SHA-512"}"',
             f'username = "{USER}"',
             f'password = {{ env = "{PASSWORD_VARIABLE}" }}',
         ]
@@ -159,6 +221,8 @@ def profile_sections(security: Security, protocol: str, zookeeper_tls: bool) -> 
         lines.append(f'certificate_file = "{security.file("client.pem")}"')
         lines.append(f'key_file = "{security.file("client.key")}"')
     lines += ["[clusters.lab.security.zookeeper]", f'digest = {{ env = "{DIGEST_VARIABLE}" }}']
+    if security.moves:
+        lines += [f'username = "{ZOOKEEPER_USER}"', f'password = {{ env = "{ZOOKEEPER_VARIABLE}" }}']
     if zookeeper_tls:
         lines.append(f'ca_file = "{security.file("ca.pem")}"')
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kit.lab.java import jars, jvm
 from kit.lab.ports import free_ports
@@ -27,6 +27,7 @@ class ZooKeeper:
         version: str = "3.8",
         name: str = "zookeeper",
         settings: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.supervisor = supervisor
         self.name = name
@@ -35,6 +36,7 @@ class ZooKeeper:
         self.connect = f"127.0.0.1:{self.port}"
         self.added = dict(settings or {})
         self.heap_mb = HEAP_MB
+        self.options = options
         self.process: Process | None = None
 
     def start(self) -> None:
@@ -44,7 +46,8 @@ class ZooKeeper:
         folder.mkdir(exist_ok=True)
         config = folder / "zoo.cfg"
         config.write_text(jvm.properties(self.settings(str(folder / "data"))), encoding="utf-8")
-        command = jvm.java(jars.class_path(jar_set), MAIN, [str(config)], self.heap_mb, self.supervisor.folder)
+        class_path, folder = jars.class_path(jar_set), self.supervisor.folder
+        command = jvm.java(class_path, MAIN, [str(config)], self.heap_mb, folder, self.options)
         self.process = self.supervisor.start(self.name, command)
         self.process.wait_until(self.serves, "serving", START_SECONDS)
 

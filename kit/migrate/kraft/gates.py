@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 
 from kit.analyze.metadata.contradictions import findings as contradictions
@@ -15,12 +16,15 @@ from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
 from kit.analyze.metadata.preflight_checks import ROLLBACK
+from kit.analyze.metadata.soak import soak_problem
 from kit.cluster import Cluster
 from kit.errors import OfframpError
+from kit.kraft_watch import KraftHistory
 from kit.migrate.engine.checks import Finding, Rule
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER
 from kit.migrate.kraft.nodes import FINALISED as FINAL_MODE
 from kit.migrate.kraft.orders import settings_file
+from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.kraft.standing import (
     Standing,
     behind_problem,
@@ -299,6 +303,25 @@ def _settings(role: str, mode: str) -> Problem:
     return look_at
 
 
+def _soaked(look: Look) -> str | None:
+    profile = look.cluster.profile
+    if profile.kraft.history_dir is None:
+        return (
+            "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
+            f" [clusters.{profile.name}.kraft] history_dir"
+        )
+    states = KraftHistory(profile.kraft.history_dir).states(profile.name)
+    return soak_problem(states, datetime.now(UTC), profile.kraft.soak_hours)
+
+
+def _writes(look: Look) -> str | None:
+    return writes_problem(look.cluster)
+
+
+def _sees(look: Look) -> str | None:
+    return hidden_problem(look.cluster)
+
+
 def _gate(
     name: str, sentence: str, problem: Problem, can_be_overridden: bool = False, where: tuple[str, ...] = ()
 ) -> Gate:
@@ -326,7 +349,7 @@ def _files(role: str, mode: str) -> Gate:
     return _gate(f"settings_{mode}", f"each {role} has settings for {mode} mode", _settings(role, mode))
 
 
-GATES: Mapping[str, tuple[Gate, ...]] = {
+_OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
     CONTROLLERS: (
         _IDS,
         _EVERY_BROKER,
@@ -371,6 +394,7 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _SYNC,
         _gate("all_in_kraft_mode", "every broker is in KRaft mode and unfenced", _all_in_kraft_mode),
         _files(CONTROLLER, FINAL_MODE),
+        _gate("soak", "KRaft mode was watched for long enough, and nothing diverged", _soaked, can_be_overridden=True),
         _SAME,
     ),
     ZOOKEEPER: (
@@ -416,3 +440,8 @@ GATES: Mapping[str, tuple[Gate, ...]] = {
         _SAME,
     ),
 }
+_EVERYWHERE = (
+    _gate("zookeeper_writes", "offramp's session of ZooKeeper may write what a way back would write", _writes),
+    _gate("zookeeper_sees", "no znode of Kafka's is hidden from that session", _sees),
+)
+GATES: Mapping[str, tuple[Gate, ...]] = {to: (*_EVERYWHERE, *gates) for to, gates in _OF_PHASE.items()}

@@ -61,18 +61,14 @@ from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 Part: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
 """A step in the making: the end of its id, its factory, what it is made from."""
-RISKS = {
+RISKS: Mapping[str, tuple[str, ...]] = {
     CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
     DUAL_WRITE: (
         "Until the way back or the end: no client-metrics setting, no feature change, no hand edit in ZooKeeper, no"
         " deletion of an entity's last quota, no large reassignment.",
     ),
     KRAFT: ("Clients that look for brokers in ZooKeeper find none from now on.",),
-    FINALISED: (
-        "There is no way back to ZooKeeper.",
-        "How the cluster did since it is in KRaft mode, and whether its controllers were failed over, was not watched"
-        " by offramp: whoever approves vouches for it.",
-    ),
+    FINALISED: ("There is no way back to ZooKeeper.",),
     ZOOKEEPER: (
         "From the end of the controllers until a broker has taken over nothing can be changed, and no leader elected.",
     ),

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.protocol.consumer import OffsetDeleteRequest, OffsetFetchRequest
@@ -25,6 +25,7 @@ from kit.migrate.offsets.requests import (
     commit_codes,
     commit_of,
     delete_codes,
+    delete_groups_of,
     delete_of,
     fetch_many,
     fetch_one,
@@ -41,9 +42,11 @@ from kit.read.broker_client import (
 )
 from kit.read.coordinator import GROUPS_PER_REQUEST
 
+T = TypeVar("T")
 _IN_FLIGHT = 4
 """kafka-python refuses a sixth request to one broker; the broker handles them one after another anyway."""
 _REQUEST_TIMED_OUT = 7
+_GROUP_ID_NOT_FOUND = 69
 _MEANINGS = {
     3: "the topic or partition does not exist any more",
     12: "the metadata is too large",
@@ -63,12 +66,13 @@ class Answer:
 
 
 ACCEPTED = Answer()
+ABSENT = Answer("the group is not there any more")
 _NO_COORDINATOR = Answer("the group's coordinator was not found or did not answer")
 _UNANSWERED = Answer("the coordinator did not answer the request", is_certain=False)
 
 
 class KafkaWriter:
-    """Groups' committed offsets, by group, topic and partition. Each call retries until ``deadline_s`` pass without
+    """Groups, and their committed offsets by topic and partition. Each call retries until ``deadline_s`` pass without
     progress."""
 
     def __init__(self, client: BrokerClient, deadline_s: float = DEADLINE_S) -> None:
@@ -89,6 +93,17 @@ class KafkaWriter:
         groups = sorted({group_id for group_id, _, _ in asked})
         stored = self._client.run(self._fetch, groups, Deadline(self._deadline_s))
         return {key: _of(stored[key[0]], key[1:]) for key in asked}
+
+    def read_groups(self, group_ids: Iterable[str]) -> dict[str, Asked | str]:
+        """All committed offsets of each group, none for one that is not there; an error where they can't be read."""
+        groups = sorted(set(group_ids))
+        return self._client.run(self._fetch, groups, Deadline(self._deadline_s))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Answer]:
+        """Delete whole groups, with all their offsets. A coordinator refuses it while the group has a member."""
+        answers: dict[str, Answer] = {}
+        self._client.run(self._delete_groups, sorted(set(group_ids)), answers, Deadline(self._deadline_s))
+        return answers
 
     def write(self, wanted: Mapping[Key, Stored], known: Mapping[Key, Stored]) -> dict[Key, Answer]:
         """Commit each offset with its metadata and leader epoch; delete those whose wanted offset is None.
@@ -142,6 +157,34 @@ class KafkaWriter:
             under_way.append((group_id, self._client.send(writing.request(group_id, pending[group_id]), broker_id)))
         while under_way:
             await writing.receive(*under_way.popleft(), pending)
+
+    async def _delete_groups(self, pending: Sequence[str], answers: dict[str, Answer], deadline: Deadline) -> None:
+        attempt = 0
+        while True:
+            homes = await self._homes(pending, deadline)
+            for group_id in set(pending).difference(*homes.values()):
+                _take(answers, group_id, _NO_COORDINATOR)
+            jobs = [partial(self._delete_from, broker_id, groups, answers) for broker_id, groups in homes.items()]
+            await self._client.gather(jobs)
+            asked, pending = pending, [group_id for group_id in pending if _is_passing(answers[group_id])]
+            if len(pending) < len(asked):
+                deadline.renew()
+            if not pending or not deadline.allows(attempt):
+                return
+            self._forget(pending)
+            await self._client.pause(attempt)
+            attempt += 1
+
+    async def _delete_from(self, broker_id: int, groups: Sequence[str], answers: dict[str, Answer]) -> None:
+        for chunk in _chunks(groups, GROUPS_PER_REQUEST):
+            try:
+                response = await self._client.send(delete_groups_of(chunk), broker_id)
+            except RETRIABLE_FAILURES:
+                codes = {}
+            else:
+                codes = {each.group_id: each.error_code for each in response.results}
+            for group_id in chunk:
+                _take(answers, group_id, _deleted(codes.get(group_id), answers.get(group_id, ACCEPTED)))
 
     async def _fetch(self, group_ids: Sequence[str], deadline: Deadline) -> dict[str, Asked | str]:
         fetched: dict[str, Asked | str] = {}
@@ -205,14 +248,7 @@ class _Writing:
 
     def take(self, group_id: str, asked: Iterable[Place], answer: Answer) -> None:
         for place in asked:
-            self._put((group_id, *place), answer)
-
-    def _put(self, key: Key, answer: Answer) -> None:
-        """After an unanswered request, a later refusal does not prove that nothing was written."""
-        before = self.answers.get(key)
-        if answer.error is not None and before is not None and not before.is_certain:
-            answer = Answer(answer.error, is_certain=False)
-        self.answers[key] = answer
+            _take(self.answers, (group_id, *place), answer)
 
     async def receive(self, group_id: str, future: Any, pending: Mapping[str, Asked]) -> None:
         asked = pending[group_id]
@@ -224,7 +260,7 @@ class _Writing:
         unanswered = set(asked)
         for place, code in self.codes(asked)(response):
             unanswered.discard(place)
-            self._put((group_id, *place), _answer(code))
+            _take(self.answers, (group_id, *place), _answer(code))
         self.take(group_id, unanswered, _UNANSWERED)
 
     def left(self, pending: Mapping[str, Asked]) -> dict[str, dict[Place, Stored]]:
@@ -243,6 +279,23 @@ class _Passing(Answer):
 
 def _is_passing(answer: Answer) -> bool:
     return isinstance(answer, _Passing) or answer is _NO_COORDINATOR or (not answer.is_certain)
+
+
+def _take(answers: dict[T, Answer], what: T, answer: Answer) -> None:
+    """After an unanswered request, a later refusal does not prove that nothing was written."""
+    before = answers.get(what)
+    if answer.error is not None and before is not None and not before.is_certain:
+        answer = Answer(answer.error, is_certain=False)
+    answers[what] = answer
+
+
+def _deleted(code: int | None, before: Answer) -> Answer:
+    """A group that is not there after a request that was not answered was deleted by that."""
+    if code is None:
+        return _UNANSWERED
+    if code == _GROUP_ID_NOT_FOUND:
+        return ABSENT if before.is_certain else ACCEPTED
+    return _answer(code)
 
 
 def _answer(code: int) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from kafka.protocol.admin.groups import DeleteGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from kit.migrate.offsets.moves import Stored
@@ -69,6 +70,10 @@ def delete_of(group_id: str, offsets: Asked) -> Any:
         by_topic.setdefault(topic, []).append(topic_type.OffsetDeleteRequestPartition(partition_index=partition))
     topics = [topic_type(name=name, partitions=partitions) for name, partitions in by_topic.items()]
     return OffsetDeleteRequest(group_id=group_id, topics=topics)
+
+
+def delete_groups_of(group_ids: Sequence[str]) -> Any:
+    return DeleteGroupsRequest(groups_names=list(group_ids))
 
 
 def commit_codes(asked: Asked) -> Codes:

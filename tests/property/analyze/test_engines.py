@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from kit.analyze.groups.random_names import name_rule
 from kit.tables import schema as tables
 from kit.tables.spark import in_spark
+from tests.generators import hostile
 from tests.generators.random_snapshots import ANALYSES, TABLES, Frames, Rows, arrow, nothing, polars_frames, snapshots
 
 N_SNAPSHOTS = 80
@@ -104,3 +107,23 @@ def test_a_lazy_frame_stays_lazy_and_gives_the_same_rows(name: str, many: Rows) 
 def test_the_order_of_rows_does_not_matter(name: str, many: Rows) -> None:
     backwards = {table: rows[::-1] for table, rows in many.items()}
     assert _sorted(ANALYSES[name](polars_frames(backwards))) == _sorted(ANALYSES[name](polars_frames(many)))
+
+
+def test_names_look_random_to_both_engines_alike(spark: SparkSession) -> None:
+    """Java's expressions and Rust's: line ends, letters of other scripts, digits of theirs."""
+    made = ["console-consumer-1", "console-consumer-1\n", "a-0F8FAD5B-d9cb-469f-a165-70867728950e", "job-1f2e3d4c5b6a"]
+    made += [
+        "orders-7d9f8b6c5-x2x4k",
+        "x-10.0.0.1-4711",
+        "a.b-host.example.com-12345",
+        "aB3dE5fG7hI9jK1lM2",
+        "deadbeefcafe",
+    ]
+    made += ["١٢٣٤٥٦٧٨٩٠١٢", "é1699999999999", "e\n1699999999999", "anonymous.x", "anonymous.\n", "1" * 40]
+    names = pl.DataFrame({"group_id": sorted({*made, *hostile.GROUPS})}).with_row_index("at").cast({"at": pl.Int64})
+    told = [
+        nw.from_native(frame).select("at", rule=name_rule()).to_native()
+        for frame in (names, spark.createDataFrame(names.rows(), "at long, group_id string"))
+    ]
+    assert _sorted(pl.DataFrame(told[1].toArrow())) == _sorted(told[0])
+    assert told[0]["rule"].n_unique() > 5

@@ -92,7 +92,19 @@ def history(seed: int = 7) -> Frames:
     )
     snapshots = pl.DataFrame({"snapshot_id": sorted({row[4] for row in seen})})
     newest = frames["ends"].group_by("topic", "partition").agg(pl.col("log_end_offset").last())
-    frames["seen_ends"] = newest.join(snapshots, how="cross")
+    at_ms = pl.col("snapshot_id").str.slice(1).cast(pl.Int64) * 1_000_000
+    grown = pl.col("log_end_offset") + pl.col("at_ms") // 700_000_000 % 50  # a log that begins anew at times
+    frames["seen_ends"] = (
+        newest.join(snapshots, how="cross").with_columns(at_ms=at_ms).with_columns(log_end_offset=grown)
+    )
+    hour_ms = pl.col("at_ms") // 36_000_000 * 36_000_000
+    hours = snapshots.with_columns(at_ms=at_ms).with_columns(hour_ms=hour_ms, is_own=pl.lit(1))
+    at, kinds = pl.col("at_ms"), {"is_first": pl.Int32, "is_last": pl.Int32}
+    is_first, is_last = at == at.min().over("hour_ms"), at == at.max().over("hour_ms")
+    frames["hours"] = hours.with_columns(is_first=is_first, is_last=is_last).cast(kinds)
+    owned = frames["seen"].select("snapshot_id", "group_id", "topic", "partition", source="store")
+    owners = [chance.choice([None, "a", "b"]) for _ in range(len(owned))]
+    frames["ownership"] = owned.with_columns(member_id=pl.Series(owners, dtype=pl.String))
     times = pl.DataFrame({"at_ms": list(range(0, AT_MS, 4900))})
     return frames | {"anchors": anchors, "times": times}
 
@@ -113,6 +125,10 @@ def _lags(frames: Frames) -> Any:
     return analyze.lag_over_time(frames["seen"], frames["seen_ends"])
 
 
+def _hours(frames: Frames) -> Any:
+    return analyze.group_hours(frames["seen"], frames["seen_ends"], frames["ownership"], frames["hours"])
+
+
 ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "commit_windows": lambda f: analyze.commit_windows(f["commits"], f["ends"], f["times"], 4),
     "end_rings": lambda f: analyze.end_rings(f["ends"], f["times"], 4),
@@ -125,6 +141,10 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "lag_over_time": _lags,
     "within_target": lambda f: analyze.within_target(_lags(f), 30),
     "lag_by_hour": lambda f: analyze.lag_by_hour(_lags(f)),
+    "time_lag_over_time": lambda f: analyze.time_lag_over_time(f["seen"], f["seen_ends"]),
+    "group_hours": _hours,
+    "troubled": lambda f: analyze.troubled(_hours(f), 3),
+    "within_target_by_hours": lambda f: analyze.within_target_by_hours(_hours(f), 30),
     "verdict_spans": lambda f: analyze.verdict_spans(_verdicts(f)),
     "group_alarms": lambda f: analyze.group_alarms(_verdicts(f)),
     "incident_outcomes": lambda f: analyze.incident_outcomes(analyze.group_alarms(_verdicts(f)), f["incidents"]),
@@ -178,7 +198,7 @@ def test_order_and_laziness_do_not_matter(name: str) -> None:
     assert nothing.schema == ANALYSES[name](frames).schema
 
 
-@pytest.mark.parametrize("name", [name for name in ANALYSES if name.startswith("time_lag")])
+@pytest.mark.parametrize("name", [name for name in ANALYSES if name.startswith("time_lag_by")])
 def test_the_estimate_lies_in_its_bracket(name: str) -> None:
     for row in ANALYSES[name](history()).drop_nulls("time_lag_ms").to_dicts():
         assert row["lower_ms"] <= row["time_lag_ms"]

@@ -8,11 +8,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from kit import analyze, live
 from kit.cli import watch as verb
 from kit.cli.main import app
-from kit.cli.watch import groups_of_late
+from kit.live import GroupsOfLate, rates_of, with_lines
 
 PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
 
@@ -29,12 +32,18 @@ def look(at_ms: int, **committed: int | None) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides=numbers)
 
 
+def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
+    """What the last of them shows."""
+    of_late = GroupsOfLate()
+    return with_lines([of_late.add(each) for each in looks][-1])
+
+
 def test_who_is_at_risk_comes_first():
     looks = [
         look(0, idle=1000, slow=500, quick=100, dead=10, unread=None, even=990),
         look(10_000, idle=1100, slow=550, quick=700, dead=10, unread=None, even=1090),
     ]
-    rows = groups_of_late(looks)
+    rows = shown(looks)
     assert rows.select("group_id", "trend").rows() == [
         ("dead", "standing"),
         ("slow", "growing"),
@@ -51,12 +60,12 @@ def test_who_is_at_risk_comes_first():
 
 
 def test_one_look_tells_no_rate():
-    (row,) = groups_of_late([look(0, slow=500)]).to_dicts()
+    (row,) = shown([look(0, slow=500)]).to_dicts()
     assert (row["lag"], row["trend"], row["lag_per_s"]) == (500, "unknown", None)
 
 
 def test_a_group_that_came_later_and_one_that_went():
-    rows = groups_of_late([look(0, gone=5), look(10_000, new=900)])
+    rows = shown([look(0, gone=5), look(10_000, new=900)])
     assert rows.select("group_id", "trend", "of_late").rows() == [("new", "unknown", "█")]
 
 
@@ -71,8 +80,8 @@ def fake(monkeypatch):
 
     monkeypatch.setattr(verb, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
     monkeypatch.setattr(verb, "connect", lambda chosen: nullcontext(SimpleNamespace(broker_client=client)))
-    monkeypatch.setattr(verb, "observe", observe)
-    monkeypatch.setattr(verb.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
+    monkeypatch.setattr(live, "observe", observe)
+    monkeypatch.setattr(live.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
     monkeypatch.setattr(verb, "verify_read", lambda taken: "")
 
 
@@ -101,3 +110,29 @@ def test_what_nobody_can_wait_for_is_refused(verb, value):
     ended = CliRunner().invoke(app, [*verb.split(), value])
     assert ended.exit_code == 2
     assert "Invalid value for" in ended.stderr
+
+
+numbers = st.one_of(st.none(), st.integers(0, 6))
+moments = st.lists(st.tuples(numbers, numbers, st.integers(0, 3)), min_size=3, max_size=3)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), moments, min_size=1))
+def test_the_quick_rates_are_those_of_the_analysis(histories):
+    """Rewinds, topics made anew, and what was unknown in one of the looks."""
+    looks = [
+        pl.DataFrame(
+            [
+                {"group_id": group, **PLACE, "committed_offset": moment[at][0], "log_end_offset": moment[at][1]}
+                | {"log_start_offset": moment[at][2], "at_ms": 1000 * at * (at + 1)}
+                for group, moment in histories.items()
+            ],
+            schema_overrides=dict.fromkeys(("committed_offset", "log_end_offset", "log_start_offset"), pl.Int64),
+        )
+        for at in range(3)
+    ]
+    quick = rates_of(*looks).drop_nulls("lag_per_s").sort("group_id")
+    is_known_now = looks[-1].drop_nulls(["committed_offset", "log_end_offset"])
+    wanted = analyze.lag_velocity(pl.concat(looks)).join(is_known_now, on="group_id", how="semi").sort("group_id")
+    assert quick["group_id"].to_list() == wanted["group_id"].to_list()
+    for ours, theirs in zip(("lag_per_s", "read_per_s", "written_per_s"), ("lag", "consumed", "produced")):
+        assert quick[ours].to_list() == pytest.approx(wanted[f"{theirs}_per_s"].to_list())

@@ -17,6 +17,7 @@ from kit.cli.main import app
 from kit.cli.terminal import refusals
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
+from kit.migrate.engine.checks import raise_if_unsafe
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
 from kit.migrate.engine.values import parse_json, readable
@@ -235,6 +236,29 @@ def test_the_files_of_an_undo_are_asked_for_before_the_way_forward(tmp_path):
     assert "broker 1 in zookeeper mode, not" in gate("kraft", "settings_migration", look).sentence
 
 
+def test_finalising_asks_for_a_history_of_looks(tmp_path):
+    unwatched = gate("finalised", "soak", look_at(in_phase("kraft")))
+    assert unwatched.is_blocking
+    assert "[clusters.production.kraft] history_dir" in unwatched.sentence
+    empty = gate("finalised", "soak", look_at(in_phase("kraft"), kraft=KraftSettings(history_dir=tmp_path)))
+    assert empty.is_met is None
+    assert "there is no history of looks" in empty.sentence
+
+
+def test_an_overridden_soak_is_on_record_with_what_it_lacked():
+    found = [gate("finalised", "soak", look_at(in_phase("kraft")))]
+    with pytest.raises(UnsafePlan, match="soak: no history of looks is known"):
+        raise_if_unsafe(found)
+    assert "no history of looks" in raise_if_unsafe(found, ["soak"])["soak"]
+
+
+@pytest.mark.parametrize("to_phase", sorted(gates.GATES))
+def test_every_plan_asks_for_the_rights_of_a_way_back(to_phase):
+    first = [each.rule for each in gates.GATES[to_phase][:2]]
+    assert [each.name for each in first] == ["zookeeper_writes", "zookeeper_sees"]
+    assert not any(each.can_be_overridden for each in first)
+
+
 def test_only_these_gates_can_be_overridden():
     names = {(to, each.rule.name) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden}
     assert names == {
@@ -242,6 +266,7 @@ def test_only_these_gates_can_be_overridden():
         ("controllers", "in_sync"),
         ("dual write", "low_epoch"),
         ("dual write", "preflight_known"),
+        ("finalised", "soak"),
         ("zookeeper", "R03_known"),
         ("repair /controller", "controllers_gone"),
         ("repair /migration", "controller_ids"),

@@ -58,7 +58,7 @@ def test_hours_of_the_groups_with_the_most_lag():
 def test_a_brief_of_a_quiet_time_and_of_one_look():
     within = pl.DataFrame({"group_id": ["g"], "over_ms": [0], "unknown_ms": [0]})
     none = pl.DataFrame(schema=dict.fromkeys(("since_ms", "from_ms", "until_ms", "n_partitions", "max_lag"), pl.Int64))
-    none = none.with_columns(group_id=pl.lit("", pl.String))
+    none = none.with_columns(group_id=pl.lit(""), cause=pl.lit(""), evidence=pl.lit(""))
     quiet = health_brief(within, none, [0, 60_000, 120_000], 1)
     assert quiet.sentences[0] == "From 1970-01-01 00:00:00 UTC to 1970-01-01 00:02:00 UTC, a look each 1 min."
     assert quiet.sentences[1:] == (

@@ -135,3 +135,43 @@ def test_of_several_clusters_one_has_to_be_named(tmp_path):
 
 def test_the_last_hours_are_of_the_newest_look(kept, tmp_path):
     assert KraftHistory(tmp_path).soak("one", last_hours=0.5).states["phase"].to_list() == ["kraft"]
+
+
+IN_KRAFT = {"phase": "kraft"}
+FAILED_OVER = {"phase": "kraft", "controller_id": 3001, "kraft_epoch": 9}
+SOAKED = [look(0, **IN_KRAFT), look(50, **IN_KRAFT), look(100, **FAILED_OVER), look(150, **FAILED_OVER)]
+
+
+def problem(folder, *looks, minutes_later: int = 160, hours: float = 2.0) -> str | None:
+    states = history(folder, *looks).states
+    return soak.soak_problem(states, look(minutes_later).status.state.at, hours)
+
+
+def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
+    assert problem(tmp_path, *SOAKED) is None
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        (SOAKED[1:], "was watched for 1.8 h of 2 h without a break: the history begins there"),
+        (
+            [SOAKED[0], look(10, DIVERGED, **IN_KRAFT), *SOAKED[1:]],
+            "was watched for 1.8 h of 2 h without a break: values",
+        ),
+        ([SOAKED[0], *SOAKED[2:]], "1.0 h of 2 h without a break: nobody looked from"),
+        ([*SOAKED, look(155)], "was not watched: the phase was dual write"),
+        (SOAKED[:3], "was not watched: nobody looked from"),
+        ([look(at, **IN_KRAFT) for at in (0, 50, 100, 150)], "no fail-over was seen in 2.7 h"),
+        ([SOAKED[0], look(50, None, "no answer", **IN_KRAFT), *SOAKED[2:]], "1.0 h of 2 h without a break: nobody"),
+    ],
+    ids=["short", "diverged", "a gap", "not in KRaft mode", "long ago", "no fail-over", "not read is not watched"],
+)
+def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
+    minutes_later = 170 if looks == SOAKED[:3] else 160
+    assert told in problem(tmp_path, *looks, minutes_later=minutes_later)
+
+
+def test_a_history_without_a_look_is_no_soak(tmp_path):
+    states = history(tmp_path, *SOAKED).states
+    assert "no look" in soak.soak_problem(states.clear(), look(160).status.state.at, 1.0)

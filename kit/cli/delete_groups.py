@@ -1,0 +1,43 @@
+"""``offramp plan delete-groups``: whole groups that nobody uses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
+from kit.migrate.engine.plan import STOP, UNDO
+from kit.migrate.offsets.delete_groups import AT_MOST, DeleteGroupsRequest
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command("delete-groups")
+def delete_groups(
+    groups: Annotated[list[str] | None, typer.Argument(help="Groups, by name.")] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--groups", help="Instead of names: a regular expression for whole ids; those in use are left out."
+        ),
+    ] = None,
+    at_most: Annotated[int, typer.Option("--at-most", help="With more groups than that there is no plan.")] = AT_MOST,
+    undo_on_failure: UndoOnFailure = False,
+    override: Overrides = None,
+    runs: RunsFolder = None,
+    as_json: AsJson = False,
+    profile: ProfileName = None,
+    profile_file: ProfileFile = None,
+) -> None:
+    """Delete groups without members from Kafka, with all their offsets. Writes nothing to the cluster.
+
+    The plan keeps each offset with its metadata and leader epoch, and its undo commits them again. When it is carried
+    out, a group that has members again, or that somebody has committed for since, is left alone and named.
+    """
+    with open_operations(profile, profile_file, runs) as operations:
+        request = DeleteGroupsRequest(tuple(groups or ()), pattern, at_most, UNDO if undo_on_failure else STOP)
+        plan = operations.plan_delete_groups(request, override or ())
+        show_plan(plan, as_json)
+        say(f"offsets saved to {operations.backup_file(plan)}; to restore them: undo the run, or plan offsets import")

@@ -1,0 +1,131 @@
+"""``offramp groups --idle``: who uses each group, and since when nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import polars as pl
+import typer
+
+from kit import views
+from kit.analyze.groups.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
+from kit.cli.listing import Listing
+from kit.cli.progress import waiting
+from kit.cli.terminal import a_number, refusals, say, tell
+from kit.cluster import connect
+from kit.errors import InputError
+from kit.profile import Profile, load_profile
+from kit.snapshot import observe
+from kit.tables import schema as tables
+from kit.tables.groups import KAFKA
+from kit.text.duration import duration
+from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kit.offsets_topic import OffsetsTopic
+
+DeadAfter: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--dead-after",
+        min=0,
+        max=36_500,
+        callback=a_number,
+        help="With --idle: days without a commit or a member after which a group is dead.",
+    ),
+]
+Seen: TypeAlias = Annotated[
+    str | None, typer.Option("--history", help="With --idle: a history that tells when groups committed last.")
+]
+SeenInTopic: TypeAlias = Annotated[
+    bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets, which tells it exactly.")
+]
+_ORDER = (DEAD, RANDOM_NAME, IDLE, None, ACTIVE)
+_SPARE = ("n_partitions", "store", "lag")
+
+
+def print_idle(
+    listing: Listing,
+    profile: str | None,
+    profile_file: Path | None,
+    pattern: str,
+    dead_after: float,
+    history: str | None,
+    offsets_topic: bool,
+) -> None:
+    """Each group in each store, dead ones first, and of these those that were quiet for the longest."""
+    from kit.health import idle_groups, verify_idle
+
+    with refusals():
+        if history is not None and offsets_topic:
+            raise InputError("--history and --offsets-topic are two sources of the same: choose one")
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
+            taken = observe(cluster, pattern)
+        topic: OffsetsTopic | None = None
+        activity = None
+        if history is not None:
+            activity = _in_history(chosen, history)
+        elif offsets_topic:
+            activity, topic = _in_topic(chosen, pattern)
+        rows = idle_groups(taken, views.lag(taken), activity, dead_after)
+        listing.print(_deadest_first(rows), _SPARE, _in_words)
+        if not listing.is_data:
+            _tell_unknown(rows, activity is not None)
+        verify_idle(taken)
+        if topic is not None:
+            from kit.offsets_topic import verify_offsets_topic
+
+            say(*verify_offsets_topic(topic).split("\n"))
+
+
+def _started(profile: Profile) -> SparkSession:
+    from kit.spark.session import spark_session
+
+    say("starting Spark …")
+    return spark_session(profile)
+
+
+def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
+    from kit.health import activity_of_history
+    from kit.history import History
+
+    kept = History(_started(profile), folder)
+    with waiting(f"reading {folder}"):
+        return activity_of_history(kept.load(tables.COMMITTED_OFFSETS), kept.load(tables.MEMBERS))
+
+
+def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopic]:
+    from kit.health import activity_of_topic
+    from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
+
+    spark = _started(profile)
+    with waiting(f"reading {OFFSETS_TOPIC}"):
+        topic = read_offsets_topic(spark, profile, pattern)
+        return activity_of_topic(topic.commits, topic.generations, topic.epochs), topic
+
+
+def _deadest_first(rows: pl.DataFrame) -> pl.DataFrame:
+    rank = pl.col("class").replace_strict({name: at for at, name in enumerate(_ORDER)}, default=_ORDER.index(None))
+    return rows.sort(rank, "last_seen_ms", "group_id", "store", nulls_last=True)
+
+
+def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
+    """For people: ages instead of times; the evidence says the rest."""
+    ages = [None if age is None else f"{duration(age)} ago" for age in rows["commit_age_ms"]]
+    committed = pl.Series("last_commit", ages, pl.String)
+    columns = ["group_id", "store", "class", committed, "lag", "n_partitions", "evidence"]
+    return rows.select(*columns)
+
+
+def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
+    of_kafka = (pl.col("store") == KAFKA) & pl.col("commit_age_ms").is_null() & (pl.col("n_partitions") > 0)
+    count = len(rows.filter(of_kafka & pl.col("class").ne_missing(ACTIVE)))
+    if count and not was_asked:
+        tell(
+            f"When {quantity(count, 'group')} committed to Kafka last is unknown, for no coordinator tells:"
+            " --offsets-topic reads it, and --history FOLDER shows it as far back as snapshots were kept"
+        )

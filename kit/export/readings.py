@@ -1,0 +1,139 @@
+"""A look at the cluster, and what is told of it: which partitions have figures of their own, and which are summed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from kit import views
+from kit.analyze.health.windows import PARTITION
+from kit.cluster import Cluster
+from kit.errors import OfframpError
+from kit.export.verdicts import CommitWindows
+from kit.health import time_lag_and_outlook
+from kit.live import Looks
+from kit.snapshot import EVERY_GROUP, Snapshot
+
+GROUP = ["group_id", "store"]
+_MOVED = ["group_id", "source"]
+_OWNED = [*_MOVED, "topic", "partition"]
+_TIMES = {"time_lag_ms": pl.Int64, "close_ms": pl.Int64, "deletion_lower_ms": pl.Int64}
+_NEVER = {"is_never_closed": pl.Boolean, "is_never_deleted": pl.Boolean}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one look says; times in milliseconds, null: unknown.
+
+    partitions: rows of ``kit.views.lag`` of groups with figures of their own, with status, time_lag_ms, close_ms,
+        is_never_closed, deletion_lower_ms, is_never_deleted.
+    groups: group_id, store, lag, n_partitions, n_unknown of these groups.
+    others: the same of the groups that the limit left out.
+    stages: group_id, stage.
+    moves: how often a partition went to another member, by group and store, since the first look.
+    errors: why lags in time and the outlook are missing; empty: they are not.
+    """
+
+    at: datetime
+    took_s: float
+    n_requests: int
+    partitions: pl.DataFrame
+    groups: pl.DataFrame
+    others: pl.DataFrame
+    stages: pl.DataFrame
+    moves: dict[tuple[str, str], int]
+    n_unread: int
+    error: str
+    snapshot: Snapshot[pl.DataFrame]
+
+
+class Readings:
+    """``limit``: at most so many partitions have figures of their own; whole groups, those with the most lag first."""
+
+    def __init__(
+        self, cluster: Cluster, pattern: str = EVERY_GROUP, limit: int = 10_000, has_times: bool = True
+    ) -> None:
+        self._cluster, self._limit, self._has_times = cluster, limit, has_times
+        self._looks, self._windows = Looks(cluster, pattern), CommitWindows()
+        self._moves = OwnerMoves()
+
+    def take(self) -> Reading:
+        """Look once more. Raises as ``kit.snapshot.observe``."""
+        sent = self._cluster.broker_client.n_sent
+        look = self._looks.take()
+        groups = views.group_lag(look.partitions).select(*GROUP, "lag", "n_partitions", "n_unknown")
+        own, others = chosen(groups, self._limit)
+        partitions = look.partitions.join(own, on=GROUP, how="semi").sort(PARTITION)
+        partitions = partitions.join(
+            self._windows.judge(look.partitions), on=PARTITION, how="left", maintain_order="left"
+        )
+        partitions, error = self._with_times(partitions, own)
+        taken = look.snapshot
+        stages = views.stages(taken)
+        return Reading(
+            at=look.at,
+            took_s=look.took_s,
+            n_requests=self._cluster.broker_client.n_sent - sent,
+            partitions=partitions,
+            groups=own,
+            others=others,
+            stages=stages.join(own, on="group_id", how="semi"),
+            moves=self._moves.count(taken),
+            n_unread=len(taken.read_errors),
+            error=error,
+            snapshot=taken,
+        )
+
+    def _with_times(self, partitions: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+        looks = pl.concat([each.join(own, on=GROUP, how="semi") for each in self._looks.partitions])
+        error = ""
+        if self._has_times and not partitions.is_empty():
+            try:
+                late, outlook = time_lag_and_outlook(self._cluster, looks)
+                late, outlook = late.select(*PARTITION, "time_lag_ms"), outlook.select(*PARTITION, *_OUTLOOK)
+                return partitions.join(late, on=PARTITION, how="left").join(outlook, on=PARTITION, how="left").sort(
+                    PARTITION
+                ), ""
+            except OfframpError as raised:
+                error = str(raised)
+        nothing = [pl.lit(None, dtype).alias(name) for name, dtype in (_TIMES | _NEVER).items()]
+        return partitions.with_columns(nothing), error
+
+
+_OUTLOOK = [*list(_TIMES)[1:], *_NEVER]
+
+
+def chosen(groups: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The groups that fit, the most lag first, and the others: one with too many partitions leaves room for smaller."""
+    ordered = groups.sort(pl.col("lag").fill_null(-1), *GROUP, descending=[True, False, False])
+    left, fits = limit, []
+    for n_partitions in ordered["n_partitions"]:
+        fits.append(n_partitions <= left)
+        left -= n_partitions if fits[-1] else 0
+    is_own = pl.Series(fits, dtype=pl.Boolean)
+    return ordered.filter(is_own), ordered.filter(~is_own)
+
+
+class OwnerMoves:
+    """A partition moved when its owner is another than the last one that was seen."""
+
+    def __init__(self) -> None:
+        self._owners = pl.DataFrame(
+            schema=dict.fromkeys(_OWNED, pl.String) | {"partition": pl.Int32, "member_id": pl.String}
+        )
+        self._moves = dict[tuple[str, str], int]()
+
+    def count(self, snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str], int]:
+        """How many moves each group made so far, by group and store; of several owners the first by name counts."""
+        rows = snapshot.ownership.filter(pl.col("error").is_null() & pl.col("member_id").is_not_null())
+        owners = rows.group_by(_OWNED).agg(pl.min("member_id"))
+        earlier = self._owners.join(snapshot.groups, on="group_id", how="semi")  # Who is gone is forgotten.
+        both = owners.join(earlier, on=_OWNED, suffix="_before")
+        moved = Counter(both.filter(pl.col("member_id") != pl.col("member_id_before")).select(_MOVED).iter_rows())
+        self._owners = pl.concat([owners, earlier.join(owners, on=_OWNED, how="anti")])
+        there = self._owners.select(_MOVED).unique().iter_rows()
+        self._moves = {key: self._moves.get(key, 0) + moved[key] for key in there}
+        return self._moves

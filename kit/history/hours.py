@@ -1,0 +1,184 @@
+"""Each group's hours beside the history: made once, kept when the snapshots themselves expire.
+
+``<folder>/hours/date=YYYY-MM-DD/hour=H/looks=N/*.parquet``: one hour (UTC), made from N snapshots. It is written
+elsewhere and gets its name in one move, so what has the name is whole. Of an hour that is there more than once, since a
+snapshot came late, the one with most looks counts; the others stay, since somebody may be reading them.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+
+import polars as pl
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from kit import analyze
+from kit.errors import HistoryError
+from kit.history.files import Files, told_as
+from kit.history.store import Reading, Store
+from kit.tables import schema as tables
+
+HOURS = "hours"
+_STAGING = f"{HOURS}/_staging"
+"""Spark's readers pass over what begins with an underscore."""
+_BEFORE = timedelta(hours=24)
+"""So long before a day the ends of logs are looked at for the age of records: one look an hour."""
+_HOUR_MS = 3_600_000
+_DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
+_PLACE = ["date", "hour", "looks"]
+_TIME = "%Y%m%dT%H%M%SZ"
+_LEFT = timedelta(days=1)
+"""So old is what a run wrote that was cut off: nobody works on it any more."""
+
+
+class Hours:
+    """The hours of one history.
+
+    Args:
+        now: an hour is over, and is made, when it ended before; UTC.
+
+    Raises:
+        HistoryError: the history is of another schema version, or Spark Connect can't move files.
+    """
+
+    def __init__(
+        self, spark: SparkSession, folder: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._store = Store(spark, folder)
+        self._files = Files(spark, folder)
+        self._now = now
+
+    def make(self) -> Iterator[tuple[date, int]]:
+        """Make the hours that are over and not there, or that late snapshots changed. → each day, how many of it.
+
+        Raises:
+            HistoryError: there is no history, or a file can't be read, written or moved. What is made stays.
+        """
+        self._sweep()
+        reading = Reading(self._store)
+        looks = self._looks(reading)
+        made = self._made()
+        counted = looks.group_by("hour_ms").len().filter(pl.col("hour_ms") <= self._now().timestamp() * 1000 - _HOUR_MS)
+        pending = defaultdict[date, dict[int, int]](dict)
+        for hour_ms, n_looks in counted.sort("hour_ms").iter_rows():
+            day, hour = _place(hour_ms)
+            if made[day].get(hour, 0) < n_looks:
+                pending[day][hour_ms] = n_looks
+        for day, hours in pending.items():
+            self._make(reading, day, hours, looks)
+            yield day, len(hours)
+
+    def load(self, since: datetime | None = None) -> DataFrame:
+        """``tables.GROUP_HOURS`` of the hours that began at or after ``since`` (aware datetime).
+
+        Raises:
+            HistoryError: none was made, or they can't be read.
+        """
+        rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, looks int")
+        if rows is None:
+            raise HistoryError(f"no hours were made in {self._store.folder}: `offramp history hours` makes them")
+        best = rows.groupBy("date", "hour").agg(F.max("looks").alias("looks"))
+        rows = rows.join(F.broadcast(best), _PLACE, "left_semi").drop(*_PLACE)
+        return rows if since is None else rows.where(F.col("hour_ms") >= int(since.timestamp() * 1000))
+
+    def _looks(self, reading: Reading) -> pl.DataFrame:
+        """All complete snapshots: snapshot_id, at_ms, hour_ms."""
+        with told_as(f"{self._store.folder} can't be read"):
+            rows = reading.load(tables.SNAPSHOTS).select("snapshot_id", F.unix_millis("observed_at").alias("at_ms"))
+            looks = pl.DataFrame(rows.toArrow())
+        return looks.with_columns(hour_ms=pl.col("at_ms") // _HOUR_MS * _HOUR_MS).sort("at_ms")
+
+    def _made(self) -> Mapping[date, dict[int, int]]:
+        """From how many snapshots each hour was made, by the names of the folders."""
+        made = defaultdict[date, dict[int, int]](dict)
+        for day in self._files.names(self._store.path(HOURS)):
+            for hour in self._files.names(self._store.path(f"{HOURS}/{day}")) if _DAY.fullmatch(day) else ():
+                counts = self._files.names(self._store.path(f"{HOURS}/{day}/{hour}"))
+                if _HOUR.fullmatch(hour) and counts:
+                    made[date.fromisoformat(_value(day))][int(_value(hour))] = max(int(_value(each)) for each in counts)
+        return made
+
+    def _make(self, reading: Reading, day: date, hours: Mapping[int, int], looks: pl.DataFrame) -> None:
+        staging = self._store.path(f"{_STAGING}/{self._now():{_TIME}}-{secrets.token_hex(4)}")
+        with told_as(f"{self._store.folder}: the hours of {day} can't be made"), _unpruned(self._store.spark):
+            rows = self._rows(reading, hours, looks).withColumn("of_hour", F.col("hour_ms"))
+            few = rows.repartition(len(hours), "hour_ms").sortWithinPartitions("group_id", "store")
+            few.write.option("compression", "zstd").partitionBy("of_hour").parquet(staging)
+        for hour_ms, n_looks in hours.items():
+            _, hour = _place(hour_ms)
+            self._files.move(
+                f"{staging}/of_hour={hour_ms}", self._store.path(f"{HOURS}/date={day}/hour={hour}"), f"looks={n_looks}"
+            )
+        self._files.delete(staging)
+
+    def _rows(self, reading: Reading, hours: Mapping[int, int], looks: pl.DataFrame) -> DataFrame:
+        spark = self._store.spark
+        chosen = _of_hours(looks, list(hours))
+        day_ms, before_ms = min(hours), min(hours) - int(_BEFORE.total_seconds() * 1000)
+        hourly = looks.filter(pl.col("hour_ms").is_between(before_ms, day_ms, closed="left")).group_by("hour_ms").last()
+        ends_at = pl.concat([chosen.select("snapshot_id", "at_ms"), hourly.select("snapshot_id", "at_ms")]).unique()
+
+        def small(frame: pl.DataFrame) -> DataFrame:
+            return F.broadcast(spark.createDataFrame(frame.rechunk().to_arrow()))
+
+        def seen(table: tables.Table, at: pl.DataFrame, *columns: str) -> DataFrame:
+            rows = reading.load(table, days).where(F.col("snapshot_id").isin(at["snapshot_id"].to_list()))
+            return rows.select("snapshot_id", *columns).join(small(at), "snapshot_id")
+
+        days = sorted({_place(at_ms)[0] for at_ms in ends_at["at_ms"]})
+        at = chosen.select("snapshot_id", "at_ms").unique()
+        key = ("group_id", "store", "topic", "partition", "committed_offset")
+        rows: DataFrame = analyze.group_hours(
+            seen(tables.COMMITTED_OFFSETS, at, *key),
+            seen(tables.LOG_OFFSETS, ends_at, "topic", "partition", "log_end_offset"),
+            seen(tables.OWNERSHIP, at, "group_id", "source", "topic", "partition", "member_id"),
+            small(chosen),
+        )
+        return rows.select(tables.GROUP_HOURS.schema.names)
+
+    def _sweep(self) -> None:
+        """Delete what runs wrote that were cut off."""
+        for name in self._files.names(self._store.path(_STAGING)):
+            begun = datetime.strptime(name.partition("-")[0], _TIME).replace(tzinfo=UTC)
+            if begun < self._now() - _LEFT:
+                self._files.delete(self._store.path(f"{_STAGING}/{name}"))
+
+
+@contextmanager
+def _unpruned(spark: SparkSession) -> Iterator[None]:
+    """Days and snapshots are named; where Spark looks for them itself as well, a plan with as many joins fails.
+
+    It ends with “dynamicpruning has not finished” (Spark 4.3).
+    """
+    setting = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(setting, str(before))
+
+
+def _of_hours(looks: pl.DataFrame, hours: list[int]) -> pl.DataFrame:
+    """The looks of each hour and the last one before it, as ``analyze.group_hours`` takes them."""
+    own = looks.filter(pl.col("hour_ms").is_in(hours)).with_columns(is_own=pl.lit(1))
+    previous = looks.with_columns(hour_ms=pl.col("hour_ms") + _HOUR_MS, is_own=pl.lit(0)).group_by("hour_ms").last()
+    rows = pl.concat([own, previous.filter(pl.col("hour_ms").is_in(hours)).select(own.columns)])
+    at, hour = pl.col("at_ms"), "hour_ms"
+    is_first, is_last = at == at.min().over(hour), at == at.max().over(hour)
+    return rows.with_columns(is_first=is_first.cast(pl.Int32), is_last=is_last.cast(pl.Int32))
+
+
+def _place(hour_ms: int) -> tuple[date, int]:
+    at = datetime.fromtimestamp(hour_ms / 1000, UTC)
+    return at.date(), at.hour
+
+
+def _value(name: str) -> str:
+    return name.partition("=")[2]

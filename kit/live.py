@@ -1,0 +1,169 @@
+"""Looks at all groups of a cluster, one after the other: what each costs, and who is at risk by all that are kept."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from kit import views
+from kit.analyze.health.windows import PARTITION
+from kit.cluster import Cluster
+from kit.show.sparkline import sparkline
+from kit.snapshot import EVERY_GROUP, Snapshot, observe
+
+KEPT = 12
+"""Looks: rates go back so far."""
+RISKS = ("standing", "growing", "steady", "unknown", "closing", "caught up")
+"""What is said of a group or a partition, the worst first."""
+_GROUP = ["group_id", "store"]
+_PARTS = {"committed": "committed_offset", "end": "log_end_offset", "start": "log_start_offset"}
+_RATES = ["lag_per_s", "read_per_s", "written_per_s"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """``partitions``: rows of ``kit.views.lag`` of stores in use, with at_ms; ``took_s``, ``n_requests``: its cost."""
+
+    number: int
+    at: datetime
+    snapshot: Snapshot[pl.DataFrame]
+    partitions: pl.DataFrame
+    took_s: float
+    n_requests: int
+
+
+class Looks:
+    """The last looks at the groups whose whole id matches the regular expression ``pattern``."""
+
+    def __init__(self, cluster: Cluster, pattern: str = EVERY_GROUP) -> None:
+        self._cluster, self._pattern = cluster, pattern
+        self._partitions = deque[pl.DataFrame](maxlen=KEPT)
+        self._number = 0
+
+    @property
+    def partitions(self) -> list[pl.DataFrame]:
+        """Of each look that is kept, oldest first."""
+        return list(self._partitions)
+
+    def take(self) -> Look:
+        """Look once more. Raises as ``kit.snapshot.observe``; such a look does not count."""
+        begun, sent = time.monotonic(), self._cluster.broker_client.n_sent
+        snapshot = observe(self._cluster, self._pattern)
+        took_s, at = time.monotonic() - begun, datetime.now(UTC)
+        partitions = self.partitions_of(snapshot, at)
+        self._partitions.append(partitions)
+        self._number += 1
+        return Look(self._number, at, snapshot, partitions, took_s, self._cluster.broker_client.n_sent - sent)
+
+    @staticmethod
+    def partitions_of(snapshot: Snapshot[pl.DataFrame], at: datetime) -> pl.DataFrame:
+        """What a look at that time tells of each partition."""
+        at_ms = pl.lit(round(at.timestamp() * 1000), pl.Int64)
+        return views.lag(snapshot).filter(~pl.col("is_stale")).with_columns(at_ms=at_ms)
+
+
+class GroupsOfLate:
+    """Groups over looks, rows of ``Look.partitions``. What is added costs the same however many looks are kept."""
+
+    def __init__(self) -> None:
+        self._looks = deque[pl.DataFrame](maxlen=KEPT)
+        self._totals = deque[pl.DataFrame](maxlen=KEPT)
+
+    def add(self, partitions: pl.DataFrame) -> pl.DataFrame:
+        """One more look → a row per group and store, who is at risk first.
+
+        Columns: group_id, store, lag, trend (one of ``RISKS``; ``standing``: nothing was committed), lag_per_s,
+        read_per_s, written_per_s (in records; null after one look), lags (of each look), n_unknown (partitions).
+        """
+        self._looks.append(partitions)
+        self._totals.append(partitions.group_by(_GROUP).agg(_whole_sum(), pl.first("at_ms")))
+        now = views.group_lag(partitions).select(*_GROUP, "lag", "n_unknown")
+        known = self._rates().drop_nulls("lag_per_s")
+        rates = known.group_by(_GROUP).agg(pl.sum(*_RATES))
+        totals = pl.concat(self._totals).sort("at_ms")
+        lags = totals.group_by(_GROUP).agg(lags="lag")
+        rows = now.join(rates, on=_GROUP, how="left").join(lags, on=_GROUP, how="left")
+        return _worst_first(rows, _GROUP).select(*_GROUP, "lag", "trend", *_RATES, "lags", "n_unknown")
+
+    def partitions(self, group_id: str) -> pl.DataFrame:
+        """The partitions of one group as they are now, who is at risk first.
+
+        Columns: store, topic, partition, member_id, lag, trend, lag_per_s, read_per_s, written_per_s, committed_offset,
+        log_end_offset, expired_unread, error.
+        """
+        rates = self._rates(group_id)
+        now = self._looks[-1].filter(pl.col("group_id") == group_id)
+        names = ["member_id", "lag", "expired_unread", "committed_offset", "log_end_offset", "error"]
+        rows = now.select(*PARTITION, *names).join(rates, on=PARTITION, how="left")
+        return _worst_first(rows, PARTITION).select(*PARTITION[1:], "lag", "trend", *_RATES, *names[0:1], *names[2:])
+
+    def _rates(self, group_id: str | None = None) -> pl.DataFrame:
+        """The oldest look tells most; who was not in it is told of by the last two."""
+        chosen = [self._looks[0], self._looks[max(0, len(self._looks) - 2)], self._looks[-1]]
+        if group_id is not None:
+            chosen = [each.filter(pl.col("group_id") == group_id) for each in chosen]
+        return rates_of(*chosen)
+
+
+def rates_of(oldest: pl.DataFrame, before: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    """Records per second of each partition of ``now``: what ``kit.analyze.lag_velocity`` says of these three looks.
+
+    That takes seconds for 200,000 partitions, since it takes any number of looks; this takes two joins.
+
+    Columns: group_id, store, topic, partition, lag_per_s, read_per_s, written_per_s.
+    """
+    rows = _known(now)
+    for name, look in (("before", before), ("oldest", oldest)):
+        rows = rows.join(_known(look), on=PARTITION, how="left", suffix=f"_{name}", maintain_order="left")
+    later, earlier = _went_back("", "_before"), _went_back("_before", "_oldest")
+    whole = _went_back("", "_oldest")
+    is_before = pl.col("at_ms_before").is_not_null()
+    from_oldest = pl.col("at_ms_oldest").is_not_null() & ~whole & ~(is_before & (later | earlier))
+    since = {
+        name: pl.when(from_oldest).then(pl.col(f"{name}_oldest")).when(~later).then(pl.col(f"{name}_before"))
+        for name in ("at_ms", "committed", "end")
+    }
+    rows = rows.with_columns(**{f"{name}_since": value for name, value in since.items()})
+    elapsed = pl.col("at_ms") - pl.col("at_ms_since")
+    seconds = pl.when(elapsed > 0).then(elapsed) / 1000
+    read = (pl.col("committed") - pl.col("committed_since")) / seconds
+    written = (pl.col("end") - pl.col("end_since")) / seconds
+    return rows.select(*PARTITION, lag_per_s=written - read, read_per_s=read, written_per_s=written)
+
+
+def with_lines(rows: pl.DataFrame) -> pl.DataFrame:
+    """With of_late, the lags as a line, in the place of lags."""
+    lines = pl.Series("of_late", [sparkline(each) for each in rows["lags"].to_list()], pl.String)
+    names = ["of_late" if name == "lags" else name for name in rows.columns]
+    return rows.with_columns(lines).select(names)
+
+
+def _known(look: pl.DataFrame) -> pl.DataFrame:
+    is_known = pl.col("committed_offset").is_not_null() & pl.col("log_end_offset").is_not_null()
+    return look.filter(is_known).select(*PARTITION, "at_ms", **_PARTS)
+
+
+def _went_back(later: str, earlier: str) -> pl.Expr:
+    """Something is lower than before: a rewind, or a topic that was made anew."""
+    fell = [pl.col(f"{name}{later}") < pl.col(f"{name}{earlier}") for name in _PARTS]
+    return pl.any_horizontal(fell).fill_null(False)
+
+
+def _whole_sum() -> pl.Expr:
+    """Unknown where any partition with a commit is."""
+    is_known = (pl.col("lag").is_not_null() | pl.col("has_no_commit")).all()
+    return pl.when(is_known).then(pl.col("lag").sum()).alias("lag")
+
+
+def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    lag, rate = pl.col("lag"), pl.col("lag_per_s")
+    trend = pl.when(lag == 0).then(pl.lit("caught up")).when(lag.is_null() | rate.is_null()).then(pl.lit("unknown"))
+    trend = trend.when(pl.col("read_per_s") == 0).then(pl.lit("standing"))
+    trend = trend.when(rate > 0).then(pl.lit("growing")).when(rate < 0).then(pl.lit("closing"))
+    rows = rows.with_columns(trend=trend.otherwise(pl.lit("steady")))
+    rank = pl.col("trend").replace_strict(list(RISKS), range(len(RISKS)), return_dtype=pl.Int8)
+    return rows.sort(rank, lag.fill_null(-1), *key, descending=[False, True, *[False] * len(key)])

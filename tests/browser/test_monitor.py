@@ -1,0 +1,131 @@
+"""The monitor in a real JupyterLab: who stands still comes first, a name opens its partitions, a pause is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import papermill
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from playwright.sync_api import expect
+
+from kit.lab import Lab
+from kit.lab.ports import free_ports
+from kit.lab.topics import QUIET
+from tests.browser.conftest import SETTINGS, START_SECONDS, Jupyter, command, environment
+from tests.browser.notebook_page import NotebookPage
+from tests.notebooks.shop import NOTEBOOKS, ended
+
+pytestmark = pytest.mark.timeout(600)
+
+SHOWN_MS = 60_000
+TOPIC = "orders"
+OTHERS = 30
+HOSTILE = "<img src=x onerror=alert(1)> " + "long " * 30
+SOME_GROUPS = re.compile(r"\d+ ✗ standing")
+HEIGHTS = """panel => {
+    const top = each => each.getBoundingClientRect().top;
+    const names = panel.querySelectorAll('.offramp-names button');
+    return [...panel.querySelectorAll('.offramp-rows tbody tr')].map((row, at) => top(row) - top(names[at]));
+}"""
+"""How much lower each row begins than the name beside it, in pixels."""
+
+
+@dataclass
+class Site:
+    lab: Lab
+    jupyter: Jupyter
+
+
+def commit(lab: Lab, group: str, offset: int, partitions: int = 4) -> None:
+    offsets = [TopicPartition(TOPIC, partition, offset) for partition in range(partitions)]
+    with closing(Consumer({**QUIET, "bootstrap.servers": lab.bootstrap_servers, "group.id": group})) as consumer:
+        consumer.commit(offsets=offsets, asynchronous=False)
+
+
+@pytest.fixture
+def site(tmp_path) -> Iterator[Site]:
+    with Lab(brokers=1) as lab:
+        profile_file = lab.folder / "offramp.toml"
+        profile_file.write_text(lab.profile_toml(), encoding="utf-8")
+        lab.create_topic(TOPIC, 4)
+        lab.produce(TOPIC, 400)
+        for number in range(OTHERS):
+            commit(lab, f"idle-{number:02d}", 100)
+        commit(lab, "stuck", 10)
+        commit(lab, HOSTILE, 60)
+        (tmp_path / "notebooks").mkdir()
+        given = {"profile_file": str(profile_file)}
+        source, target = NOTEBOOKS / "explore" / "monitor.ipynb", tmp_path / "notebooks" / "monitor.ipynb"
+        papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
+        settings = tmp_path / "config" / "labconfig" / "default_setting_overrides.json"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+        (port,) = free_ports(1)
+        running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
+        launched = command(port, tmp_path / "notebooks")
+        with ended(lab.supervisor.start("jupyter", launched, environment(tmp_path, running.token))) as server:
+            server.wait_until(running.answers, "its first answer", START_SECONDS)
+            yield Site(lab, running)
+
+
+def test_the_monitor_follows_the_cluster(site, tab):
+    producer = site.lab.start_producer(TOPIC, 40)
+    reader = site.lab.start_new_consumer("reader", TOPIC)
+    notebook = NotebookPage(tab.page)
+    notebook.open(site.jupyter.address("monitor.ipynb"))
+    notebook.run_all("everything was read")
+    notebook.whole()
+    monitor = notebook.panel.locator(".offramp-monitor")
+    status = monitor.get_by_role("status")
+    names = monitor.locator(".offramp-names button:visible")
+
+    # Nobody reads for these groups while the topic grows: they stand; the search narrows them down.
+    expect(status).to_contain_text(SOME_GROUPS, timeout=SHOWN_MS)
+    expect(names).to_have_count(20)
+    expect(monitor).to_contain_text(f"1–20 of {OTHERS + 3}")
+    expect(names.first).to_have_text("stuck")  # The most lag of those that stand.
+    expect(monitor).to_contain_text(re.compile(r"The last look took \d+\.\d s and \d+ requests to brokers"))
+    lines = monitor.locator(".offramp-rows svg")
+    expect(lines.last).to_be_in_viewport()
+    heights = monitor.evaluate(HEIGHTS)
+    assert len(heights) == 20
+    assert all(-4 <= each <= 4 for each in heights), heights  # Each name stands beside its row.
+    monitor.get_by_role("button", name="Next page").click()
+    expect(monitor).to_contain_text(f"21–{OTHERS + 3} of {OTHERS + 3}")
+    expect(names).to_have_count(OTHERS + 3 - 20)
+    search = monitor.get_by_placeholder("a part of the name")
+    search.fill("img LONG")
+    expect(names).to_have_count(1)
+    assert names.first.inner_text().startswith("<img src=x")
+    search.fill("reader")
+    expect(monitor.locator(".offramp-rows tbody tr")).to_have_count(1)
+    expect(names.first).to_have_text("reader")
+
+    # A name opens its partitions, which follow the looks.
+    names.first.click()
+    expect(monitor).to_contain_text("Group reader: 4 partitions.")
+    search.fill("")
+    for theme, is_light in (("JupyterLab Dark", False), ("JupyterLab Light", True)):
+        notebook.use_theme(theme, is_light)
+        notebook.screenshot(f"monitor-{'light' if is_light else 'dark'}")
+    monitor.get_by_role("button", name="Close this group").click()
+    expect(monitor).not_to_contain_text("Group reader")
+
+    # Paused, nothing is asked: a group that comes is not seen before it goes on.
+    monitor.get_by_role("button", name="Pause").click()
+    expect(monitor.get_by_role("button", name="Paused")).to_be_visible()
+    commit(site.lab, "late-comer", 0)
+    search.fill("late-comer")
+    expect(monitor).to_contain_text("No name of")
+    monitor.get_by_role("button", name="Paused").click()
+    expect(names).to_have_count(1, timeout=SHOWN_MS)
+    expect(names.first).to_have_text("late-comer")
+    assert tab.elsewhere == []
+    producer.process.stop()
+    reader.stop()

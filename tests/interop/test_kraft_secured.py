@@ -1,0 +1,209 @@
+"""To KRaft and back behind TLS, SASL and access lists, with an enciphered password among the dynamic settings.
+
+Two brokers that call each other by SASL_SSL with SCRAM, a controller that is called by SASL_SSL with PLAIN, a ZooKeeper
+that keeps what nodes write to them (``zookeeper.set.acl``); one of every kind of metadata, and a producer. A broker's
+key store has a password that only the encoder secret opens: the certificate that the broker shows proves it was read.
+``make soak``.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, pkcs12
+
+from kit.errors import UnsafePlan
+from kit.kraft import KraftStatus
+from kit.lab import Lab, topics
+from kit.lab.entities import alter_config, done, make_one_of_everything
+from kit.lab.lab import PROTECTED_GROUP
+from kit.lab.servers.migrating import connected, json_at
+from kit.lab.servers.security import USER
+from tests.interop.kraft_scene import OVERRIDES, Scene
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes four minutes: make soak"),
+    pytest.mark.timeout(900),
+]
+OTHER_PASSWORD = "opens-the-other-store"
+PREFIX = "listener.name.ssl.ssl.keystore."
+ENCIPHERED = f"{PREFIX}password"
+CLUSTER_RIGHTS = (AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+
+
+@dataclass
+class Story:
+    """What was seen: after each run the status, what ZooKeeper held, and which certificate broker 1 showed."""
+
+    scene: Scene
+    other: str = ""
+    """The certificate in the store that only the enciphered password opens."""
+    statuses: dict[str, KraftStatus] = field(default_factory=dict)
+    dumps: dict[str, dict] = field(default_factory=dict)
+    lists: dict[str, dict] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)
+    refused: str = ""
+    n_acknowledged: int = 0
+    lost: set[tuple[int, int]] | None = None
+
+    def note(self, name: str) -> None:
+        lab = self.scene.lab
+        host, _, port = lab.migration.migrating[0].addresses["SSL"].partition(":")
+        self.shown[name] = ssl.get_server_certificate((host, int(port)), timeout=20)
+        self.statuses[name], self.dumps[name] = self.scene.status(), self.scene.dump()
+        self.lists[name] = self.scene.access_lists(self.dumps[name])
+        with connected(lab.zookeeper_connect, lab.security) as client:
+            self.stored[name] = json_at(client, "/config/brokers/1")["config"][ENCIPHERED]
+
+    def go(self, phase: str) -> None:
+        self.scene.go(phase)
+        self.note(phase)
+
+
+def admin_of(lab: Lab) -> AdminClient:
+    return AdminClient({**topics.QUIET, "bootstrap.servers": lab.servers.addresses()})
+
+
+def give_rights(lab: Lab) -> None:
+    """To the profile's user: by ACLs on brokers; controllers know those only after the copy."""
+    lab.migration.quorum.super_users = (USER,)
+    literal, principal, allow = ResourcePatternType.LITERAL, f"User:{USER}", AclPermissionType.ALLOW
+    on_cluster = (ResourceType.BROKER, "kafka-cluster", literal, principal, "*")
+    on_topics = (ResourceType.TOPIC, "*", literal, principal, "*")
+    wanted = [AclBinding(*on_cluster, each, allow) for each in CLUSTER_RIGHTS]
+    wanted += [AclBinding(*on_topics, each, allow) for each in CLUSTER_RIGHTS[1:]]
+    admin = admin_of(lab)
+    done(admin.create_acls(wanted), "ACL")
+
+
+def other_store(lab: Lab) -> str:
+    """Another key and certificate, of the same name, in a store with a password of its own: broker 1 shows it."""
+    pem = ssl.get_server_certificate(tuple(lab.migration.migrating[0].addresses["SSL"].split(":")), timeout=20)
+    like = x509.load_pem_x509_certificate(pem.encode())
+    key, now = rsa.generate_private_key(public_exponent=65537, key_size=2048), datetime.now(UTC)
+    made = x509.CertificateBuilder(like.subject, like.subject, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=30))
+    for each in (like.extensions.get_extension_for_class(x509.SubjectAlternativeName),):
+        made = made.add_extension(each.value, critical=False)
+    certificate = made.sign(key, hashes.SHA256())
+    file = lab.folder / "other.p12"
+    sealed = BestAvailableEncryption(OTHER_PASSWORD.encode())
+    file.write_bytes(pkcs12.serialize_key_and_certificates(b"other", key, certificate, None, sealed))
+    values = {f"{PREFIX}location": str(file), f"{PREFIX}type": "PKCS12", ENCIPHERED: OTHER_PASSWORD}
+    alter_config(admin_of(lab), ConfigResource.Type.BROKER, "1", values)
+    return certificate.public_bytes(Encoding.PEM).decode()
+
+
+def refused_without_login(lab: Lab, profile: Path) -> str:
+    """A profile whose session of ZooKeeper is not the brokers': what the plan says."""
+    other = profile.with_name("stranger.toml")
+    lines = [each for each in profile.read_text().splitlines() if "OFFRAMP_ZK_PASSWORD" not in each]
+    other.write_text("\n".join(each for each in lines if each != 'username = "kafka"'))
+    overrides = [word for name in OVERRIDES["controllers"] for word in ("--override", name)]
+    ended = Scene(lab, other).offramp("plan", "kraft", "--to", "controllers", *overrides)
+    assert ended.exit_code == UnsafePlan.exit_code, ended.err
+    return ended.err
+
+
+@pytest.fixture(scope="module")
+def story() -> Iterator[Story]:
+    with Lab(brokers=2, controllers=1, secured=True) as lab, pytest.MonkeyPatch.context() as environment:
+        for name, secret in lab.secrets.items():
+            environment.setenv(name, secret)
+        profile = lab.folder / "offramp.toml"
+        profile.write_text(lab.profile_toml())
+        make_one_of_everything(lab.migration, lab.security.password)
+        give_rights(lab)
+        seen = Story(Scene(lab, profile))
+        seen.other = other_store(lab)
+        seen.refused = refused_without_login(lab, profile)
+        with connected(lab.zookeeper_connect, lab.security) as client:  # Its member looks alive.
+            client.delete(f"/consumers/{PROTECTED_GROUP}", recursive=True)
+        lab.create_topic("work", 2, 2)
+        producer = lab.start_producer("work", 50)
+        seen.note("before")
+        for phase in ("controllers", "dual write", "kraft"):
+            seen.go(phase)
+        topics.create(admin_of(lab), {"born": 1}, 2)
+        seen.go("zookeeper")
+        producer.stop()
+        seen.n_acknowledged, seen.lost = seen.scene.lost("work", 2)
+        print(f"\nacknowledged {seen.n_acknowledged}, pauses {seen.scene.longest_pauses_ms()} ms")
+        yield seen
+
+
+def _born(paths) -> set[str]:
+    return {path for path in paths if path.startswith(("/brokers/topics/born", "/config/topics/born"))}
+
+
+def test_each_run_ends_in_its_phase_and_nothing_contradicts_it(story):
+    phases = {name: each.state.phase for name, each in story.statuses.items()}
+    assert phases == {
+        "before": "zookeeper",
+        **{each: each for each in ("controllers", "dual write", "kraft", "zookeeper")},
+    }
+    assert [each.check_id for each in story.statuses["zookeeper"].findings if each.severity in ("alarm", "block")] == []
+
+
+def test_after_the_way_back_zookeeper_is_as_before_but_for_leaders_and_epochs(story):
+    before, after = story.dumps["before"], story.dumps["zookeeper"]
+    born = _born(after)
+    assert len(born) >= 4
+    differing = {path for path in (before | after).keys() - born if before.get(path) != after.get(path)}
+    assert {path: (before.get(path), after.get(path)) for path in differing} == {}
+
+
+def test_access_lists_are_as_before(story):
+    before, after = story.lists["before"], story.lists["zookeeper"]
+    assert {path: (acl, after[path]) for path, acl in before.items() if after[path] != acl} == {}
+    assert before["/config/users/alice"] == [("sasl", "kafka", 31)]
+    assert before["/brokers/topics/orders"] == [("sasl", "kafka", 31), ("world", "anyone", 1)]
+
+
+def test_what_kraft_made_has_the_lists_that_brokers_give(story):
+    lists = story.lists["zookeeper"]
+    assert {tuple(lists[path]) for path in _born(lists)} == {tuple(lists["/brokers/topics/orders"])}
+
+
+def test_the_enciphered_password_is_read_in_every_mode(story):
+    assert all("encryptedPassword:" in each for each in story.stored.values())
+    assert OTHER_PASSWORD not in "".join(story.stored.values())
+    assert story.shown == dict.fromkeys(story.statuses, story.other)
+
+
+def test_a_stranger_to_zookeeper_is_refused_before_anything_begins(story):
+    assert "zookeeper_writes: offramp's session of ZooKeeper (digest:alice, ip:127.0.0.1) may not" in story.refused
+    assert "write /controller_epoch" in story.refused
+    assert "zookeeper_sees" in story.refused
+
+
+def test_no_acknowledged_record_is_lost(story):
+    assert story.n_acknowledged > 1000
+    assert story.lost == set()
+
+
+def test_no_secret_was_told(story):
+    told = "".join(each.out + each.err for _, each in story.scene.ended)
+    told += "".join(each.read_text() for each in story.scene.runs.glob("*/events.jsonl"))
+    assert "dual write" in told
+    assert [name for name, secret in story.scene.lab.secrets.items() if secret in told] == []
+    assert OTHER_PASSWORD not in told

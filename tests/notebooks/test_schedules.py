@@ -1,0 +1,102 @@
+"""The schedules of ``docs/report.md``, as they stand there, in the empty environment that a scheduler gives them."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import papermill
+import pytest
+
+from tests.notebooks.shop import NOTEBOOKS, ROOT
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
+
+PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")
+CRON = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
+"""What cron gives a command, beside HOME and LOGNAME."""
+SYSTEMD = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
+def block(language: str, first: str) -> str:
+    found = [text for text in re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL) if text.startswith(first)]
+    assert len(found) == 1, f"{len(found)} blocks of {language} begin with {first!r}"
+    return found[0]
+
+
+def units() -> dict[str, str]:
+    parts = re.split(r"^# /etc/systemd/system/(\S+)\n", block("ini", "# /etc"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.fixture
+def site(shop, tmp_path):
+    """What stands in /srv/offramp: a profile that needs a secret, the secret, and offramp."""
+    profile = shop.profile_file.read_text(encoding="utf-8")
+    (tmp_path / "offramp.toml").write_text(profile, encoding="utf-8")
+    (tmp_path / "secrets.env").write_text("KAFKA_PASSWORD=secret\n", encoding="utf-8")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    return tmp_path
+
+
+def ran(site: Path, command: str, environment: dict[str, str]) -> None:
+    home = {"HOME": str(site), "LOGNAME": "offramp"}
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=site, env=environment | home, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_crons_line_leaves_a_report(site):
+    line = block("crontab", "").strip()
+    fields = re.fullmatch(r"15 6 \* \* \*\s+(.*)", line)
+    assert fields is not None, line
+    assert "%" not in fields[1], "cron would end the line there"
+    ran(site, f"cd / && {fields[1].replace('/srv/offramp', str(site))}", CRON)
+    assert (site / "reports/report-lab.html").stat().st_size > 10_000
+    assert "newest" in (site / "report.log").read_text(encoding="utf-8")
+
+
+def test_systemds_units_are_whole_and_their_command_leaves_a_report(site):
+    texts = {name: text.replace("/srv/offramp", str(site)) for name, text in units().items()}
+    assert set(texts) == {"offramp-report.service", "offramp-report.timer"}
+    parsed = {name: configparser.ConfigParser(interpolation=None) for name in texts}
+    for name, text in texts.items():
+        parsed[name].optionxform = str
+        parsed[name].read_string(text)
+        (site / name).write_text(text, encoding="utf-8")
+    service = parsed["offramp-report.service"]["Service"]
+    assert Path(service["EnvironmentFile"]).is_file()
+    assert service["WorkingDirectory"] == str(site)
+    if verify := shutil.which("systemd-analyze"):
+        files = [str(site / name) for name in texts]
+        told = subprocess.run([verify, "verify", *files], capture_output=True, text=True, check=False)
+        assert (told.returncode, str(site) in told.stderr) == (0, False), told.stderr
+    ran(site, service["ExecStart"], SYSTEMD | {"KAFKA_PASSWORD": "secret"})
+    assert (site / "reports/report-lab.html").is_file()
+
+
+def test_papermills_lines_leave_a_notebook_and_a_history(site):
+    lines = block("sh", "offramp notebooks").replace("production", "lab")
+    ran(site, f"set -e\n{lines}", CRON | {"PATH": f"{site / '.venv/bin'}:{CRON['PATH']}"})
+    assert (site / "reports/today.ipynb").is_file()
+    assert (site / "reports/history/snapshots").is_dir()
+
+
+def test_airflows_operator_calls_papermill_with_parameters_that_the_notebook_has(site):
+    """The operator hands its arguments to ``papermill.execute_notebook``."""
+    calls = [node for node in ast.walk(ast.parse(block("python", "from datetime"))) if isinstance(node, ast.Call)]
+    (operator,) = (call for call in calls if getattr(call.func, "id", "") == "PapermillOperator")
+    given = {each.arg: ast.literal_eval(each.value) for each in operator.keywords}
+    source = NOTEBOOKS / given["input_nb"].removeprefix("/srv/offramp/notebooks/")
+    parameters = {name: value.replace("/srv/offramp", str(site)) for name, value in given["parameters"].items()}
+    assert parameters.keys() <= papermill.inspect_notebook(source).keys()
+    output = site / "out.ipynb"
+    papermill.execute_notebook(
+        source, output, parameters | {"profile": "lab"}, language=given["language_name"], progress_bar=False
+    )
+    assert output.is_file()

@@ -1,0 +1,200 @@
+"""A history's hours: right, made once, made anew for what comes late, whole whatever ends the run that makes them."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrameWriter, SparkSession
+from typer.testing import CliRunner
+
+from kit.cli.main import app
+from kit.errors import HistoryError
+from kit.history import History, Hours, Upkeep
+from kit.history.files import Files
+from tests.generators import health_history
+from tests.generators.health_history import START
+
+HOUR = timedelta(hours=1)
+GROUPS = {
+    ("steady", "kafka"): lambda minute: max(0, 100 * minute - 5),
+    ("dead", "kafka"): lambda minute: 100 * min(minute, 80),
+    ("back", "kafka"): lambda minute: 100 * minute - (1000 if minute > 90 else 0),
+}
+"""100 records a minute; looks each two minutes, from 22:00 to 0:20 (UTC)."""
+
+
+class KilledError(BaseException):
+    """The process ends here: nothing catches it, nothing is put right."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hours") / "history"
+    health_history.write(folder, 140, GROUPS)
+    return folder
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> str:
+    copy = tmp_path / "history"
+    shutil.copytree(written, copy)
+    return str(copy)
+
+
+def hours(spark: SparkSession, folder: str, later: timedelta = 2 * HOUR + timedelta(minutes=20)) -> Hours:
+    return Hours(spark, folder, lambda: START + later)
+
+
+def rows(spark: SparkSession, folder: str) -> dict[tuple[str, int], Any]:
+    found = hours(spark, folder).load().collect()
+    keyed = {(row.group_id, (row.hour_ms - int(START.timestamp() * 1000)) // 3_600_000): row for row in found}
+    assert len(keyed) == len(found)
+    return keyed
+
+
+@pytest.fixture(scope="module")
+def expected(spark: SparkSession, written: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
+    copy = tmp_path_factory.mktemp("expected") / "history"
+    shutil.copytree(written, copy)
+    assert sum(n_hours for _, n_hours in hours(spark, str(copy)).make()) == 2  # the third is not over
+    found = rows(spark, str(copy))
+    assert found.keys() == {(group, hour) for group, _ in GROUPS for hour in (0, 1)}
+    return found
+
+
+def test_what_an_hour_says(expected):
+    steady, dead, back = (expected[group, 1] for group in ("steady", "dead", "back"))
+    assert (steady.lag_min, steady.lag_p50, steady.lag_p95, steady.lag_max) == (5, 5, 5, 5)
+    assert (steady.n_looks, steady.n_unknown, steady.n_read, steady.n_written) == (30, 0, 6000, 6000)
+    # It read until minute 80, its hour's last look is at 118. Half of the looks are at 60 to 88.
+    assert (dead.lag_min, dead.lag_p50, dead.lag_max, dead.lag_last) == (0, 800, 3800, 3800)
+    assert dead.time_lag_lower_ms == 36 * 60_000
+    assert dead.time_lag_upper_ms == 38 * 60_000
+    assert (dead.n_stop, dead.n_warn, dead.n_read) == (0, 0, 2200)  # a look of the hour was without lag
+    assert (back.lag_p95, back.n_rewind) == (1000, 0)  # it ends before where others are, not before where it began
+    assert expected["dead", 0].lag_max == 0
+
+
+def test_what_is_made_is_made_once_and_a_late_snapshot_makes_it_anew(spark, folder, expected):
+    late = sorted(Path(folder, "snapshots").rglob("part.parquet"))[3].parent
+    away = Path(folder).parent / "late"
+    shutil.move(late, away)
+    assert sum(n for _, n in hours(spark, folder).make()) == 2
+    assert rows(spark, folder)["steady", 0].n_looks == 29
+    assert list(hours(spark, folder).make()) == []
+    shutil.move(away, late)
+    assert list(hours(spark, folder).make()) == [(START.date(), 1)]
+    assert rows(spark, folder) == expected
+    later = dict(hours(spark, folder, 4 * HOUR).make())
+    assert later == {START.date() + timedelta(days=1): 1}
+
+
+def test_they_are_the_same_of_a_compacted_history_and_outlive_its_snapshots(spark, folder, expected):
+    days_later = START + timedelta(days=2)
+    list(Upkeep(spark, folder, lambda: days_later).compact())
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+    Upkeep(spark, folder, lambda: days_later).expire(days_later.date())
+    assert rows(spark, folder) == expected
+    with pytest.raises(HistoryError, match="there is no complete snapshot"):
+        History(spark, folder).latest()
+
+
+def _ends(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, at: int, *, is_done: bool) -> None:
+    method, numbers = getattr(owner, name), count(1)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        number = next(numbers)
+        if number == at and not is_done:
+            raise KilledError
+        result = method(*arguments, **named)
+        if number == at:
+            raise KilledError
+        return result
+
+    monkeypatch.setattr(owner, name, counted)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "at", "is_done"),
+    [
+        (DataFrameWriter, "parquet", 1, True),
+        (Files, "move", 2, False),
+        (Files, "delete", 1, False),
+    ],
+)
+def test_ended_between_any_two_writes_it_can_be_read_and_the_next_run_goes_on(
+    spark, folder, expected, owner, name, at, is_done
+):
+    with pytest.MonkeyPatch.context() as patch:
+        _ends(patch, owner, name, at, is_done=is_done)
+        with pytest.raises(KilledError):
+            list(hours(spark, folder).make())
+    if Path(folder, "hours").exists() and list(Path(folder, "hours").glob("date=*")):
+        found = rows(spark, folder)
+        assert found == {key: expected[key] for key in found}
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+    list(hours(spark, folder, timedelta(days=2)).make())
+    assert not list(Path(folder, "hours", "_staging").glob("*"))
+
+
+def test_a_folder_that_was_begun_is_no_hour(spark, folder, expected):
+    Path(folder, "hours", "date=2026-11-22", "hour=22").mkdir(parents=True)
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+
+
+def test_two_at_once_make_each_hour_once(spark, folder, expected, monkeypatch):
+    move, others = Files.move, []
+
+    def interrupted(self, *arguments):
+        if not others:
+            others.append("at work")
+            others.extend(hours(spark, folder).make())
+        move(self, *arguments)
+
+    monkeypatch.setattr(Files, "move", interrupted)
+    list(hours(spark, folder).make())
+    assert len(others) == 2
+    assert rows(spark, folder) == expected
+
+
+def test_hours_in_which_no_group_was_seen_are_made_once(spark, tmp_path):
+    folder = tmp_path / "history"
+    health_history.write(folder, 60, {})
+    assert list(hours(spark, str(folder)).make()) == [(START.date(), 2)]
+    assert list(hours(spark, str(folder)).make()) == []
+    assert hours(spark, str(folder)).load().count() == 0
+
+
+def test_a_full_disk_and_hours_that_are_not_there_are_one_sentence(spark, folder, monkeypatch):
+    with pytest.raises(HistoryError, match=r"no hours were made in .*: `offramp history hours` makes them$"):
+        hours(spark, folder).load()
+
+    def full(self, path, *arguments, **named):
+        raise PySparkException("Caused by: java.io.IOException: No space left on device")
+
+    monkeypatch.setattr(DataFrameWriter, "parquet", full)
+    with pytest.raises(HistoryError, match=r"the hours of 2026-11-22 can't be made: No space left on device$"):
+        list(hours(spark, folder).make())
+
+
+def test_the_verb(spark, folder, tmp_path, monkeypatch):
+    (tmp_path / "offramp.toml").write_text('[clusters.demo]\nbootstrap_servers = "127.0.0.1:1"\n')
+    monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: spark)
+    monkeypatch.setenv("OFFRAMP_PROFILE_FILE", str(tmp_path / "offramp.toml"))
+
+    def told() -> list[str]:
+        result = CliRunner().invoke(app, ["history", "hours", folder])
+        assert result.exit_code == 0, result.output
+        return result.stdout.splitlines()
+
+    assert told() == ["2026-11-22  2 hours", "2026-11-23  1 hour"]
+    assert told() == ["No hour to make: those that are over are there."]

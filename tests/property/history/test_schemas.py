@@ -1,0 +1,93 @@
+"""Snapshots of other versions, damaged files, copied days: nulls, or one sentence that names the file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from kit.errors import HistoryError
+from kit.history import History, Upkeep
+from kit.tables import schema as tables
+from tests.generators import health_history
+from tests.generators.health_history import START
+
+TABLE = tables.COMMITTED_OFFSETS
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    health_history.write(tmp_path / "history", 6, {("g", "kafka"): lambda minute: minute})
+    return tmp_path / "history"
+
+
+def second_file(folder: Path) -> Path:
+    return sorted((folder / TABLE.name).rglob("part.parquet"))[1]
+
+
+def rewrite(file: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.ParquetFile(file).read()), file)
+
+
+def as_type(name: str, kind: pa.DataType) -> Callable[[pa.Table], pa.Table]:
+    return lambda rows: rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(kind))
+
+
+def test_a_column_that_is_missing_is_null_and_one_that_is_not_known_is_left_out(spark: SparkSession, folder):
+    rewrite(second_file(folder), lambda rows: rows.drop_columns(["metadata", "version"]))
+    first = sorted((folder / TABLE.name).rglob("part.parquet"))[0]
+    rewrite(first, lambda rows: rows.append_column("of_tomorrow", pa.array(["x"] * len(rows))))
+    rewrite(first, as_type("committed_offset", pa.int32()))  # a narrower one fits
+    history = History(spark, str(folder))
+    history.check(TABLE, tables.LOG_OFFSETS)
+    rows = history.load(TABLE).orderBy("observed_at").collect()
+    assert [row.committed_offset for row in rows] == [0, 2, 4, 6]
+    assert {row.metadata for row in rows} == {None}
+    assert "of_tomorrow" not in rows[0].asDict()
+    list(Upkeep(spark, str(folder), lambda: START.replace(day=25)).compact())
+    history.check(TABLE)
+    assert [row.committed_offset for row in history.load(TABLE).orderBy("observed_at").collect()] == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda rows: rows.drop_columns(["store"]),
+            "part.parquet has rows without store, which committed_offsets always",
+        ),
+        (
+            as_type("committed_offset", pa.string()),
+            "holds committed_offset as BINARY where bigint is expected: another",
+        ),
+    ],
+)
+def test_what_can_not_be_read_as_it_is_meant_is_refused_with_the_name_of_the_file(
+    spark: SparkSession, folder, change, said
+):
+    file = second_file(folder)
+    rewrite(file, change)
+    with pytest.raises(HistoryError) as raised:
+        History(spark, str(folder)).check(TABLE)
+    assert said in str(raised.value)
+    assert f"{file.parent.name}/{file.name}" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_damaged_file_is_one_sentence(spark: SparkSession, folder):
+    second_file(folder).write_bytes(b"nonsense" * 9)
+    with pytest.raises(HistoryError, match=r"part\.parquet is not a Parquet file") as raised:
+        History(spark, str(folder)).check(TABLE)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_copy_of_a_day_is_not_counted_twice(spark: SparkSession, folder):
+    day = second_file(folder).parents[1]
+    shutil.copytree(day, day.with_name(f"{day.name} (copy)"))
+    with pytest.raises(HistoryError, match=r"date=2026-11-22 \(copy\) in it is not of a history: move that elsewhere$"):
+        History(spark, str(folder)).load(TABLE)

@@ -1,0 +1,117 @@
+"""Who may write what a way back writes is told from access lists, as ZooKeeper itself then decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_digest_acl
+
+from kit.errors import OfframpError
+from kit.lab import Lab
+from kit.migrate.kraft.rights import hidden_problem, writes_problem
+from kit.migrate.lock import ClusterLock
+from kit.profile import Security, ZookeeperSecurity
+from kit.read.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
+
+NODES = [make_digest_acl("node", "pw", all=True), *READ_ACL_UNSAFE]
+CLOSED = [make_digest_acl("node", "pw", all=True)]
+HELD = {"/controller": b"{}", "/controller_epoch": b"5", "/migration": b"{}", "/config/users/ann": b"{}"}
+LOCK = "cluster abc"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(brokers=0) as lab:
+        yield lab
+
+
+@contextmanager
+def session(connect: str, *logins: str) -> Iterator[KazooClient]:
+    client = KazooClient(connect, auth_data=[("digest", each) for each in logins])
+    client.start(15)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def connect(lab, request) -> str:
+    """A chroot of its own: nodes wrote there, and let the world read; of a group nobody may know the list."""
+    chroot = f"/{abs(hash(request.node.name))}"
+    with session(lab.zookeeper_connect, "node:pw") as client:
+        client.create(chroot, acl=NODES)
+        client.create(f"{chroot}/consumers", acl=OPEN_ACL_UNSAFE)
+        client.create(f"{chroot}/config", acl=NODES)
+        client.create(f"{chroot}/config/users", acl=CLOSED)
+        for path, data in HELD.items():
+            client.create(chroot + path, data, acl=NODES)
+    return f"{lab.zookeeper_connect}{chroot}"
+
+
+def cluster(client: KazooClient):
+    profile = SimpleNamespace(security=Security(zookeeper=ZookeeperSecurity()))
+    return SimpleNamespace(zookeeper=client, profile=profile, name="production", cluster_id="abc")
+
+
+def test_the_nodes_own_login_may_all(connect):
+    with session(connect, "node:pw") as client:
+        assert writes_problem(cluster(client)) is None
+        assert hidden_problem(cluster(client)) is None
+
+
+def test_what_a_stranger_lacks_is_named_without_a_digest(connect):
+    with session(connect, "ann:secret") as client:
+        told = writes_problem(cluster(client))
+        assert "(digest:ann, ip:127.0.0.1) may not create below /, delete below /, write /controller_epoch:" in told
+        assert "[clusters.production.security.zookeeper]" in told
+        assert "ZooKeeper hides from offramp's session: /config/users can't be listed" in hidden_problem(
+            cluster(client)
+        )
+
+
+@pytest.mark.parametrize("login", ["node:pw", "ann:secret", "node:wrong"])
+def test_zookeeper_decides_as_was_told(connect, login):
+    with session(connect, login) as client:
+        who = fetch_identities(client)
+        told = missing(fetch_acl(client, "/controller_epoch"), who, READ | WRITE)
+        try:
+            client.set("/controller_epoch", b"6")
+            assert told == 0
+        except NoAuthError:
+            assert told == WRITE
+
+
+def test_a_lock_of_another_hand_is_told(connect):
+    """The first lock gets the list of ``/consumers``, and offramp has to be able to use what it then made."""
+    with session(connect, "node:pw") as client:
+        client.set_acls("/consumers", [make_acl("ip", "10.9.9.9", all=True), *READ_ACL_UNSAFE])
+        assert "use a lock that gets the access list of /consumers" in writes_problem(cluster(client))
+        with pytest.raises(OfframpError, match="NoAuthError"):
+            ClusterLock(cluster(client)).acquire([LOCK], "run")
+
+
+def test_after_a_lock_its_own_folders_count(connect):
+    with session(connect, "node:pw") as client:
+        lock = ClusterLock(cluster(client))
+        lock.acquire([LOCK], "run")
+        lock.mark([LOCK], "run")
+        lock.release()
+        assert writes_problem(cluster(client)) is None
+        client.set_acls("/offramp/cluster_locks", list(READ_ACL_UNSAFE))
+        assert "create below /offramp/cluster_locks, delete below /offramp/cluster_locks" in writes_problem(
+            cluster(client)
+        )
+
+
+def test_nothing_was_written_to_find_out(connect):
+    with session(connect, "node:pw") as client:
+        before = {path: client.get(path)[1] for path in ("/", *HELD)}
+        assert writes_problem(cluster(client)) is None
+        assert {path: client.get(path)[1] for path in ("/", *HELD)} == before

@@ -1,0 +1,88 @@
+"""How ``offramp export`` goes on: its pace, looks that fail, arguments that can't be meant."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kit.cli.export import _Looks, _Pace
+from kit.cli.main import app
+from kit.errors import ConnectError
+from kit.export.metrics import LABELS
+from kit.export.serving import Page
+from tests.unit.export.test_metrics import parse_text, reading, row, samples
+
+
+class ToyReadings:
+    """What each look comes to: a cost in requests, or an error."""
+
+    def __init__(self, *looks: int | str) -> None:
+        self.looks = list(looks)
+
+    def take(self):
+        if not self.looks:
+            raise KeyboardInterrupt
+        look = self.looks.pop(0)
+        if isinstance(look, str):
+            raise ConnectError(look)
+        return replace(reading([row()]), n_requests=look)
+
+
+@pytest.fixture
+def sleeps(monkeypatch) -> list[float]:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+
+def pages_of(looks: _Looks) -> list[dict[str, dict[tuple[str, ...], float]]]:
+    pages: list[Page] = []
+    with pytest.raises(KeyboardInterrupt):
+        looks.go_on(looks.first(), pages.append)
+    return [samples(page.text.decode(), parse_text) for page in pages]
+
+
+def test_a_look_that_fails_is_told_and_counted_and_the_figures_stay(sleeps, capsys):
+    first, failed, last = pages_of(_Looks(ToyReadings(10, "no broker answers", 20), _Pace(60, 600), LABELS["kminion"]))
+    assert [page["offramp_failed_looks_total"][()] for page in (first, failed, last)] == [0, 1, 1]
+    assert [page["offramp_looks_total"][()] for page in (first, failed, last)] == [1, 1, 2]
+    assert [page["offramp_requests_total"][()] for page in (first, failed, last)] == [10, 10, 30]
+    assert failed["offramp_consumer_group_lag"] == first["offramp_consumer_group_lag"]
+    told = "offramp: this look failed, the figures are of 00:00:00 UTC: no broker answers\n"
+    assert capsys.readouterr().err == told
+
+
+def test_looks_are_rarer_where_they_cost_more_than_the_budget(sleeps):
+    pages = pages_of(_Looks(ToyReadings(10, 1200, 10), _Pace(60, 600), LABELS["kminion"]))
+    assert [page["offramp_look_interval_seconds"][()] for page in pages] == [60, 120, 60]
+    assert [round(each) for each in sleeps] == [60, 120, 60]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--listen", "9308"], "can't be used"),
+        (["--listen", "127.0.0.1:http"], "--listen '127.0.0.1:http' has no port"),
+        (["--listen", "127.0.0.1:99999"], "metrics can't be served on 127.0.0.1:99999"),
+        (["--listen", "no.such.host.invalid:0"], "metrics can't be served on no.such.host.invalid:0"),
+        (["--every", "nan"], "nan is not a number"),
+        (["--limit", "-1"], "Invalid value for '--limit'"),
+    ],
+)
+def test_what_cant_be_meant_is_one_error(words, told, tmp_path):
+    ended = CliRunner().invoke(app, ["export", *words, "--profile-file", str(tmp_path / "none.toml")])
+    assert ended.exit_code in (2, 3)
+    assert told in ended.stderr or (told == "can't be used" and "none.toml" in ended.stderr)
+    assert "Traceback" not in ended.output
+
+
+def test_the_files_are_copied_by_the_verb(tmp_path):
+    folder = tmp_path / "prometheus"
+    ended = CliRunner().invoke(app, ["export", "--files", str(folder)])
+    assert ended.exit_code == 0
+    assert ended.stdout.split() == [str(folder / "dashboard.json"), str(folder / "alerts.yml")]
+    assert all(Path(each).is_file() for each in ended.stdout.split())

@@ -1,0 +1,185 @@
+"""The dashboard and the rules name metrics that are exported; what is unknown has no sample; names survive."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from hypothesis import given
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from kit.errors import InputError
+from kit.export.metrics import LABELS, Count, metrics_of
+from kit.export.readings import OwnerMoves, Reading, chosen
+from kit.export.serving import FILES, copy_files, page_of, write_textfile
+from tests.generators import hostile
+
+NAME = re.compile(r"\bofframp_\w+")
+LABEL = re.compile(r"\b(group_id|topic_name|partition_id|store|status|stage)\b")
+PARTITION = "offramp_consumer_group_topic_partition_"
+
+
+def row(**values: Any) -> dict[str, Any]:
+    known = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "lag": 5, "committed_offset": 1}
+    times = {"time_lag_ms": 1500, "close_ms": None, "is_never_closed": True, "deletion_lower_ms": 2000}
+    return {**known, "log_end_offset": 6, "status": "STOP", **times, "is_never_deleted": False, **values}
+
+
+def reading(rows: list[dict[str, Any]], **values: Any) -> Reading:
+    partitions = pl.DataFrame(rows)
+    groups = partitions.group_by("group_id", "store", maintain_order=True).agg(
+        pl.sum("lag"), n_partitions=pl.len(), n_unknown=pl.col("lag").null_count()
+    )
+    parts = {
+        "at": datetime(2026, 11, 21, tzinfo=UTC),
+        "took_s": 0.5,
+        "n_requests": 12,
+        "partitions": partitions,
+        "groups": groups,
+        "others": groups.clear(),
+        "stages": groups.select("group_id", stage=pl.lit("all KC")),
+        "moves": {("g", "kafka"): 2},
+        "n_unread": 0,
+        "error": "",
+        "snapshot": None,
+    }
+    return Reading(**{**parts, **values})
+
+
+def samples(text: str, parse: Any) -> dict[str, dict[tuple[str, ...], float]]:
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in parse(text):
+        for each in family.samples:
+            found.setdefault(each.name, {})[tuple(value for _, value in sorted(each.labels.items()))] = each.value
+    return found
+
+
+def page(read: Reading, labels: str = "kminion"):
+    return page_of(metrics_of(read, Count(3, 1, 36), 60.0, LABELS[labels]))
+
+
+def exported() -> dict[str, dict[tuple[str, ...], float]]:
+    return samples(page(reading([row()])).text.decode(), parse_text)
+
+
+def test_both_formats_say_the_same():
+    found = page(reading([row()]))
+    assert samples(found.openmetrics.decode(), parse_openmetrics) == samples(found.text.decode(), parse_text)
+
+
+def test_times_are_seconds_and_never_is_infinite():
+    found = exported()
+    key = ("g", "0", "kafka", "t")
+    assert found[PARTITION + "time_lag_seconds"][key] == 1.5
+    assert found[PARTITION + "closed_in_seconds"][key] == math.inf
+    assert found[PARTITION + "unread_deleted_in_seconds"][key] == 2
+    assert found["offramp_consumer_group_owner_moves_total"] == {("g", "kafka"): 2}
+    assert found["offramp_consumer_group_partitions"]["g", "STOP", "kafka"] == 1
+    assert found["offramp_consumer_group_partitions"]["g", "OK", "kafka"] == 0
+    assert found["offramp_failed_looks_total"] == {(): 1}
+
+
+def test_what_is_unknown_has_no_sample():
+    unknown = dict.fromkeys(("lag", "committed_offset", "log_end_offset", "time_lag_ms", "deletion_lower_ms"))
+    found = samples(page(reading([row(), row(partition=1, **unknown, is_never_closed=None)])).text.decode(), parse_text)
+    for name in ("lag", "committed_offset", "time_lag_seconds", "closed_in_seconds", "unread_deleted_in_seconds"):
+        assert list(found[PARTITION + name]) == [("g", "0", "kafka", "t")], name
+    assert found["offramp_consumer_group_unknown_partitions"] == {("g", "kafka"): 1}
+
+
+@given(group=hostile.texts(), topic=hostile.topics())
+def test_hostile_names_survive_both_formats(group, topic):
+    found = page(reading([row(group_id=group.encode("utf-8", "backslashreplace").decode(), topic=topic)]))
+    name = group.encode("utf-8", "backslashreplace").decode()
+    for text, parse in ((found.text, parse_text), (found.openmetrics, parse_openmetrics)):
+        assert list(samples(text.decode(), parse)[PARTITION + "lag"]) == [(name, "0", "kafka", topic)]
+
+
+def test_the_limit_takes_whole_groups_with_the_most_lag():
+    groups = pl.DataFrame(
+        {"group_id": ["few", "many", "none", "wide"], "lag": [7, 9, None, 8], "n_partitions": [2, 2, 1, 40]}
+    ).with_columns(store=pl.lit("kafka"))
+    own, others = chosen(groups, 5)
+    assert own["group_id"].to_list() == ["many", "few", "none"]
+    assert others["group_id"].to_list() == ["wide"]
+
+
+def owned(*owners: str | None) -> Any:
+    ownership = pl.DataFrame(
+        [("g", "kafka", "t", at, owner, None) for at, owner in enumerate(owners)],
+        schema={"group_id": str, "source": str, "topic": str, "partition": pl.Int32, "member_id": str, "error": str},
+        orient="row",
+    )
+    return SimpleNamespace(ownership=ownership, groups=pl.DataFrame({"group_id": ["g"]}))
+
+
+def test_a_move_is_counted_also_when_nobody_owned_the_partition_between():
+    moves = OwnerMoves()
+    assert moves.count(owned("a", "b")) == {("g", "kafka"): 0}
+    assert moves.count(owned(None, "a")) == {("g", "kafka"): 1}
+    assert moves.count(owned("c", "a")) == {("g", "kafka"): 2}
+
+
+def used() -> list[tuple[str, str]]:
+    """Every expression of the dashboard and of the rules."""
+    folder = Path(str(files("kit.export")))
+    panels = json.loads((folder / "dashboard.json").read_text())["panels"]
+    rules = [each for group in yaml.safe_load((folder / "alerts.yml").read_text())["groups"] for each in group["rules"]]
+    return [(panel["title"], target["expr"]) for panel in panels for target in panel["targets"]] + [
+        (rule["alert"], rule["expr"]) for rule in rules
+    ]
+
+
+def test_every_metric_of_the_dashboard_and_the_rules_is_exported():
+    found = exported()
+    assert len(used()) > 20
+    for where, expression in used():
+        named = NAME.findall(expression)
+        assert named, where
+        assert set(named) <= set(found), where
+    labels = set(LABEL.findall(page(reading([row()])).text.decode()))
+    assert {label for _, expression in used() for label in LABEL.findall(expression)} <= labels
+
+
+def test_every_metric_is_documented():
+    text = (Path(__file__).parents[3] / "docs" / "export.md").read_text(encoding="utf-8")
+    assert set(exported()) == set(NAME.findall(text)) - {"offramp_other_"}
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian's package prometheus) is not on PATH")
+def test_promtool_accepts_rules_and_metrics():
+    rules = subprocess.run(
+        ["promtool", "check", "rules", str(files("kit.export") / "alerts.yml")], capture_output=True, text=True
+    )
+    assert rules.returncode == 0, rules.stdout + rules.stderr
+    metrics = subprocess.run(
+        ["promtool", "check", "metrics"], input=page(reading([row()])).text, capture_output=True, timeout=60
+    )
+    assert metrics.returncode == 0, metrics.stderr.decode()
+
+
+def test_the_files_are_copied_and_nothing_is_overwritten(tmp_path):
+    copied = copy_files(tmp_path / "prometheus")
+    assert [path.name for path in copied] == list(FILES)
+    assert all(path.stat().st_size > 1000 for path in copied)
+    with pytest.raises(InputError, match=r"dashboard\.json and .*alerts\.yml would be overwritten"):
+        copy_files(tmp_path / "prometheus")
+
+
+def test_a_textfile_that_cant_be_replaced_leaves_no_draft(tmp_path):
+    (tmp_path / "lag.prom").mkdir()
+    with pytest.raises(InputError, match="can't be written"):
+        write_textfile(tmp_path / "lag.prom", page(reading([row()])))
+    assert [path.name for path in tmp_path.iterdir()] == ["lag.prom"]

@@ -1,0 +1,78 @@
+"""Verdicts that are kept up look by look are those of Burrow's rules over a history of the same looks."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+
+from kit import analyze
+from kit.analyze.health.windows import PARTITION
+from kit.export.verdicts import CommitWindows
+
+STEP_MS = 60_000
+KINDS = ("steady", "standing", "back", "behind", "quick", "random")
+
+
+def looks(n_looks: int, seed: int) -> list[pl.DataFrame]:
+    """A partition per kind; the log grows by ten from look to look."""
+    chance, found = random.Random(seed), []
+    offsets = dict.fromkeys(KINDS, 0)
+    for number in range(n_looks):
+        end = 100 + 10 * number
+        offsets["steady"] = end - 50
+        offsets["back"] = end - 20 if number < n_looks - 3 else 10
+        offsets["behind"] += 5
+        offsets["quick"] = end
+        offsets["random"] = max(0, min(end, offsets["random"] + chance.randint(-20, 40)))
+        rows = [(kind, "kafka", "t", 0, offset, end, max(0, end - offset), False) for kind, offset in offsets.items()]
+        schema = [*PARTITION, "committed_offset", "log_end_offset", "lag", "has_no_commit"]
+        frame = pl.DataFrame(rows, schema=schema, orient="row", schema_overrides={"partition": pl.Int32})
+        found.append(frame.with_columns(at_ms=pl.lit(number * STEP_MS, pl.Int64)))
+    return found
+
+
+def by_the_rules(seen: list[pl.DataFrame]) -> dict[str, str]:
+    rows = pl.concat(seen)
+    commits = analyze.commits_seen(
+        rows.with_columns(observed_ms="at_ms", written_ms=pl.lit(None, pl.Int64), error=pl.lit(None, pl.String))
+    )
+    ends = rows.select("topic", "partition", "log_end_offset", sampled_ms="at_ms").unique()
+    now = pl.DataFrame({"at_ms": [rows["at_ms"].max()]})
+    verdicts = analyze.partition_health(commits, ends, now)
+    return dict(verdicts.select("group_id", "status").iter_rows())
+
+
+def test_they_are_the_rules_of_a_history():
+    statuses = set()
+    for seed in range(5):
+        seen, windows = looks(25, seed), CommitWindows()
+        for number, look in enumerate(seen, 1):
+            kept = dict(windows.judge(look).select("group_id", "status").iter_rows())
+            if number < 10:
+                assert set(kept.values()) == {"unknown"}
+            else:
+                assert kept == by_the_rules(seen[:number]), (seed, number)
+                statuses |= set(kept.values())
+    assert statuses >= {"OK", "WARN", "STOP", "REWIND"}
+
+
+def test_who_is_gone_is_forgotten_and_who_comes_back_begins_anew():
+    windows, seen = CommitWindows(), looks(25, 0)
+    for look in seen[:12]:
+        windows.judge(look)
+    windows.judge(seen[12].filter(pl.col("group_id") != "steady"))
+    kept = dict(windows.judge(seen[13]).select("group_id", "status").iter_rows())
+    assert kept["steady"] == "unknown"
+    assert kept["quick"] == "OK"
+
+
+def test_an_unknown_lag_is_an_unknown_verdict_and_forgets_nothing():
+    windows, seen = CommitWindows(), looks(13, 0)
+    for look in seen[:11]:
+        windows.judge(look)
+    unread = seen[11].with_columns(
+        committed_offset=pl.lit(None, pl.Int64), lag=pl.lit(None, pl.Int64), has_no_commit=pl.lit(False)
+    )
+    assert set(windows.judge(unread)["status"]) == {"unknown"}
+    assert "unknown" not in set(windows.judge(seen[12])["status"])

@@ -1,0 +1,148 @@
+"""All groups of a cluster, look after look, as a model: a search, the page that is shown, one group's partitions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import polars as pl
+import traitlets as t
+
+from kit.errors import OfframpError
+from kit.live import RISKS, GroupsOfLate, Look, Looks
+from kit.snapshot import verify_read
+from kit.text.quantity import quantity
+from widgets.run.watch import Watch
+
+ROWS = 20
+"""Groups on a page: only these are sent to the browser."""
+PARTITIONS = 100
+"""Of the opened group, at most, those at risk first."""
+EVERY_S = 10.0
+_SHARE = 4
+"""A look is followed by a pause of at least so many times what it took."""
+
+
+class Monitor(t.HasTraits):
+    """``looks`` takes the looks, ``close_all`` closes its connections. The first look is taken at once.
+
+    Raises:
+        ConnectError, ReadError: it failed.
+    """
+
+    search = t.Unicode(help="A part of the group's name, upper or lower case; words between blanks must all be there.")
+    page = t.Int(0, help="Which page of the matching groups is shown; 0 is the first.")
+    group_id = t.Unicode(None, allow_none=True, help="The group whose partitions are shown; None: none.")
+    is_paused = t.Bool(False, help="While it is, the cluster is not asked.")
+    every_s = t.Float(EVERY_S, min=1.0, help="From look to look; more where a look takes long.")
+    error = t.Unicode(help="Why the last look failed; what is shown is of the one before.")
+    version = t.Int(0, help="Grows when there is something new to show.")
+
+    def __init__(self, cluster: str, looks: Looks, close_all: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.cluster, self._looks, self._close_all = cluster, looks, close_all
+        self.of_late, self._one_look = GroupsOfLate(), threading.Lock()
+        self._watch: Watch | None = None
+        self.groups, self.n_requests = pl.DataFrame(), 0
+        self.last: Look
+        self._look()
+
+    # What is shown
+
+    @property
+    def matching(self) -> pl.DataFrame:
+        """The groups whose names hold every word of the search, who is at risk first."""
+        name, found = pl.col("group_id").str.to_lowercase(), self.groups
+        for word in self.search.lower().split():
+            found = found.filter(name.str.contains(word, literal=True))
+        return found
+
+    def shown(self) -> tuple[pl.DataFrame, int, int]:
+        """The rows of the page with of_late; where they begin, and how many match."""
+        found = self.matching
+        last_page = max(0, (len(found) - 1) // ROWS)
+        first = ROWS * min(max(0, self.page), last_page)
+        return found.slice(first, ROWS), first, len(found)
+
+    def partitions(self) -> tuple[pl.DataFrame, int]:
+        """Those of the opened group that are shown, and how many it has."""
+        rows = self.of_late.partitions(self.group_id or "")
+        return rows.head(PARTITIONS), len(rows)
+
+    @property
+    def risks(self) -> dict[str, int]:
+        """How many groups there are of each trend."""
+        return {trend: n for trend in RISKS if (n := int((self.groups["trend"] == trend).sum()))}
+
+    @property
+    def cost(self) -> str:
+        """What looking costs the brokers, as a sentence."""
+        last = self.last
+        return (
+            f"The last look took {last.took_s:.1f} s and {quantity(last.n_requests, 'request')} to brokers; "
+            f"{quantity(last.number, 'look')} so far took {self.n_requests:,}."
+        )
+
+    # What is done
+
+    def turn(self, by: int) -> None:
+        """Turn pages."""
+        _, first, n = self.shown()
+        self.page = min(max(0, first // ROWS + by), max(0, (n - 1) // ROWS))
+
+    def refresh(self) -> None:
+        """Look once more. A failure goes to ``error``."""
+        try:
+            self._look()
+        except OfframpError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001 - a watch that ends silently would show old numbers as new ones
+            self.error = f"{type(error).__name__}: {error}"
+
+    def start_watching(self) -> None:
+        """Refresh in the background until ``stop_watching``, unless paused."""
+        if self._watch is None and not self.is_paused:
+            self._watch = Watch(self.refresh, lambda: max(self.every_s - self.last.took_s, _SHARE * self.last.took_s))
+
+    def stop_watching(self) -> None:
+        """Returns when a look that goes on has ended."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
+
+    def close(self) -> None:
+        """Look no more, and close the connections."""
+        self.stop_watching()
+        self._close_all()
+
+    def verify(self) -> str:
+        """A sentence when the last look succeeded and read everything.
+
+        Raises:
+            PartialRead: naming what could not be read.
+            OfframpError: the last look failed.
+        """
+        if self.error:
+            raise OfframpError(f"the last look at {self.cluster} failed: {self.error}")
+        verify_read(self.last.snapshot)
+        return f"{self.cluster}, look {self.last.number:,}: {quantity(len(self.groups), 'group')}, everything was read."
+
+    def _look(self) -> None:
+        with self._one_look:
+            last = self._looks.take()
+            self.groups = self.of_late.add(last.partitions)
+            self.last, self.error = last, ""
+            self.n_requests += last.n_requests
+        self.version += 1
+
+    @t.observe("is_paused")
+    def _paused(self, change: object) -> None:
+        if not self.is_paused:
+            self.start_watching()
+        elif self._watch is not None:
+            self._watch.end()
+            self._watch = None
+
+    @t.observe("search")
+    def _searched(self, change: object) -> None:
+        self.page = 0
