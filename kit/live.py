@@ -11,6 +11,7 @@ import polars as pl
 
 from kit import views
 from kit.analyze.health.windows import PARTITION
+from kit.analyze.known_sum import known_sum
 from kit.cluster import Cluster
 from kit.show.sparkline import sparkline
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
@@ -154,9 +155,9 @@ def _went_back(later: str, earlier: str) -> pl.Expr:
 
 
 def _whole_sum() -> pl.Expr:
-    """Unknown where any partition with a commit is."""
+    """Unknown where any partition with a commit is, and where none has one."""
     is_known = (pl.col("lag").is_not_null() | pl.col("has_no_commit")).all()
-    return pl.when(is_known).then(pl.col("lag").sum()).alias("lag")
+    return pl.when(is_known).then(known_sum("lag")).alias("lag")
 
 
 def _worst_first(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:

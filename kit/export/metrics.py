@@ -83,10 +83,12 @@ def _of_groups(reading: Reading, group: str) -> Iterator[Metric]:
 
 
 def _of_others(others: pl.DataFrame) -> dict[str, tuple[str, float]]:
+    """Where no lag is known, there is no sum of them: 0 would say that they have read everything."""
+    is_known = others.is_empty() or others["lag"].count() > 0
     return {
         "other_groups": ("Groups that --limit left out.", others["group_id"].n_unique()),
         "other_partitions": ("Their partitions.", float(others["n_partitions"].sum())),
-        "other_lag": ("The sum of their known lags.", float(others["lag"].sum())),
+        **({"other_lag": ("The sum of their known lags.", float(others["lag"].sum()))} if is_known else {}),
         "other_unknown_partitions": ("Their partitions whose lag is unknown.", float(others["n_unknown"].sum())),
     }
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from kit.analyze.known_sum import known_sum
 from kit.text.quantity import quantity
 from kit.text.visible import cell, html_text
 
@@ -60,7 +61,7 @@ _STYLE = """<style>
 </style>"""
 
 
-def _of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def of_the_store_in_use(summary: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of the store in use alone. A group that is gone keeps one row."""
     used = summary.select("group_id", store="store_in_use")
     gone = rows.join(summary, on="group_id", how="anti").unique("group_id", keep="first", maintain_order=True)
@@ -81,10 +82,10 @@ def attention(
     lags = summary.select("group_id", "stage", "n_members", "lag")
     unread = lags.filter((pl.col("n_members") == 0) & (pl.col("lag") > 0))
     mixed = lags.filter(pl.col("stage") == "unsafe mix")
-    grown = _of_the_store_in_use(summary, changes).filter((pl.col("change") >= GREW) & (pl.col("lag") > 0))
+    grown = of_the_store_in_use(summary, changes).filter((pl.col("change") >= GREW) & (pl.col("lag") > 0))
     grown = grown.join(unread, on="group_id", how="anti")
     found = findings.filter(pl.col("finding").is_in(list(KINDS)))
-    still = _of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
+    still = of_the_store_in_use(summary, stalled).join(unread, on="group_id", how="anti")
     named = [("nobody reads", unread), ("unsafe mix", mixed), ("falling behind", grown)]
     rows = [frame.select("group_id", kind=pl.lit(kind), n_partitions=pl.lit(None, pl.Int64)) for kind, frame in named]
     for frame, kind in ((found, pl.col("finding")), (still, pl.lit("standing still"))):
@@ -97,11 +98,23 @@ def attention(
 
 
 def by_kind(needing: pl.DataFrame) -> pl.DataFrame:
-    """:func:`attention` per kind: kind, n_groups, lag (in records), first_group, remedy."""
+    """:func:`attention` per kind: kind, n_groups, lag (in records; null: known of no group), first_group, remedy."""
     counted = needing.group_by("kind", maintain_order=True).agg(
-        n_groups=pl.len().cast(pl.Int64), lag=pl.col("lag").sum(), first_group=pl.col("group_id").first()
+        n_groups=pl.len().cast(pl.Int64), lag=known_sum("lag"), first_group=pl.col("group_id").first()
     )
     return counted.with_columns(remedy=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+
+
+def standing_still(stalled: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``partition_progress`` that stood still, per owner, the most lag first.
+
+    Columns: group_id, store, member_id, partitions, produced, lag (both in records; null: known of no partition).
+    """
+    of_owners = stalled.group_by("group_id", "store", "member_id").agg(
+        known_sum("produced"), known_sum("lag"), partitions=pl.len().cast(pl.Int64)
+    )
+    rows = of_owners.select("group_id", "store", "member_id", "partitions", "produced", "lag")
+    return rows.sort("lag", "group_id", "store", "member_id", descending=[True, *[False] * 3], nulls_last=True)
 
 
 def brief(
@@ -111,6 +124,7 @@ def brief(
     changes: pl.DataFrame,
     moved: pl.DataFrame | None,
     before_at: str = "",
+    groups_before: Collection[str] = (),
 ) -> Brief:
     """The first lines of a report.
 
@@ -118,12 +132,13 @@ def brief(
         needing: :func:`attention`.
         moved: ``analyze.stickiness``; None: there is no earlier snapshot.
         before_at: when the earlier snapshot was taken, for people.
+        groups_before: the groups that it knew.
     """
-    changes = _of_the_store_in_use(summary, changes)
+    changes = of_the_store_in_use(summary, changes) if before_at else changes.clear()
     ready = summary.filter(pl.col("stage").is_in(_MOVING) & (pl.col("n_blockers") == 0))
-    figures = _figures(summary, needing, ready, read_errors, changes if before_at else changes.clear())
+    figures = _figures(summary, needing, ready, read_errors, changes)
     sentences = [
-        _changed(summary, changes, before_at),
+        _changed(summary, changes, set(groups_before), before_at),
         _needs(needing),
         _can_leave(summary, ready),
         _kept(moved),
@@ -135,37 +150,56 @@ def brief(
 def _figures(
     summary: pl.DataFrame, needing: pl.DataFrame, ready: pl.DataFrame, read_errors: pl.DataFrame, changes: pl.DataFrame
 ) -> tuple[tuple[str, str, str], ...]:
-    lag = summary["lag"]
-    n_unknown = lag.null_count()
-    change = changes["change"].sum()
+    members, lag = summary["n_members"], summary["lag"]
     return (
         ("groups", f"{len(summary):,}", ""),
-        ("members", f"{summary['n_members'].sum():,}", ""),
-        ("records behind", f"{lag.sum():,}", f"{change:+,} since last time" if len(changes) else _unknown(n_unknown)),
+        ("members", _total(members), _unknown(members)),
+        ("records behind", _total(lag), "; ".join(filter(None, [_since_last_time(changes), _unknown(lag)]))),
         ("need somebody", f"{needing['group_id'].n_unique():,}", "groups"),
         ("can take a step off ZooKeeper", f"{len(ready):,}", "groups"),
         ("could not be read", f"{len(read_errors):,}", ""),
     )
 
 
-def _unknown(n_groups: int) -> str:
+def _total(of_groups: pl.Series) -> str:
+    """The sum of what is known; where nothing is, though there are groups, that is no 0."""
+    return f"{of_groups.sum():,}" if of_groups.count() or of_groups.is_empty() else "unknown"
+
+
+def _unknown(of_groups: pl.Series) -> str:
+    n_groups = of_groups.null_count()
     return f"of {quantity(n_groups, 'group')} unknown" if n_groups else ""
 
 
-def _changed(summary: pl.DataFrame, changes: pl.DataFrame, before_at: str) -> str:
+def _since_last_time(changes: pl.DataFrame) -> str:
+    if changes.is_empty():
+        return ""
+    change = changes["change"]
+    if not change.count():
+        return "change unknown"
+    return f"{change.sum():+,} since last time"
+
+
+def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[str], before_at: str) -> str:
     if not before_at:
         return "No earlier report is in this history: the next one says what changed."
-    pairs = changes.group_by("group_id").agg(is_old=pl.col("lag_before").is_not_null().any(), change=pl.sum("change"))
-    gone = pairs.join(summary, on="group_id", how="anti")
-    n_more, n_less = (pairs["change"] > 0).sum(), (pairs["change"] < 0).sum()
-    came = pairs.filter(~pl.col("is_old")).join(summary, on="group_id", how="semi")
+    groups_now = set(summary["group_id"])
+    change = changes.filter(pl.col("group_id").is_in(list(groups_now & groups_before)))["change"]
+    n_more, n_less, n_same = (change > 0).sum(), (change < 0).sum(), (change == 0).sum()
+    n_came, n_went = len(groups_now - groups_before), len(groups_before - groups_now)
     parts = [
         f"{_groups(n_more)} fell behind",
         f"{_groups(n_less)} caught up",
-        f"{_groups(len(came))} came" if len(came) else "",
-        f"{_groups(len(gone))} went" if len(gone) else "",
+        f"{_groups(n_came)} came" if n_came else "",
+        f"{_groups(n_went)} went" if n_went else "",
     ]
-    return f"Since {before_at}: {', '.join(part for part in parts if part)}; the lag of the others is the same."
+    n_unknown = len(groups_now & groups_before) - n_more - n_less - n_same
+    rest = f"the lag of {_groups(n_same)} is the same" if n_same else ""
+    unknown = f"how that of {_groups(n_unknown)} changed is unknown" if n_unknown else ""
+    if unknown and not rest:
+        unknown = f"how the lag of {_groups(n_unknown)} changed is unknown"
+    told = [", ".join(filter(None, parts)), rest, unknown]
+    return f"Since {before_at}: {'; '.join(filter(None, told))}."
 
 
 def _needs(needing: pl.DataFrame) -> str:

@@ -27,16 +27,19 @@ def health_brief(within: pl.DataFrame, incidents: pl.DataFrame, looks_ms: list[i
         looks_ms: when it was looked (epoch), in order.
         target_lag: in records.
     """
-    steady = within.filter(pl.col("over_ms") == 0)
+    is_known = (pl.col("unknown_ms") == 0) & pl.col("max_lag").is_not_null()
+    steady = within.filter((pl.col("over_ms") == 0) & is_known)
+    n_unsure = len(within.filter((pl.col("over_ms") == 0) & ~is_known))
     ongoing = incidents.filter(pl.col("until_ms") >= looks_ms[-1]) if looks_ms else incidents
     figures = (
         ("groups", f"{len(within):,}", ""),
         ("looks", f"{len(looks_ms):,}", ""),
         ("incidents", f"{len(incidents):,}", f"{len(ongoing):,} not over"),
         ("always within target", f"{len(steady):,}", "groups"),
-        ("lag at times unknown", f"{(within['unknown_ms'] > 0).sum():,}", "groups"),
+        ("lag at times unknown", f"{len(within.filter(~is_known)):,}", "groups"),
     )
-    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), _within(within, steady, target_lag)))
+    within_target = _within(len(within), len(steady), n_unsure, target_lag)
+    return Brief(figures, (_period(looks_ms), *_incidents(incidents, looks_ms), within_target))
 
 
 def _period(looks_ms: list[int]) -> str:
@@ -60,22 +63,25 @@ def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
     return [*told, *more]
 
 
-def _incident(row: dict[str, int | str], last_ms: int) -> str:
+def _incident(row: dict[str, int | str | None], last_ms: int) -> str:
     begun, ended = int(row["since_ms"]), int(row["until_ms"])
     until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
     alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"
     why = f"cause {row['cause']}: {visible(str(row['evidence']))}"
-    what = f"{quantity(int(row['n_partitions']), 'partition')}, up to {quantity(int(row['max_lag'] or 0), 'record')}"
+    most = row["max_lag"]
+    behind = "how far behind is unknown" if most is None else f"up to {quantity(int(most), 'record')} behind"
     lasted = f"from {_time(begun)} {until}, {duration(ended - begun)}"
-    return f"{cell(row['group_id'])}: {lasted}; {alarm}; {what} behind; {why}"
+    what = f"{quantity(int(row['n_partitions']), 'partition')}, {behind}"
+    return f"{cell(row['group_id'])}: {lasted}; {alarm}; {what}; {why}"
 
 
-def _within(within: pl.DataFrame, steady: pl.DataFrame, target_lag: int) -> str:
+def _within(n_groups: int, n_steady: int, n_unsure: int, target_lag: int) -> str:
+    """``n_unsure``: groups that were not seen beyond the target, and whose lag was not known all the time."""
     target = quantity(target_lag, "record")
-    others = len(within) - len(steady)
-    if not others:
+    if n_steady == n_groups:
         return f"No group was ever more than {target} behind."
-    return f"{len(steady):,} of {quantity(len(within), 'group')} were never more than {target} behind."
+    unsure = f"; of {n_unsure:,} it is not known, since their lag was at times unknown" if n_unsure else ""
+    return f"{n_steady:,} of {quantity(n_groups, 'group')} were never more than {target} behind{unsure}."
 
 
 def _time(ms: int) -> str:

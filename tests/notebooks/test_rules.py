@@ -73,6 +73,21 @@ def test_its_code_cells_are_short(notebook):
     assert {name: length for name, length in lengths.items() if not 1 <= length <= MAX_LINES} == {}
 
 
+def shows(cell) -> bool:
+    """Whether a cell's output would stand in a page: what it prints or displays, and the value of its last line."""
+    tree = ast.parse(cell.source)
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    is_value = isinstance(tree.body[-1], ast.Expr) and ast.unparse(tree.body[-1]) != "kit.display.prepare()"
+    return bool(called & {"print", "display", "kit.display.table"}) or is_value
+
+
+def test_where_there_is_a_brief_nothing_is_shown_before_it(notebook):
+    cells = code_cells(notebook)
+    briefs = [at for at, cell in enumerate(cells) if re.search(r"^\w*brief\.\w*brief\(", cell.source, re.MULTILINE)]
+    if briefs:
+        assert [cell.source for cell in cells[: briefs[0]] if shows(cell)] == []
+
+
 def test_its_last_cell_verifies(notebook):
     last = notebook.cells[-1]
     assert last.cell_type == "code"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from pathlib import Path
 import papermill
 import pytest
 
+from kit.lab import Lab
 from tests.notebooks.shop import NOTEBOOKS, ROOT
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("schedules")]
 
 PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")
 CRON = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
@@ -34,34 +36,62 @@ def units() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
+@pytest.fixture(scope="module")
+def secured():
+    """A cluster that answers nobody without a password."""
+    with Lab(secured=True) as lab:
+        lab.create_topic("orders", 2)
+        lab.produce("orders", 10)
+        yield lab
+
+
 @pytest.fixture
-def site(shop, tmp_path):
-    """What stands in /srv/offramp: a profile that needs a secret, the secret, and offramp."""
-    profile = shop.profile_file.read_text(encoding="utf-8")
-    (tmp_path / "offramp.toml").write_text(profile, encoding="utf-8")
-    (tmp_path / "secrets.env").write_text("KAFKA_PASSWORD=secret\n", encoding="utf-8")
+def site(secured, tmp_path):
+    """What stands in /srv/offramp: a profile that needs secrets, the secrets, and offramp."""
+    (tmp_path / "offramp.toml").write_text(secured.profile_toml(), encoding="utf-8")
+    lines = (f"{name}={shlex.quote(value)}\n" for name, value in secured.secrets.items())
+    (tmp_path / "secrets.env").write_text("".join(lines), encoding="utf-8")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     return tmp_path
 
 
-def ran(site: Path, command: str, environment: dict[str, str]) -> None:
+def done(site: Path, command: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     home = {"HOME": str(site), "LOGNAME": "offramp"}
-    done = subprocess.run(["/bin/sh", "-c", command], cwd=site, env=environment | home, capture_output=True, text=True)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return subprocess.run(
+        ["/bin/sh", "-c", command], cwd=site, env=environment | home, capture_output=True, text=True, check=False
+    )
 
 
-def test_crons_line_leaves_a_report(site):
+def ran(site: Path, command: str, environment: dict[str, str]) -> None:
+    ended = done(site, command, environment)
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+
+
+def crons_command(site: Path) -> str:
     line = block("crontab", "").strip()
     fields = re.fullmatch(r"15 6 \* \* \*\s+(.*)", line)
     assert fields is not None, line
     assert "%" not in fields[1], "cron would end the line there"
-    ran(site, f"cd / && {fields[1].replace('/srv/offramp', str(site))}", CRON)
+    return f"cd / && {fields[1].replace('/srv/offramp', str(site))}"
+
+
+def test_crons_line_leaves_a_report(site):
+    ran(site, crons_command(site), CRON)
     assert (site / "reports/report-lab.html").stat().st_size > 10_000
     assert "newest" in (site / "report.log").read_text(encoding="utf-8")
 
 
-def test_systemds_units_are_whole_and_their_command_leaves_a_report(site):
+def test_crons_line_needs_the_secrets(site, secured):
+    """Without them it leaves no report, and its log names what is missing."""
+    (site / "secrets.env").write_text("", encoding="utf-8")
+    assert done(site, crons_command(site), CRON).returncode != 0
+    told = (site / "report.log").read_text(encoding="utf-8")
+    assert any(name in told for name in secured.secrets), told
+    assert not list(site.glob("reports/*.html"))
+
+
+def test_systemds_units_are_whole_and_their_command_leaves_a_report(site, secured):
     texts = {name: text.replace("/srv/offramp", str(site)) for name, text in units().items()}
     assert set(texts) == {"offramp-report.service", "offramp-report.timer"}
     parsed = {name: configparser.ConfigParser(interpolation=None) for name in texts}
@@ -76,18 +106,18 @@ def test_systemds_units_are_whole_and_their_command_leaves_a_report(site):
         files = [str(site / name) for name in texts]
         told = subprocess.run([verify, "verify", *files], capture_output=True, text=True, check=False)
         assert (told.returncode, str(site) in told.stderr) == (0, False), told.stderr
-    ran(site, service["ExecStart"], SYSTEMD | {"KAFKA_PASSWORD": "secret"})
+    ran(site, service["ExecStart"], SYSTEMD | secured.secrets)
     assert (site / "reports/report-lab.html").is_file()
 
 
-def test_papermills_lines_leave_a_notebook_and_a_history(site):
+def test_papermills_lines_leave_a_notebook_and_a_history(site, secured):
     lines = block("sh", "offramp notebooks").replace("production", "lab")
-    ran(site, f"set -e\n{lines}", CRON | {"PATH": f"{site / '.venv/bin'}:{CRON['PATH']}"})
+    ran(site, f"set -e\n{lines}", CRON | secured.secrets | {"PATH": f"{site / '.venv/bin'}:{CRON['PATH']}"})
     assert (site / "reports/today.ipynb").is_file()
     assert (site / "reports/history/snapshots").is_dir()
 
 
-def test_airflows_operator_calls_papermill_with_parameters_that_the_notebook_has(site):
+def test_airflows_operator_calls_papermill_with_parameters_that_the_notebook_has(site, secured, monkeypatch):
     """The operator hands its arguments to ``papermill.execute_notebook``."""
     calls = [node for node in ast.walk(ast.parse(block("python", "from datetime"))) if isinstance(node, ast.Call)]
     (operator,) = (call for call in calls if getattr(call.func, "id", "") == "PapermillOperator")
@@ -95,6 +125,8 @@ def test_airflows_operator_calls_papermill_with_parameters_that_the_notebook_has
     source = NOTEBOOKS / given["input_nb"].removeprefix("/srv/offramp/notebooks/")
     parameters = {name: value.replace("/srv/offramp", str(site)) for name, value in given["parameters"].items()}
     assert parameters.keys() <= papermill.inspect_notebook(source).keys()
+    for name, secret in secured.secrets.items():
+        monkeypatch.setenv(name, secret)
     output = site / "out.ipynb"
     papermill.execute_notebook(
         source, output, parameters | {"profile": "lab"}, language=given["language_name"], progress_bar=False

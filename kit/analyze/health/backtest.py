@@ -46,10 +46,14 @@ def group_alarms(verdicts: FrameT) -> FrameT:
         group_id, store: the key.
         from_ms, until_ms: from the first such look to the first without, or to the last look.
         since_ms: since when it had been so by the evidence: an alarm comes later than what it is of.
-        n_partitions: with an alarm, in the worst look; max_lag: of all partitions together, in records.
+        n_partitions: with an alarm, in the worst look.
+        max_lag: of all partitions together where it is known, in records; null: it is known of none.
     """
     counted = verdicts.with_columns(n=nw.col("is_alarm").cast(nw.Int64))
-    looks = counted.group_by(*_GROUP, "at_ms").agg(nw.col("n").sum(), nw.col("lag").sum(), nw.col("since_ms").min())
+    looks = counted.group_by(*_GROUP, "at_ms").agg(
+        nw.col("n").sum(), nw.col("lag").sum(), nw.col("lag").count().alias("n_known"), nw.col("since_ms").min()
+    )
+    looks = looks.with_columns(lag=nw.when(nw.col("n_known") > 0).then(nw.col("lag")))
     looks = looks.with_columns(status=nw.when(nw.col("n") > 0).then(nw.lit("alarm")).otherwise(nw.lit("quiet")))
     figures = {"since_ms": nw.col("since_ms").min(), "n_partitions": nw.col("n").max(), "max_lag": nw.col("lag").max()}
     spans = _spans(looks, _GROUP, "status", **figures)

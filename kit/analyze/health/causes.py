@@ -204,7 +204,10 @@ def _owner_moved(case: _Case) -> Iterator[Told]:
 
 def _rate_rose(case: _Case) -> Iterator[Told]:
     mine = case.ends.join(case.offsets.select("place").unique(), on="place", how="semi")
-    totals = mine.group_by("at_ms").agg(pl.sum("log_end_offset")).sort("at_ms")
+    end = pl.col("log_end_offset")
+    totals = mine.group_by("at_ms").agg(end.sum(), n=end.count(), n_unknown=end.null_count()).sort("at_ms")
+    # An end that was not read at one look would be a fall, and a rise at the next; a partition that is new is one.
+    totals = totals.filter((pl.col("n_unknown") == 0) & (pl.col("n") == pl.col("n").cum_max()))
     before = _rate(totals.filter(pl.col("at_ms") <= case.begin_ms))
     after = _rate(totals.filter(pl.col("at_ms") >= case.begin_ms))
     if before is not None and after is not None and after > 0 and after >= ROSE * before:

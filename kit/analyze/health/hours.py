@@ -104,9 +104,14 @@ def _verdicts(committed_offsets: FrameT, log_offsets: FrameT, looks: FrameT) -> 
         n_written=nw.col("last_end") - nw.col("first_end"),
         **{name: flag.fill_null(False).cast(nw.Int64) for name, flag in flags.items()},
     )
-    return rows.group_by(*_HOUR).agg(
-        nw.len().cast(nw.Int64).alias("n_partitions"), *[nw.col(name).sum() for name in (*flags, "n_read", "n_written")]
+    counts = ("n_read", "n_written")
+    hours = rows.group_by(*_HOUR).agg(
+        nw.len().cast(nw.Int64).alias("n_partitions"),
+        *[nw.col(name).sum() for name in (*flags, *counts)],
+        *[nw.col(name).count().alias(f"known_{name}") for name in counts],
     )
+    known = {name: nw.when(nw.col(f"known_{name}") > 0).then(nw.col(name)) for name in counts}
+    return hours.with_columns(**known).drop(*(f"known_{name}" for name in counts))
 
 
 def _moves(ownership: FrameT, looks: FrameT) -> FrameT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import polars as pl
 
@@ -207,7 +208,7 @@ class CircuitBreakerActor:
     def __init__(self, cluster: Cluster, clock: Clock = Clock()) -> None:  # noqa: B008 - it holds functions, no state
         self._cluster = cluster
         self._clock = clock
-        self._began: dict[str, tuple[float, int]] = {}
+        self._began: dict[str, tuple[float, _Lags]] = {}
 
     def check(self, step: Step) -> Checked:
         n_groups = len(CircuitBreakerParameters.of(step).groups)
@@ -226,20 +227,51 @@ class CircuitBreakerActor:
         words = CircuitBreakerParameters.of(step)
         snapshot = observe_groups(self._cluster, words.groups)
         now, took_ms = self._clock.monotonic(), read_ms(snapshot)
-        lag = int(views.group_lag(views.lag(snapshot)).filter(store=KAFKA)["lag"].sum())
-        began, lag_then = self._began.setdefault(step.step_id, (now, lag))
-        _raise_beyond(words, lag - lag_then, took_ms)
+        lags = _lags(snapshot)
+        began, first = self._began.setdefault(step.step_id, (now, {}))
+        known = {place: lag for place, lag in lags.items() if lag is not None}
+        first |= {place: lag for place, lag in known.items() if place not in first}
+        grown = sum(known[place] - lag for place, lag in first.items() if place in known)
+        _raise_beyond(words, grown, took_ms)
         pause_s = words.pause_s
         if now - began < pause_s:
             return Verified(False, f"watching for {pause_s:g} s")
-        evidence: dict[str, Json] = {"lag_growth": lag - lag_then, "read_ms": round(took_ms)}
-        return Verified(True, f"after {pause_s:g} s all is well", evidence)
+        missing = sorted(set(first) - set(known))
+        if missing:
+            return Verified(False, f"the lag of {_places(missing)} was known before and is unknown now")
+        n_unknown = len(lags) - len(known)
+        evidence: dict[str, Json] = {
+            "lag_growth": grown if first else None,
+            "n_unknown_lags": n_unknown,
+            "read_ms": round(took_ms),
+        }
+        unknown = f"; the lag of {quantity(n_unknown, 'partition')} is unknown" if n_unknown else ""
+        return Verified(True, f"after {pause_s:g} s all is well{unknown}", evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "it wrote nothing")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         return []
+
+
+_Lags: TypeAlias = dict[tuple[str, str, int], int]
+
+
+def _lags(snapshot: Snapshot[pl.DataFrame]) -> dict[tuple[str, str, int], int | None]:
+    """By group, topic and partition, where Kafka may hold an offset; None: unknown, which is no 0."""
+    rows = views.lag(snapshot).filter(~pl.col("is_stale") & ~pl.col("has_no_commit"), store=KAFKA)
+    return {(group, topic, number): lag for group, topic, number, lag in rows.select(*_PLACE, "lag").iter_rows()}
+
+
+_PLACE = ("group_id", "topic", "partition")
+
+
+def _places(places: Sequence[tuple[str, str, int]]) -> str:
+    """The first of them, and how many there are."""
+    group, topic, number = places[0]
+    more = f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+    return f"{group} on {topic}-{number}{more}"
 
 
 def _raise_beyond(words: CircuitBreakerParameters, grown: int, took_ms: float) -> None:

@@ -69,6 +69,12 @@ def test_a_group_that_came_later_and_one_that_went():
     assert rows.select("group_id", "trend", "of_late").rows() == [("new", "unknown", "█")]
 
 
+def test_without_a_commit_there_is_no_lag_in_the_line_of_late():
+    """A sum over nothing is 0 in polars."""
+    nothing = look(0, g=None).with_columns(has_no_commit=True)
+    assert shown([nothing])["of_late"].to_list() == ["·"]
+
+
 @pytest.fixture
 def fake(monkeypatch):
     looks = [look(0, slow=500), look(10_000, slow=550)]

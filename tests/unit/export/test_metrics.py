@@ -183,3 +183,13 @@ def test_a_textfile_that_cant_be_replaced_leaves_no_draft(tmp_path):
     with pytest.raises(InputError, match="can't be written"):
         write_textfile(tmp_path / "lag.prom", page(reading([row()])))
     assert [path.name for path in tmp_path.iterdir()] == ["lag.prom"]
+
+
+@pytest.mark.parametrize(("lags", "wanted"), [([None, None], None), ([None, 3], 3), ([], 0)])
+def test_of_groups_that_were_left_out_an_unknown_lag_is_no_zero(lags, wanted):
+    others = pl.DataFrame(
+        {"group_id": [f"g{at}" for at in range(len(lags))], "lag": lags, "n_partitions": 1, "n_unknown": 0},
+        schema_overrides={"lag": pl.Int64, "n_partitions": pl.Int64, "n_unknown": pl.Int64},
+    )
+    found = samples(page(reading([row()], others=others)).text.decode(), parse_text)
+    assert found.get("offramp_other_lag", {}).get(()) == wanted

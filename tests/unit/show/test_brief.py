@@ -60,16 +60,75 @@ def test_what_hurts_most_comes_first_and_offsets_of_the_store_not_in_use_hurt_no
 
 def test_the_sentences(needing):
     moved = pl.DataFrame({"group_id": ["old", "held"], "n_partitions": [2, 3], "n_kept": [2, 1]})
-    told = brief.brief(SUMMARY, needing, ERRORS, CHANGES, moved, "2026-11-22 08:00 UTC")
+    told = brief.brief(SUMMARY, needing, ERRORS, CHANGES, moved, "2026-11-22 08:00 UTC", [*SUMMARY["group_id"], "gone"])
     assert told.sentences == (
         "Since 2026-11-22 08:00 UTC: 1 group fell behind, no group caught up, 1 group went;"
-        " the lag of the others is the same.",
+        " how the lag of 4 groups changed is unknown.",
         "3 groups need somebody: nobody, mixed, old. First: nobody reads.",
         "1 group can take the next step off ZooKeeper now: old; blockers hold 1 group; 1 group uses Kafka alone.",
         "1 group kept all partitions since last time; held did not.",
         "2 things could not be read: what depends on it is unknown, not zero.",
     )
-    assert {label: value for label, value, _ in told.figures}["records behind"] == "45"
+    assert figure(told, "records behind") == ("45", "+100 since last time; of 1 group unknown")
+
+
+def figure(told: brief.Brief, label: str) -> tuple[str, str]:
+    return next((value, note) for name, value, note in told.figures if name == label)
+
+
+def changed(*changes: int | None) -> brief.Brief:
+    """A brief of groups that were there before, whose lag of 10 changed by this; None: it is not known how."""
+    names = [f"g{at}" for at in range(len(changes))]
+    lags = [None if change is None else 10 + change for change in changes]
+    summary = pl.DataFrame(
+        {"group_id": names, "stage": "all KC", "n_members": 1, "lag": lags, "store_in_use": "kafka", "n_blockers": 0},
+        schema_overrides={"lag": pl.Int64},
+    )
+    rows = {"group_id": names, "store": "kafka", "lag_before": 10, "lag": lags, "change": list(changes)}
+    moved = pl.DataFrame(rows, schema_overrides={"lag": pl.Int64, "change": pl.Int64})
+    none = brief.attention(summary, FINDINGS.clear(), STALLED.clear(), moved.clear())
+    return brief.brief(summary, none, ERRORS.clear(), moved, None, "then", names)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rest", "behind"),
+    [
+        ((0, 0, 5), "; the lag of 2 groups is the same", ("35", "+5 since last time")),
+        ((5,), "", ("15", "+5 since last time")),
+        (
+            (5, 0, None, None),
+            "; the lag of 1 group is the same; how that of 2 groups changed is unknown",
+            ("25", "+5 since last time; of 2 groups unknown"),
+        ),
+        ((None,), "; how the lag of 1 group changed is unknown", ("unknown", "change unknown; of 1 group unknown")),
+    ],
+)
+def test_a_change_that_is_unknown_is_not_called_none(changes, rest, behind):
+    told = changed(*changes)
+    n_more = "1 group" if 5 in changes else "no group"
+    assert told.sentences[0] == f"Since then: {n_more} fell behind, no group caught up{rest}."
+    assert figure(told, "records behind") == behind
+
+
+def test_members_of_groups_that_could_not_be_read_are_unknown():
+    summary = SUMMARY.with_columns(n_members=pl.lit(None, pl.Int64))
+    none = brief.attention(SUMMARY, FINDINGS.clear(), STALLED.clear(), CHANGES.clear())
+    told = brief.brief(summary, none, ERRORS, CHANGES.clear(), None)
+    assert figure(told, "members") == ("unknown", "of 5 groups unknown")
+    part = summary.with_columns(n_members=pl.Series([2, 1, 0, None, None]))
+    assert figure(brief.brief(part, none, ERRORS, CHANGES.clear(), None), "members") == ("3", "of 2 groups unknown")
+
+
+def test_who_came_was_not_there_before_whatever_was_known_of_its_lag():
+    """``lag_before`` is null also of a group whose lag could not be read, and of one that changed its store."""
+    changes = CHANGES.with_columns(lag_before=pl.lit(None, pl.Int64), change=pl.lit(None, pl.Int64))
+    none = brief.attention(SUMMARY, FINDINGS.clear(), STALLED.clear(), changes.clear())
+    told = brief.brief(SUMMARY, none, ERRORS, changes, None, "then", ["old", "left", "held", "nobody"])
+    assert "1 group came; how the lag of 4 groups changed is unknown." in told.sentences[0]
+
+
+def test_lag_by_kind_is_unknown_where_it_is_of_every_group(needing):
+    assert brief.by_kind(needing).filter(kind="unsafe mix")["lag"].to_list() == [None]
 
 
 def test_without_an_earlier_report_nothing_is_said_of_a_change():
@@ -107,3 +166,10 @@ def test_lags_over_time_become_a_word():
     recent = pl.DataFrame({"group_id": "g", "store": "kafka", "started_at": [2, 1, 3], "lag": [5, 0, 10]})
     assert lags_of_late(recent).rows() == [("g", "kafka", "▁▅█")]
     assert (sparkline([None, 1]), sparkline([0, 0]), sparkline([])) == ("·█", "▁▁", "")
+
+
+def test_what_was_produced_for_who_stood_still_is_unknown_where_it_is_of_every_partition():
+    stalled = pl.DataFrame(
+        {"group_id": ["a", "b", "b"], "store": "kafka", "member_id": "m", "produced": [None, 2, None], "lag": [9, 1, 2]}
+    )
+    assert brief.standing_still(stalled).rows() == [("a", "kafka", "m", 1, None, 9), ("b", "kafka", "m", 2, 2, 3)]

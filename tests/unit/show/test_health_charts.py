@@ -56,7 +56,7 @@ def test_hours_of_the_groups_with_the_most_lag():
 
 
 def test_a_brief_of_a_quiet_time_and_of_one_look():
-    within = pl.DataFrame({"group_id": ["g"], "over_ms": [0], "unknown_ms": [0]})
+    within = pl.DataFrame({"group_id": ["g"], "over_ms": [0], "unknown_ms": [0], "max_lag": [1]})
     none = pl.DataFrame(schema=dict.fromkeys(("since_ms", "from_ms", "until_ms", "n_partitions", "max_lag"), pl.Int64))
     none = none.with_columns(group_id=pl.lit(""), cause=pl.lit(""), evidence=pl.lit(""))
     quiet = health_brief(within, none, [0, 60_000, 120_000], 1)
@@ -66,3 +66,19 @@ def test_a_brief_of_a_quiet_time_and_of_one_look():
         "No group was ever more than 1 record behind.",
     )
     assert health_brief(within, none, [0], 1).sentences[0] == "1 look: too few to tell how anything went."
+
+
+def test_what_was_unknown_was_not_within_the_target():
+    within = pl.DataFrame(
+        {"group_id": ["well", "late", "unsure", "unread"], "over_ms": [0, 9, 0, 0], "unknown_ms": [0, 5, 5, 0]}
+        | {"max_lag": [1, 50, 1, None]}
+    )
+    alarm = {"since_ms": 0, "from_ms": 0, "until_ms": 60_000, "n_partitions": 2, "max_lag": None}
+    alarms = pl.DataFrame({"group_id": ["unread"], **alarm, "cause": "unknown", "evidence": "none"})
+    told = health_brief(within, alarms, [0, 60_000, 120_000], 1)
+    assert told.sentences[-1] == (
+        "1 of 4 groups were never more than 1 record behind;"
+        " of 2 it is not known, since their lag was at times unknown."
+    )
+    assert "2 partitions, how far behind is unknown; cause" in told.sentences[1]
+    assert told.figures[-2:] == (("always within target", "1", "groups"), ("lag at times unknown", "3", "groups"))

@@ -135,3 +135,9 @@ def test_nothing_is_no_alarm(data):
     (row,) = backtest([BurrowRule()], commits.clear(), ends, times, incidents).to_dicts()
     assert (row["n_incidents"], row["n_caught"], row["worst_delay_ms"], row["n_false_alarms"]) == (2, 0, None, 0)
     assert backtest([], commits, ends, times, incidents).is_empty()
+
+
+def test_an_alarm_while_no_lag_was_known_says_so():
+    looks = {**KEY, "group_id": "g", "at_ms": [0, MINUTE], "is_alarm": True, "since_ms": 0, "lag": [None, None]}
+    alarms = analyze.group_alarms(pl.DataFrame(looks, schema_overrides={"lag": pl.Int64}))
+    assert alarms["max_lag"].to_list() == [None]

@@ -147,3 +147,9 @@ def test_only_the_looks_around_an_incident_are_read():
     incidents = pl.DataFrame({**INCIDENT, "until_ms": END * MINUTE})
     assert health.causes(incidents, kept.__getitem__).equals(analyze.incident_causes(incidents, rows))
     assert health.causes(incidents.clear(), kept.__getitem__).is_empty()
+
+
+def test_an_end_that_was_not_read_at_one_look_is_no_fall_and_no_rise():
+    """As 0 it made each topic's rate rise after it."""
+    told = causes(seen(end=lambda at: None if at == BEGIN else 100 * at))
+    assert "topic's rate rose" not in {row["cause"] for row in told}
