@@ -12,7 +12,6 @@ import polars as pl
 import typer
 
 from kit import analyze, views
-from kit.analyze import ATTENTION
 from kit.analyze.groups.idle import DEAD_AFTER_DAYS
 from kit.cli.idle import DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.listing import Listing, listing
@@ -20,6 +19,14 @@ from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
 from kit.cli.time_lag import Method, print_time_lag
+from kit.cli.worst_first import (
+    by_attention,
+    most_behind,
+    most_blocked,
+    worst_blockers,
+    worst_findings,
+    worst_owned,
+)
 from kit.cluster import connect
 from kit.profile import load_profile
 from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
@@ -57,7 +64,7 @@ def groups(
     if history is not None or offsets_topic:
         raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
-        listing.print(_by_attention(views.summary(snapshot)), _SPARE)
+        listing.print(by_attention(views.summary(snapshot)), _SPARE)
 
 
 @app.command()
@@ -87,11 +94,11 @@ def lag(
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         partitions = views.lag(snapshot)
         if group is None:
-            listing.print(_worst_first(views.group_lag(partitions), "group_id", "store"), _SPARE)
+            listing.print(most_behind(views.group_lag(partitions), "group_id", "store"), _SPARE)
             if not listing.is_data:
                 _tell_stale(views.stale_stores(snapshot))
         else:
-            listing.print(partitions.sort("topic", "partition", "store"), _SPARE)
+            listing.print(most_behind(partitions, "topic", "partition", "store"), _SPARE)
 
 
 @app.command()
@@ -105,13 +112,15 @@ def ownership(
 ) -> None:
     """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        found = views.findings(snapshot).sort("group_id", "finding", "topic", "partition")
+        found = worst_findings(views.findings(snapshot))
         if group is None:
-            listing.print(found if listing.is_data else views.finding_summary(found).sort("group_id", "finding"))
+            listing.print(found if listing.is_data else worst_findings(views.finding_summary(found)))
             return
-        listing.print(views.owners(snapshot).sort("topic", "partition"), _SPARE)
+        shown = listing.print(worst_owned(views.owners(snapshot), found), _SPARE)
         if not listing.is_data:
-            print_sentences(found)
+            is_of_topic = pl.col("partition").is_null()
+            here = found.join(shown, on=["topic", "partition"], how="semi", maintain_order="left")
+            print_sentences(pl.concat([here, found.filter(is_of_topic).join(shown, on="topic", how="semi")]))
 
 
 @app.command()
@@ -125,9 +134,9 @@ def readiness(
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        blocking = views.blockers(snapshot).sort("group_id", "blocker", "sentence")
+        blocking = worst_blockers(views.blockers(snapshot))
         known = snapshot.groups, snapshot.members, snapshot.migration_states
-        stages = analyze.group_readiness(*known, blocking).sort("group_id")
+        stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -135,8 +144,8 @@ def readiness(
             rows = stages.join(sentences, on="group_id", how="left", maintain_order="left")
             listing.print(rows.with_columns(pl.col("blockers").fill_null([])))
         else:
-            listing.print(stages, _SPARE)
-            print_sentences(blocking)
+            shown = listing.print(stages, _SPARE)
+            print_sentences(shown.select("group_id").join(blocking, on="group_id", maintain_order="left_right"))
 
 
 @app.command()
@@ -178,17 +187,6 @@ def _tell_stale(left: pl.DataFrame) -> None:
         tell(
             f"In no total, since no member uses them: offsets left by {named}{more}; `offramp lag -g GROUP` shows them"
         )
-
-
-def _by_attention(rows: pl.DataFrame) -> pl.DataFrame:
-    """What hurts most first, of equals the largest lag, then by name."""
-    rank = pl.col("attention").replace_strict({name: at for at, name in enumerate(ATTENTION)}, default=len(ATTENTION))
-    return rows.sort(rank, -pl.col("lag").fill_null(-1), "group_id")
-
-
-def _worst_first(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """By lag, the largest first; where it is unknown, last."""
-    return rows.sort("lag", *keys, descending=[True, *[False] * len(keys)], nulls_last=True)
 
 
 @contextmanager

@@ -68,8 +68,8 @@ class Listing:
         rows: pl.DataFrame,
         spare: Sequence[str] = (),
         in_words: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
-    ) -> None:
-        """Print :meth:`chosen` rows; the worst come first. ``spare``: see ``kit.cli.table``.
+    ) -> pl.DataFrame:
+        """Print :meth:`chosen` rows; the worst come first. ``spare``: see ``kit.cli.table``. Returns what is shown.
 
         Args:
             in_words: what people see instead; sorting and conditions go by the rows themselves.
@@ -85,17 +85,19 @@ class Listing:
         elif self.as_json:
             print_json(rows.fill_nan(None).to_dicts())
         else:
-            self._show(rows, spare, in_words)
+            return self._show(rows, spare, in_words)
+        return rows
 
     def _show(
         self, rows: pl.DataFrame, spare: Sequence[str], in_words: Callable[[pl.DataFrame], pl.DataFrame] | None
-    ) -> None:
+    ) -> pl.DataFrame:
         n_hidden = 0 if self.everything or not sys.stdout.isatty() else max(0, len(rows) - SHOWN)
         notes = []
         if n_hidden:
             notes.append(f"{n_hidden:,} of {quantity(len(rows), 'row')} not shown: --all, --where or --csv gives them")
         shown = rows.head(len(rows) - n_hidden)
         print_frame(in_words(shown) if in_words else shown, spare, notes)
+        return shown
 
 
 def print_frame(

@@ -40,8 +40,8 @@ def units() -> dict[str, str]:
 def secured():
     """A cluster that answers nobody without a password."""
     with Lab(secured=True) as lab:
-        lab.create_topic("orders", 2)
-        lab.produce("orders", 10)
+        lab.create_topic("payments", 1)  # of which the lab's own group has an offset
+        lab.produce("payments", 10)
         yield lab
 
 

@@ -12,6 +12,19 @@ from kit.analyze.groups.stages import group_stages
 from kit.analyze.sentences import applying, counted, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
+BLOCKERS = (
+    "unsafe_mix",
+    "unowned_partitions",
+    "commits_to_kafka",
+    "kafka_ahead",
+    "not_migration_enabled",
+    "inexact_mode",
+    "group_not_stable",
+    "unreadable_registration",
+    "unreadable_mode",
+    "unreadable_group",
+)
+"""Each kind, by what hurts most: records read twice, not read at all, read again after a step; then what only waits."""
 _COLUMNS = ["group_id", "blocker", "sentence"]
 _SETTLED = ["Stable", "Empty", "Dead"]
 

@@ -12,6 +12,14 @@ from kit.analyze.groups.stale import in_use
 from kit.analyze.sentences import applying, counted, sentence
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
+FINDINGS = (
+    "owned_twice",
+    "unowned",
+    "owner_not_registered",
+    "assigned_never_committed",
+    "more_threads_than_partitions",
+)
+"""Each kind, by what hurts most: records read twice, not read at all, read again by the next owner; no error."""
 _COLUMNS = ["group_id", "topic", "partition", "member_id", "finding", "sentence"]
 _REBALANCING = ["PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"]
 

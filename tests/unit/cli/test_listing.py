@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import re
@@ -15,14 +16,28 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from kit.analyze.groups import blocking, findings
+from kit.analyze.groups.blocking import BLOCKERS
+from kit.analyze.groups.findings import FINDINGS
 from kit.cli import groups as verbs
 from kit.cli import listing, terminal
 from kit.cli.groups import _SPARE
 from kit.cli.main import app
 from kit.cli.table import table_lines
+from kit.show import brief
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
-from kit.tables.groups import CommittedOffset, Group, LogOffset, Member, Ownership, Subscription, TopicPartition
+from kit.tables.groups import (
+    KAFKA,
+    ZOOKEEPER,
+    CommittedOffset,
+    Group,
+    LogOffset,
+    Member,
+    Ownership,
+    Subscription,
+    TopicPartition,
+)
 from kit.tables.polars import stamped_frame
 
 WIDTHS = (60, 80, 100, 140, 200)
@@ -252,3 +267,105 @@ def test_what_a_listing_can_spare_goes_before_what_was_asked_for():
     (head, *_), dropped = table_lines(columns, [["orders", "3851", "kafka", "never at this rate"]], 38, ["store"])
     assert head.split() == ["group_id", "lag", "closed_in"]
     assert dropped == ["store"]
+
+
+STATES = {"a-ready": ("OZKCC", 1), "b-late": ("OZKCC", 12), "y-done": ("KC", 12), "z-mixed": ("both", 12)}
+
+
+def troubled(n_ready: int = 0) -> Snapshot[pl.DataFrame]:
+    """Groups by name, of which the last by name needs somebody first: old and plain Kafka consumers on one topic."""
+    names = {**{f"a-{at:03}": ("OZKCC", 1) for at in range(n_ready)}, **STATES}
+    kinds = [(name, kind, topic) for name, (flavour, topic) in names.items()
+             for kind in {"OZKCC": (ZOOKEEPER,), "KC": (KAFKA,), "both": (ZOOKEEPER, KAFKA)}[flavour]]  # fmt: skip
+    topics = {1: "small", 12: "topic"}
+    rows = {
+        "groups": [Group(name, source, "Stable", None, None, None, 1) for name, source, _ in kinds],
+        "members": [
+            Member(name, source, f"{name}-{source}", "c", "h", None, None, False, None, None)
+            for name, source, _ in kinds
+        ],
+        "subscriptions": [
+            Subscription(name, source, f"{name}-{source}", topics[size], 1) for name, source, size in kinds
+        ],
+        "ownership": [
+            Ownership(name, source, topics[size], number, f"{name}-{source}", None, None, None)
+            for name, source, size in kinds
+            for number in range(10 if name == "b-late" else size)
+        ],
+        "topic_partitions": [
+            TopicPartition(topics[size], number, False, 1, 0, (1,), (1,)) for size in topics for number in range(size)
+        ],
+        "log_offsets": [LogOffset(topics[size], number, 0, 5) for size in topics for number in range(size)],
+    }
+    frames = {table.name: stamped_frame(table.columns_of(rows.get(table.name, ())), "s", NOW) for table in tables.ALL}
+    return Snapshot("s", **frames)
+
+
+@pytest.fixture
+def fleet(monkeypatch):
+    monkeypatch.setattr(verbs, "observe", lambda cluster, pattern: troubled(60))
+
+
+def test_readiness_shows_first_who_needs_somebody(fleet):
+    rows = json.loads(told("readiness", "--json"))
+    assert [row["group_id"] for row in rows[:2]] == ["z-mixed", "b-late"]
+    assert rows[2]["group_id"] == "a-000"
+    assert rows[-1]["group_id"] == "y-done"
+    assert [each["blocker"] for each in rows[0]["blockers"]] == ["unsafe_mix"]
+
+
+def test_the_blockers_told_are_those_of_the_rows_that_are_shown(fleet):
+    whole = told("readiness").splitlines()
+    bullets = [line for line in whole if line.startswith("•")]
+    assert [line.split(":")[0] for line in bullets] == ["• Group z-mixed", "• Group b-late"]
+    where = told("readiness", "--where", "group_id = 'b-late'")
+    assert [line for line in where.splitlines() if line.startswith("•")] == bullets[1:]
+    assert "•" not in told("readiness", "--where", "is_ready")
+    by_name = told("readiness", "--where", "n_blockers > 0", "--sort", "group_id").splitlines()
+    assert [line for line in by_name if line.startswith("•")] == bullets[::-1]
+
+
+def test_a_terminal_shows_who_needs_somebody(fleet, monkeypatch, capsys):
+    monkeypatch.setattr(terminal.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(terminal.sys.stdin, "isatty", lambda: False)
+    plain = dict.fromkeys(("sort", "where", "parquet")) | dict.fromkeys(("everything", "as_json", "as_csv"), False)
+    verbs.readiness(profile=None, profile_file=None, group=None, pattern=".*", **plain)
+    shown = capsys.readouterr().out
+    assert "z-mixed" in shown
+    assert "14 of 64 rows not shown" in shown
+    assert "y-done" not in shown
+
+
+def test_ownership_shows_the_worst_findings_first(fleet):
+    rows = [line.split() for line in told("ownership").splitlines()[1:] if not line.startswith(" ")]
+    found = [(row[1], row[0], row[2]) for row in rows]
+    assert found[:2] == [("owned_twice", "z-mixed", "12"), ("unowned", "b-late", "2")]
+    order = [FINDINGS.index(finding) for finding, *_ in found]
+    assert order == sorted(order)
+    of_kind = [int(times) for finding, _, times in found if finding == "assigned_never_committed"]
+    assert of_kind == sorted(of_kind, reverse=True)
+    data = json.loads(told("ownership", "--json"))
+    assert [FINDINGS.index(row["finding"]) for row in data] == sorted(FINDINGS.index(row["finding"]) for row in data)
+
+
+def test_of_one_group_the_partitions_with_a_finding_come_first_and_only_theirs_are_told(fleet):
+    rows = json.loads(told("ownership", "-g", "b-late", "--json"))
+    assert [row["partition"] for row in rows] == [10, 11, *range(10)]
+    text = told("ownership", "-g", "b-late", "--where", "partition = 11")
+    assert [line.partition(" is owned")[0] for line in text.splitlines() if line.startswith("•")] == [
+        "• Group b-late: topic-11"
+    ]
+
+
+def test_of_one_group_the_partitions_with_the_most_lag_come_first():
+    lags = [row["lag"] for row in json.loads(told("lag", "-g", "orders", "--json"))]
+    assert lags == sorted(lags, reverse=True)
+
+
+def test_every_kind_has_its_place_in_the_order_of_what_hurts():
+    """One that is missing would come last."""
+    for module, known in ((findings, FINDINGS), (blocking, BLOCKERS)):
+        named = re.findall(r'"(\w+)": _\w+\(\)', inspect.getsource(module))
+        named += re.findall(r'finding=nw.lit\("(\w+)"\)', inspect.getsource(module))
+        assert sorted(named) == sorted(known)
+    assert [each for each in brief.KINDS if each in FINDINGS] == [each for each in FINDINGS if each in brief.KINDS]
