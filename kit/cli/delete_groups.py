@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.migrate.engine.plan import STOP, UNDO
 from kit.migrate.offsets.delete_groups import AT_MOST, DeleteGroupsRequest
@@ -38,6 +39,7 @@ def delete_groups(
     """
     with open_operations(profile, profile_file, runs) as operations:
         request = DeleteGroupsRequest(tuple(groups or ()), pattern, at_most, UNDO if undo_on_failure else STOP)
-        plan = operations.plan_delete_groups(request, override or ())
+        with waiting(f"looking at the groups of {operations.cluster.name}"):
+            plan = operations.plan_delete_groups(request, override or ())
         show_plan(plan, as_json)
         say(f"offsets saved to {operations.backup_file(plan)}; to restore them: undo the run, or plan offsets import")

@@ -17,6 +17,7 @@ from kit.cli.idle import DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.listing import Listing, listing
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
+from kit.cli.spark_start import started_spark
 from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
 from kit.cli.time_lag import Method, print_time_lag
 from kit.cli.worst_first import (
@@ -36,6 +37,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 GroupId = Annotated[str | None, typer.Option("--group", "-g", help="One group, by its id.")]
 Folder = Annotated[str, typer.Option("--history", help="Folder (any file system Spark reads) to keep snapshots in.")]
+_ANALYSING = "analysing"
 _SPARE = (
     *("effective_mode", "n_idle", "n_partitions", "expired_unread", "max_lag", "member_id", "lag_raw"),
     *("zookeeper_lag", "kafka_lag", "n_blockers", "n_unknown", "stale_store", "kafka_state"),
@@ -64,7 +66,9 @@ def groups(
     if history is not None or offsets_topic:
         raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
-        listing.print(by_attention(views.summary(snapshot)), _SPARE)
+        with waiting(_ANALYSING):
+            rows = by_attention(views.summary(snapshot))
+        listing.print(rows, _SPARE)
 
 
 @app.command()
@@ -92,9 +96,11 @@ def lag(
         print_outlook(listing, profile, profile_file, group, pattern, over_s)
         return
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        partitions = views.lag(snapshot)
+        with waiting(_ANALYSING):
+            partitions = views.lag(snapshot)
+            totals = views.group_lag(partitions)
         if group is None:
-            listing.print(most_behind(views.group_lag(partitions), "group_id", "store"), _SPARE)
+            listing.print(most_behind(totals, "group_id", "store"), _SPARE)
             if not listing.is_data:
                 _tell_stale(views.stale_stores(snapshot))
         else:
@@ -112,7 +118,8 @@ def ownership(
 ) -> None:
     """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        found = worst_findings(views.findings(snapshot))
+        with waiting(_ANALYSING):
+            found = worst_findings(views.findings(snapshot))
         if group is None:
             listing.print(found if listing.is_data else worst_findings(views.finding_summary(found)))
             return
@@ -134,9 +141,10 @@ def readiness(
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
-        blocking = worst_blockers(views.blockers(snapshot))
         known = snapshot.groups, snapshot.members, snapshot.migration_states
-        stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
+        with waiting(_ANALYSING):
+            blocking = worst_blockers(views.blockers(snapshot))
+            stages = most_blocked(analyze.group_readiness(*known, blocking), blocking)
         if listing.is_data:
             sentences = blocking.group_by("group_id", maintain_order=True).agg(
                 blockers=pl.struct("blocker", "sentence")
@@ -159,14 +167,15 @@ def snapshot(
     """Read the cluster once and append what was seen to a history of Parquet files."""
     from kit.history import History
     from kit.snapshot import take_snapshot
-    from kit.spark.session import spark_session
 
     with refusals():
         chosen = load_profile(profile, profile_file)
-        say("starting Spark …")
-        spark = spark_session(chosen)
-        kept = History(spark, history)
-        with connect(chosen) as cluster:
+        spark = started_spark(chosen)
+        with waiting(f"looking at {history}"):
+            kept = History(spark, history)
+        with waiting(f"connecting to {chosen.name}"):
+            connected = connect(chosen)
+        with connected as cluster:
             say(f"reading {cluster.name} ({cluster.cluster_id}) …")
             with waiting("reading"):
                 taken = take_snapshot(spark, cluster, pattern)

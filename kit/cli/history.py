@@ -12,7 +12,8 @@ import typer
 
 from kit.cli.listing import Listing, listing
 from kit.cli.progress import waiting
-from kit.cli.terminal import ProfileFile, ProfileName, a_number, refusals, say, tell
+from kit.cli.spark_start import started_spark
+from kit.cli.terminal import ProfileFile, ProfileName, a_number, refusals, tell
 from kit.profile import load_profile
 from kit.text.quantity import quantity
 from kit.text.visible import cell
@@ -76,14 +77,12 @@ def hours(folder: Folder, profile: ProfileName = None, profile_file: ProfileFile
     stay when the snapshots expire.
     """
     from kit.history import Hours
-    from kit.spark.session import spark_session
 
     with refusals():
         chosen = load_profile(profile, profile_file)
-        say("starting Spark …")
-        n_made = 0
+        spark, n_made = started_spark(chosen), 0
         with waiting(f"making the hours of {folder}"):
-            for day, n_hours in Hours(spark_session(chosen), folder).make():
+            for day, n_hours in Hours(spark, folder).make():
                 n_made += n_hours
                 tell(f"{day}  {quantity(n_hours, 'hour')}")
         if not n_made:
@@ -101,7 +100,8 @@ def expire(
     """Delete days that are older than so many. Nothing brings them back."""
     before = datetime.now(UTC).date() - timedelta(days=days - 1)
     with _upkeep(folder, profile, profile_file) as upkeep:
-        lying = upkeep.days()
+        with waiting(f"looking at {folder}"):
+            lying = upkeep.days()
         old = lying.filter(lying["date"] < before)
         if old.is_empty():
             tell(f"Nothing is older than {before}.")
@@ -167,12 +167,13 @@ def report(
 @contextmanager
 def _upkeep(folder: str, profile: str | None, profile_file: Path | None) -> Iterator[Upkeep]:
     from kit.history import Upkeep
-    from kit.spark.session import spark_session
 
     with refusals():
         chosen = load_profile(profile, profile_file)
-        say("starting Spark …")
-        yield Upkeep(spark_session(chosen), folder)
+        spark = started_spark(chosen)
+        with waiting(f"looking at {folder}"):
+            upkeep = Upkeep(spark, folder)
+        yield upkeep
 
 
 def _incident(row: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from kit import views
 from kit.analyze.groups.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
+from kit.cli.spark_start import started_spark
 from kit.cli.terminal import a_number, refusals, say, tell
 from kit.cluster import connect
 from kit.errors import InputError
@@ -23,8 +24,6 @@ from kit.text.duration import duration
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kit.offsets_topic import OffsetsTopic
 
 DeadAfter: TypeAlias = Annotated[
@@ -71,7 +70,8 @@ def print_idle(
             activity = _in_history(chosen, history)
         elif offsets_topic:
             activity, topic = _in_topic(chosen, pattern)
-        rows = idle_groups(taken, views.lag(taken), activity, dead_after)
+        with waiting("judging"):
+            rows = idle_groups(taken, views.lag(taken), activity, dead_after)
         listing.print(_deadest_first(rows), _SPARE, _in_words)
         if not listing.is_data:
             _tell_unknown(rows, activity is not None)
@@ -82,19 +82,13 @@ def print_idle(
             say(*verify_offsets_topic(topic).split("\n"))
 
 
-def _started(profile: Profile) -> SparkSession:
-    from kit.spark.session import spark_session
-
-    say("starting Spark …")
-    return spark_session(profile)
-
-
 def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
     from kit.health import activity_of_history
     from kit.history import History
 
-    kept = History(_started(profile), folder)
+    spark = started_spark(profile)
     with waiting(f"reading {folder}"):
+        kept = History(spark, folder)
         return activity_of_history(kept.load(tables.COMMITTED_OFFSETS), kept.load(tables.MEMBERS))
 
 
@@ -102,7 +96,7 @@ def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopi
     from kit.health import activity_of_topic
     from kit.offsets_topic import OFFSETS_TOPIC, read_offsets_topic
 
-    spark = _started(profile)
+    spark = started_spark(profile)
     with waiting(f"reading {OFFSETS_TOPIC}"):
         topic = read_offsets_topic(spark, profile, pattern)
         return activity_of_topic(topic.commits, topic.generations, topic.epochs), topic

@@ -46,7 +46,9 @@ app = typer.Typer(
 def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
     """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
     with refusals():
-        found = _status_of(load_profile(profile, profile_file))
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"):
+            found = _status_of(chosen)
         state = pl.DataFrame(tables.KRAFT_STATES.from_rows([found.state]))
         findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(found.findings))
         if as_json:
@@ -107,9 +109,11 @@ def preflight(
     with refusals():
         folder = read_settings_folder(settings_dir) if settings_dir else None
         if saved is not None:
-            found = preflight_of(load_metadata(saved), folder)
+            with waiting(f"checking {saved}"):
+                found = preflight_of(load_metadata(saved), folder)
         else:
-            with connect(load_profile(profile, profile_file)) as cluster:
+            chosen = load_profile(profile, profile_file)
+            with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
                 found = kraft_preflight(cluster, folder)
         if as_json:
             print_json(found.findings.to_dicts())
@@ -150,7 +154,8 @@ def diff(
 ) -> None:
     """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
     with refusals():
-        with connect(load_profile(profile, profile_file)) as cluster:
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"comparing both stores of {chosen.name}"), connect(chosen) as cluster:
             found = kraft_diff(cluster, settle_s)
         open_rows = found.of("diverged", "in_flight", "unknown")
         if as_json:
@@ -187,7 +192,8 @@ def save(
     of topics, users, hosts and settings are in it.
     """
     with refusals():
-        with connect(load_profile(profile, profile_file)) as cluster:
+        chosen = load_profile(profile, profile_file)
+        with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
             saved = save_metadata(cluster, file)
         tell(f"{file}: {_about(saved)}")
 
@@ -213,9 +219,11 @@ def rehearse_(
     from kit.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
 
     with refusals():
-        saved = load_metadata(file)
+        with waiting(f"reading {file}"):
+            saved = load_metadata(file)
         say(_about(saved))
-        found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        with waiting("the rehearsal goes on"):
+            found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
         if as_json:
             print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
         else:
@@ -254,8 +262,9 @@ def watch(
         chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
         for number in itertools.count(1):
             begun = time.monotonic()
-            seen = look(chosen, max(every, 1.0))
-            kept.append(seen)
+            with waiting(f"looking at {chosen.name}"):
+                seen = look(chosen, max(every, 1.0))
+                kept.append(seen)
             tell(seen.line())
             if number == count:
                 seen.verify()
@@ -281,7 +290,8 @@ def report(
     from kit.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
 
     with refusals():
-        name = KraftHistory(history).soak(cluster).cluster
+        with waiting(f"reading {history}"):
+            name = KraftHistory(history).soak(cluster).cluster
         with waiting(f"the report on {name} is being made"):
             made = run_soak_report(history, output, name, last_hours)
         tell(f"notebook  {made.notebook}", f"report    {made.html}", f"newest    {made.latest}")

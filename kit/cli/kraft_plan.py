@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from kit.cli.operations import Overrides, open_operations, show_plan
+from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import WAY_BACK_S
@@ -48,4 +49,6 @@ def plan_kraft(
     with open_operations(profile, profile_file, runs) as operations:
         say(f"looking at cluster {operations.cluster.name} …")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
-        show_plan(operations.plan_kraft(request, override or ()), as_json)
+        with waiting(f"looking at cluster {operations.cluster.name}"):
+            plan = operations.plan_kraft(request, override or ())
+        show_plan(plan, as_json)

@@ -10,6 +10,7 @@ import typer
 
 from kit.cli.listing import print_frame
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
@@ -29,6 +30,7 @@ from kit.migrate.offsets.plan import (
 from kit.migrate.operations import operator
 from kit.text.quantity import quantity
 
+_READING = "reading offsets"
 _HELP = "Copy, reset, import, delete or export committed offsets."
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
@@ -65,7 +67,9 @@ def copy(
             raise InputError("--to-group needs exactly one --group")
         renamed = {(groups or [""])[0]: to_group} if to_group is not None else None
         selection = _selection(groups, topics, partitions)
-        _show(operations.save_plan(plan_copy(operations.cluster, source, target, selection, options, renamed)), as_json)
+        with waiting(_READING):
+            plan = operations.save_plan(plan_copy(operations.cluster, source, target, selection, options, renamed))
+        _show(plan, as_json)
 
 
 @app.command("reset")
@@ -89,7 +93,10 @@ def reset(
     with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
-        _show(operations.save_plan(plan_reset(operations.cluster, store, selection, parse_reset(to), options)), as_json)
+        target = parse_reset(to)
+        with waiting(_READING):
+            plan = operations.save_plan(plan_reset(operations.cluster, store, selection, target, options))
+        _show(plan, as_json)
 
 
 @app.command("import")
@@ -114,10 +121,12 @@ def import_(
     with open_operations(profile, profile_file, runs) as operations:
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
-        made = plan_import(
-            operations.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited
-        )
-        _show(operations.save_plan(made), as_json)
+        with waiting(_READING):
+            made = plan_import(
+                operations.cluster, file, store, options, selection, other_cluster=other_cluster, edited=edited
+            )
+            plan = operations.save_plan(made)
+        _show(plan, as_json)
 
 
 @app.command("delete")
@@ -139,10 +148,12 @@ def delete(
     """Delete offsets from a store, for example those that a migration left. A backup is saved with the plan."""
     with open_operations(profile, profile_file, runs) as operations:
         options = _options(False, False, False, override, undo_on_failure)
-        plan = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
-        file = backup or operations.backup_file(plan)
-        count = save_backup(plan, file)
-        _show(operations.save_plan(plan), as_json)
+        with waiting(_READING):
+            made = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
+            file = backup or operations.backup_file(made)
+            count = save_backup(made, file)
+            plan = operations.save_plan(made)
+        _show(plan, as_json)
         restore = "to restore them: offramp plan offsets import, or undo the run"
         say(f"{quantity(count, 'offset')} saved to {file}; {restore}")
 
@@ -159,9 +170,10 @@ def export(
 ) -> None:
     """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster."""
     with open_operations(profile, profile_file, None) as operations:
-        count = export_offsets(
-            operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
-        )
+        with waiting(_READING):
+            count = export_offsets(
+                operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
+            )
         say(f"{quantity(count, 'offset')} saved to {file}")
 
 

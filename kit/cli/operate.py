@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
 from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S, Plan
@@ -64,7 +65,9 @@ def plan_group(
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
         request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
         say(f"looking at {group} …")
-        show_plan(operations.plan_group(request, override or ()), as_json)
+        with waiting(f"looking at {group}"):
+            plan = operations.plan_group(request, override or ())
+        show_plan(plan, as_json)
 
 
 @plan_app.command("fleet")
@@ -98,9 +101,10 @@ def plan_fleet(
     with open_operations(profile, profile_file, runs) as operations:
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
-        show_plan(
-            operations.plan_fleet(FleetPlanRequest(to, pattern, tuple(groups or ()), *limits), override or ()), as_json
-        )
+        request = FleetPlanRequest(to, pattern, tuple(groups or ()), *limits)
+        with waiting(f"looking at the groups of {operations.cluster.name}"):
+            plan = operations.plan_fleet(request, override or ())
+        show_plan(plan, as_json)
 
 
 @plan_app.command("show")
@@ -115,7 +119,8 @@ def show(
     with open_operations(profile, profile_file, runs) as operations:
         loaded = operations.plan(plan)
         show_plan(loaded, as_json)
-        dry = operations.dry_run(loaded)
+        with waiting("looking at what has changed since"):
+            dry = operations.dry_run(loaded)
         for difference in dry.differences:
             say(f"changed since: {difference.sentence}")
         first = dry.steps[0]
@@ -223,7 +228,8 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        ending = verb(run)
+        with waiting(f"run {run.run_id} goes on"):
+            ending = verb(run)
     except KeyboardInterrupt:
         raise OfframpError(
             f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"

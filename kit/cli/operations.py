@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from kit.cli.progress import waiting
 from kit.cli.terminal import print_json, refusals, say, tell
 from kit.cluster import connect
 from kit.migrate.engine.plan import Plan
@@ -27,7 +28,9 @@ def open_operations(profile: str | None, profile_file: Path | None, runs: Path |
     """What an operator does with the profile's cluster; events and requests go to standard error."""
     with refusals():
         chosen = load_profile(profile, profile_file)
-        with connect(chosen) as cluster:
+        with waiting(f"connecting to {chosen.name}"):
+            connected = connect(chosen)
+        with connected as cluster:
             yield Operations(cluster, runs, say=say, tell=lambda event: say(event_text(event)))
 
 

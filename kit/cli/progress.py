@@ -13,6 +13,32 @@ from kit.text.visible import visible
 _PATIENCE_S, _EVERY_S = 2.0, 1.0
 
 
+class _Line:
+    """The terminal's last line, while it says what goes on. A handler of signals may print in the midst of a write."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._is_shown = False
+
+    def show(self, text: str) -> None:
+        with self._lock:
+            self._is_shown = True
+            sys.stderr.write(f"\r{text}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        with self._lock:
+            if self._is_shown:
+                self._is_shown = False
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+
+
+_LINE = _Line()
+make_room = _LINE.clear
+"""Take the line away, if there is one, for what is printed next; while the wait goes on it comes again below."""
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say after two seconds, and then every second, what goes on and for how long; the line goes in the end."""
@@ -32,9 +58,6 @@ def waiting(what: str) -> Iterator[None]:
 def _tell(what: str, is_over: threading.Event) -> None:
     started, patience = time.monotonic(), _PATIENCE_S
     while not is_over.wait(patience):
-        sys.stderr.write(f"\r{what} … {time.monotonic() - started:.0f} s")
-        sys.stderr.flush()
+        _LINE.show(f"{what} … {time.monotonic() - started:.0f} s")
         patience = _EVERY_S
-    if patience == _EVERY_S:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+    _LINE.clear()

@@ -13,14 +13,12 @@ import typer
 
 from kit.cli.listing import print_frame
 from kit.cli.progress import waiting
+from kit.cli.spark_start import started_spark
 from kit.cli.terminal import ProfileFile, ProfileName, print_json, print_sentences, refusals, say, tell
 from kit.errors import InputError
 from kit.profile import load_profile
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from kit.profile import Profile
     from kit.rebalances import Rebalances
 
 app = typer.Typer(rich_markup_mode=None)
@@ -64,7 +62,7 @@ def rebalances(
         began, ended = moment(since), moment(until)
         if timeline is not None and timeline.suffix not in (".svg", ".html"):
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
-        spark = None if reads_here(paths, chosen) else _started(chosen)
+        spark = None if reads_here(paths, chosen) else started_spark(chosen)
         with waiting("reading"):
             found = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
         if timeline is not None:
@@ -92,13 +90,6 @@ def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
     if not pasted.stat().st_size:
         raise InputError("- reads the log from standard input, which is empty: paste one, or name a file")
     return [str(pasted) if path == "-" else path for path in paths]
-
-
-def _started(profile: Profile | None) -> SparkSession:
-    from kit.spark.session import spark_session
-
-    say("starting Spark …")
-    return spark_session(profile)
 
 
 def draw(found: Rebalances, path: Path) -> None:

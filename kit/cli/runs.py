@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kit.cli.listing import Listing, listing
+from kit.cli.progress import waiting
 from kit.cli.terminal import ProfileFile, ProfileName, RunId, RunsFolder, print_json, refusals, say, tell
 from kit.errors import EvidenceError, IllegalMove, ProfileError, RunError
 from kit.identity.login import system_user
@@ -35,7 +36,9 @@ def list_plans_(
 ) -> None:
     """List all plans: first those whose run did not end well, then the newest. Reads the folder, no cluster."""
     with refusals():
-        rows = list_plans(_folder(runs, profile, profile_file))
+        folder = _folder(runs, profile, profile_file)
+        with waiting(f"reading {folder}"):
+            rows = list_plans(folder)
         _print(rows, [field.name for field in fields(PlanRow)], listing)
 
 
@@ -54,7 +57,9 @@ def list_(
         if run is not None:
             tell(*record_text(load_run(run_folder(folder, run))).split("\n"))
             return
-        _print(list_runs(folder), _COLUMNS, listing)
+        with waiting(f"reading {folder}"):
+            rows = list_runs(folder)
+        _print(rows, _COLUMNS, listing)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from kit.cli.progress import make_room
 from kit.errors import OfframpError, PartialRead
 from kit.text.visible import cell, visible
 
@@ -131,6 +132,7 @@ def _plain(value: Any) -> Any:
 
 
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
+    make_room()
     stream.write("\n".join(map(visible, lines)) + "\n")
     stream.flush()
 

@@ -12,6 +12,8 @@ import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
+from kit.cli.progress import waiting
+from kit.cli.spark_start import started_spark
 from kit.cli.terminal import (
     LONGEST_WAIT_S,
     Pattern,
@@ -20,7 +22,6 @@ from kit.cli.terminal import (
     a_number,
     clear_screen,
     refusals,
-    say,
     tell,
 )
 from kit.cluster import connect
@@ -55,12 +56,15 @@ def watch(
     with refusals():
         chosen = load_profile(profile, profile_file)
         keep = _keeper(chosen, history) if history else None
-        with connect(chosen) as cluster:
+        with waiting(f"connecting to {chosen.name}"):
+            connected = connect(chosen)
+        with connected as cluster:
             looks, of_late = Looks(cluster, pattern), GroupsOfLate()
             while True:
                 begun = time.monotonic()
-                look = looks.take()
-                rows = of_late.add(look.partitions)
+                with waiting(f"looking at {chosen.name}"):
+                    look = looks.take()
+                    rows = of_late.add(look.partitions)
                 cost = f"{look.took_s:.1f} s and {quantity(look.n_requests, 'request')} to brokers for a look"
                 where = f"{chosen.name} at {look.at:%H:%M:%S} UTC, look {look.number:,}"
                 _print(rows, f"{where}: {_counted(rows)}; {cost}")
@@ -75,12 +79,16 @@ def watch(
 
 def _keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], None]:
     from kit.history import History
-    from kit.spark.session import spark_session
 
-    say("starting Spark …")
-    spark = spark_session(profile)
-    kept = History(spark, folder)
-    return lambda taken: kept.append(in_spark_too(spark, taken))
+    spark = started_spark(profile)
+    with waiting(f"looking at {folder}"):
+        kept = History(spark, folder)
+
+    def keep(taken: Snapshot[pl.DataFrame]) -> None:
+        with waiting(f"writing to {folder}"):
+            kept.append(in_spark_too(spark, taken))
+
+    return keep
 
 
 def _counted(rows: pl.DataFrame) -> str:

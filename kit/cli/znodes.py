@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kit.cli.listing import print_frame
+from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, print_json, refusals, say
 from kit.errors import InputError, NotFound
 
@@ -67,8 +68,9 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
     from kit.rebalances import moment
     from kit.zookeeper_files import read_zookeeper_files, verify_files
 
-    found = read_zookeeper_files(files, path, moment(at))
-    rows = found.changes if history else _with_writers(found.znodes, found.changes)
+    with waiting("reading ZooKeeper's files"):
+        found = read_zookeeper_files(files, path, moment(at))
+        rows = found.changes if history else _with_writers(found.znodes, found.changes)
     if rows.is_empty():
         told = "no change of it is in these logs" if history else "it was not there"
         raise NotFound(f"znode {path}: {told}. {found!r}")
@@ -91,13 +93,14 @@ def _print_live(path: str, as_json: bool, profile: str | None, profile_file: Pat
     from kit.profile import load_profile
     from kit.read.znode_tree import fetch_znodes
 
-    with connect(load_profile(profile, profile_file)) as cluster:
+    chosen = load_profile(profile, profile_file)
+    with waiting(f"reading {path}"), connect(chosen) as cluster:
         if cluster.zookeeper is None:
             raise InputError(f"cluster {cluster.name} has no zookeeper_connect in offramp.toml")
         rows = pl.DataFrame(fetch_znodes(cluster.zookeeper, path))
         if rows.is_empty():
             raise NotFound(f"cluster {cluster.name} has no znode {path}")
-        _print(rows.sort("path"), [name for name in _SHOWN if name != "session_id"], as_json)
+    _print(rows.sort("path"), [name for name in _SHOWN if name != "session_id"], as_json)
 
 
 def _print(rows: pl.DataFrame, columns: Sequence[str], as_json: bool) -> None:

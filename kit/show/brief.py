@@ -185,7 +185,7 @@ def _changed(summary: pl.DataFrame, changes: pl.DataFrame, groups_before: set[st
         return "No earlier report is in this history: the next one says what changed."
     groups_now = set(summary["group_id"])
     change = changes.filter(pl.col("group_id").is_in(list(groups_now & groups_before)))["change"]
-    n_more, n_less, n_same = (change > 0).sum(), (change < 0).sum(), (change == 0).sum()
+    n_more, n_less, n_same = (int(each.sum()) for each in (change > 0, change < 0, change == 0))
     n_came, n_went = len(groups_now - groups_before), len(groups_before - groups_now)
     parts = [
         f"{_groups(n_more)} fell behind",

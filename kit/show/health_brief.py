@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 
@@ -63,7 +64,7 @@ def _incidents(incidents: pl.DataFrame, looks_ms: list[int]) -> list[str]:
     return [*told, *more]
 
 
-def _incident(row: dict[str, int | str | None], last_ms: int) -> str:
+def _incident(row: dict[str, Any], last_ms: int) -> str:
     begun, ended = int(row["since_ms"]), int(row["until_ms"])
     until = "and is not over" if ended >= last_ms else f"to {_time(ended)}"
     alarm = f"the alarm came after {duration(int(row['from_ms']) - begun)}"

@@ -12,6 +12,7 @@ from kit.analyze.health.windows import PARTITION
 
 _HOUR = ["group_id", "store", "hour_ms"]
 _HOUR_MS = 3_600_000
+_COUNTS = ("n_read", "n_written")
 _POINTS = (("lag_min", 0), ("lag_p50", 50), ("lag_p95", 95), ("lag_max", 100))
 
 
@@ -104,14 +105,13 @@ def _verdicts(committed_offsets: FrameT, log_offsets: FrameT, looks: FrameT) -> 
         n_written=nw.col("last_end") - nw.col("first_end"),
         **{name: flag.fill_null(False).cast(nw.Int64) for name, flag in flags.items()},
     )
-    counts = ("n_read", "n_written")
     hours = rows.group_by(*_HOUR).agg(
         nw.len().cast(nw.Int64).alias("n_partitions"),
-        *[nw.col(name).sum() for name in (*flags, *counts)],
-        *[nw.col(name).count().alias(f"known_{name}") for name in counts],
+        *[nw.col(name).sum() for name in (*flags, *_COUNTS)],
+        *[nw.col(name).count().alias(f"known_{name}") for name in _COUNTS],
     )
-    known = {name: nw.when(nw.col(f"known_{name}") > 0).then(nw.col(name)) for name in counts}
-    return hours.with_columns(**known).drop(*(f"known_{name}" for name in counts))
+    known = {name: nw.when(nw.col(f"known_{name}") > 0).then(nw.col(name)) for name in _COUNTS}
+    return hours.with_columns(**known).drop(*(f"known_{name}" for name in _COUNTS))
 
 
 def _moves(ownership: FrameT, looks: FrameT) -> FrameT:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
-from contextlib import redirect_stderr
+from contextlib import nullcontext, redirect_stderr
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
-from kit.cli import progress, report
+from kit.cli import progress, report, terminal
+from kit.cli.main import app
+from kit.errors import LabError
 from kit.lab.process import wait_until
+from kit.migrate.execution.run import Run
+from kit.migrate.operations import Operations
 
 
 class Screen(io.StringIO):
@@ -48,3 +54,137 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(report, "run_report", made)
     with redirect_stderr(screen):
         report.report(output=tmp_path, profile=None, profile_file=None, pattern=".*", history="", keep=None)
+
+
+OPERATIONS, OFFSETS, KRAFT = "kit.migrate.operations:Operations", "kit.cli.offsets:", "kit.cli.kraft:"
+SLOW = {
+    "plan group g --to OZKCC": f"{OPERATIONS}.plan_group",
+    "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
+    "plan kraft --to controllers": f"{OPERATIONS}.plan_kraft",
+    "plan delete-groups g": f"{OPERATIONS}.plan_delete_groups",
+    "plan show 1234": f"{OPERATIONS}.dry_run",
+    "plan list --runs runs": "kit.cli.runs:list_plans",
+    "plan offsets copy --from kafka --to zookeeper -g g": f"{OFFSETS}plan_copy",
+    "plan offsets reset --store kafka --to latest -g g": f"{OFFSETS}plan_reset",
+    "plan offsets import file --store kafka": f"{OFFSETS}plan_import",
+    "plan offsets delete --store kafka -g g": f"{OFFSETS}plan_delete",
+    "plan offsets export file --store kafka -g g": f"{OFFSETS}export_offsets",
+    "runs --runs runs": "kit.cli.runs:list_runs",
+    "act 1234": "kit.migrate.execution.run:Run.act",
+    "resume run": "kit.migrate.execution.run:Run.resume",
+    "undo run": "kit.migrate.execution.run:Run.undo",
+    "groups": "kit.cli.groups:observe",
+    "readiness": "kit.views:blockers",
+    "ownership": "kit.views:findings",
+    "lag": "kit.views:lag",
+    "groups --idle": "kit.cli.idle:observe",
+    "groups --idle ": "kit.health:idle_groups",
+    "groups --idle --history folder": "kit.spark.session:spark_session",
+    "lag --time": "kit.health:time_lag",
+    "lag --outlook": "kit.cli.outlook:observe",
+    "snapshot --history folder": "kit.spark.session:spark_session",
+    "watch": "kit.live:Looks.take",
+    "znodes --path /": "kit.read.znode_tree:fetch_znodes",
+    "znodes file": "kit.zookeeper_files:read_zookeeper_files",
+    "rebalances -g g": "kit.spark.session:spark_session",
+    "kraft status": f"{KRAFT}kraft_status",
+    "kraft preflight": f"{KRAFT}kraft_preflight",
+    "kraft preflight --from file": f"{KRAFT}preflight_of",
+    "kraft diff": f"{KRAFT}kraft_diff",
+    "kraft save file": f"{KRAFT}save_metadata",
+    "kraft rehearse file": "kit.rehearsal:rehearse",
+    "kraft watch --history folder": f"{KRAFT}look",
+    "kraft report --history folder": "kit.kraft_watch:KraftHistory.soak",
+    "history info folder": "kit.history:Upkeep.days",
+    "history info folder ": "kit.spark.session:spark_session",
+    "history expire folder --days 3": "kit.history:Upkeep.days",
+    "history expire folder --days 4": "kit.history:Upkeep.__init__",
+    "history hours folder ": "kit.history:Hours.__init__",
+    "groups --idle --history other": "kit.history:History.__init__",
+    "snapshot --history other": "kit.history:History.__init__",
+    "watch --history folder": "kit.history:History.__init__",
+    "history compact folder": "kit.history:Upkeep.compact",
+    "history hours folder": "kit.history:Hours.make",
+    "history report folder": "kit.report:run_health_report",
+    "report": "kit.cli.report:run_report",
+}
+"""Verb → what of it can take long. Two rows of a verb differ by a blank."""
+CONNECTING = [
+    "plan fleet --to kafka", "watch", "groups", "lag --time", "lag --outlook", "kraft status", "kraft diff", "znodes",
+]  # fmt: skip
+
+
+class Waited(Exception):
+    """The line was seen."""
+
+
+def _slowed(screen: Screen):
+    def slow(*arguments, **named):
+        try:
+            wait_until(lambda: re.search(r"\r\S.* … \d+ s$", screen.getvalue()), "its line", 3)
+        except LabError:
+            raise AssertionError("nothing was told") from None
+        raise Waited
+
+    return slow
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """What the verbs do before the slow part, at once."""
+    profile = SimpleNamespace(name="production", runs="runs")
+    cluster = SimpleNamespace(name="production", zookeeper=object(), cluster_id="id", broker_client=None)
+    taken = SimpleNamespace(groups=None, members=None, migration_states=None)
+    run = SimpleNamespace(
+        state=None, has_written=True, is_at_work=False, is_badly_signed=False, run_id="run", notes=(), events=()
+    )
+    for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch"):
+        monkeypatch.setattr(f"kit.cli.{module}.connect", lambda profile: nullcontext(cluster))
+    monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
+    for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch", "runs", "history", "report",
+                   "rebalances"):  # fmt: skip
+        monkeypatch.setattr(f"kit.cli.{module}.load_profile", lambda name, file: profile)
+    monkeypatch.setattr("kit.profile.load_profile", lambda name, file: profile)
+    for module in ("groups", "idle", "time_lag"):
+        monkeypatch.setattr(f"kit.cli.{module}.observe", lambda cluster, pattern: taken)
+    monkeypatch.setattr("kit.views.lag", lambda taken: pl.DataFrame({"is_stale": [False]}))
+    monkeypatch.setattr("kit.health.seen_at_ms", lambda taken: 0)
+    monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: None)
+    monkeypatch.setattr("kit.rebalances.reads_here", lambda paths, profile: False)
+    monkeypatch.setattr("kit.cli.kraft.load_metadata", lambda file: SimpleNamespace(counts={}))
+    monkeypatch.setattr("kit.cli.kraft._about", lambda saved: "")
+    monkeypatch.setattr("kit.cli.operate.show_plan", lambda plan, as_json: None)
+    monkeypatch.setattr(Operations, "__init__", lambda self, *_, **named: setattr(self, "cluster", cluster))
+    for name in ("kit.history.Upkeep", "kit.history.Hours", "kit.history.History"):
+        monkeypatch.setattr(f"{name}.__init__", lambda *_: None)
+    chosen = SimpleNamespace(record=run, run_id="run", request_stop=lambda who: None)
+    for name, value in {"plan": None, "begin": chosen, "run": chosen, "newer_approval": None}.items():
+        monkeypatch.setattr(f"kit.migrate.operations.Operations.{name}", lambda *_, value=value: value)
+    for verb in ("act", "resume", "undo"):
+        monkeypatch.setattr(chosen, verb, lambda *_, verb=verb: getattr(Run, verb)(chosen), raising=False)
+
+
+@pytest.mark.parametrize("words", SLOW)
+def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
+    screen = Screen()
+    module, _, name = SLOW[words].partition(":")
+    monkeypatch.setattr(f"{module}.{name}", _slowed(screen))
+    with redirect_stderr(screen), pytest.raises(Waited):
+        app(words.split(), standalone_mode=False)
+    assert screen.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("words", CONNECTING)
+def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, monkeypatch):
+    screen = Screen()
+    for module in ("cli.operations", "cli.kraft", "cli.groups", "cli.time_lag", "cli.outlook", "cli.watch", "cluster"):
+        monkeypatch.setattr(f"kit.{module}.connect", _slowed(screen))
+    with redirect_stderr(screen), pytest.raises(Waited):
+        app(words.split(), standalone_mode=False)
+
+
+def test_what_is_printed_meanwhile_has_a_line_of_its_own(capsys):
+    with redirect_stderr(Screen()) as screen, progress.waiting("compacting"):
+        wait_until(lambda: " s" in screen.getvalue(), "its line", 10)
+        terminal.say("2026-11-22")
+    assert re.search(r"\rcompacting … 0 s\r\x1b\[K2026-11-22\n", screen.getvalue())

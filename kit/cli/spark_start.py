@@ -1,0 +1,22 @@
+"""The start of Spark, which takes seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kit.cli.progress import waiting
+from kit.cli.terminal import say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kit.profile import Profile
+
+
+def started_spark(profile: Profile | None) -> SparkSession:
+    """Says so; raises as ``kit.spark.session.spark_session``."""
+    from kit.spark.session import spark_session
+
+    say("starting Spark …")
+    with waiting("starting Spark"):
+        return spark_session(profile)
