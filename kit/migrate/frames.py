@@ -180,11 +180,15 @@ def verifications(record: RunRecord) -> pl.DataFrame:
 
 
 def pauses(record: RunRecord) -> pl.DataFrame:
-    """One row per toggle: step, partitions_that_changed_hands, longest_unowned_ms (null: not measured)."""
+    """One row per toggle: step, partitions_that_changed_hands, longest_unowned_ms (null: not measured), owners_watched.
+
+    See ``kit.migrate.group.toggle.pauses_of``.
+    """
     rows = [(it.step_id, evidence(it)) for it in record.events if it.event == "verified"]
-    names = ("partitions_that_changed_hands", "longest_unowned_ms")
+    names = ("partitions_that_changed_hands", "longest_unowned_ms", "owners_watched")
     kept = [(step, *(found.get(name) for name in names)) for step, found in rows if names[0] in found]
-    return pl.DataFrame(kept, schema={"step": pl.String, **dict.fromkeys(names, pl.Int64)}, orient="row")
+    kinds = {"step": pl.String, **dict.fromkeys(names[:2], pl.Int64), names[2]: pl.String}
+    return pl.DataFrame(kept, schema=kinds, orient="row")
 
 
 def events(record: RunRecord) -> pl.DataFrame:

@@ -29,7 +29,7 @@ _HEADINGS = {
     "lag_before": "lag before, records",
     "last_at": "last seen",
     "last_lags": "lag of late, oldest first",
-    "longest_unowned_ms": "longest without an owner, ms",
+    "longest_unowned_ms": "longest seen without an owner, ms",
     "max_over_mean": "largest share ÷ mean",
     "member_id": "member",
     "migration_mode": "toggle",

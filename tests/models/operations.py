@@ -86,6 +86,9 @@ class ToyGroup:
                 return "all KC" if KC in self.flavours else "unsafe mix"
 
 
+PAUSE = {"partitions_that_changed_hands": 3, "longest_unowned_ms": 7, "owners_watched": "each change"}
+
+
 class ToyPerformer:
     """Replaces and toggles in memory; a soak is over at once."""
 
@@ -120,7 +123,7 @@ class ToyPerformer:
         return [self._change(step, change, change.before, change.after, report) for change in step.changes]
 
     def verify(self, step):
-        return Verified(not self.toy.fails, "it is so", {"longest_unowned_ms": 7} if step.kind == "toggle" else {})
+        return Verified(not self.toy.fails, "it is so", PAUSE if step.kind == "toggle" else {})
 
     def undo(self, step, acted, report):
         made = {each.item for each in acted.outcomes if each.outcome == Outcome.CONFIRMED}

@@ -9,7 +9,7 @@ from datetime import datetime
 from kit.analyze.groups.flavours import FLAVOURS
 from kit.migrate.engine.checks import Finding
 from kit.migrate.engine.plan import Plan
-from kit.migrate.engine.progress import longest_unowned_ms, step_progress
+from kit.migrate.engine.progress import step_progress
 from kit.migrate.engine.record import REPORT, RunRecord
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import DryRun
@@ -17,6 +17,7 @@ from kit.migrate.frames import member_lag
 from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.group.toggle import NAMES
+from kit.migrate.rendering.review import stood_still
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown, told_consent
 from kit.show.headings import heading
 from kit.text.quantity import quantity
@@ -208,14 +209,13 @@ def verdict(record: RunRecord | None, is_here: bool = False) -> str:
     if record is None:
         return ""
     mood, mark = _MOODS.get(record.state, ("open", "…"))
-    pause = longest_unowned_ms(record)
     sentence = "The run is being carried out from here." if is_here else record.sentence
     parts = [
         f'<p><strong class="{mood}">{mark} {record.state}</strong> {html_text(sentence)}</p>',
         f'<p class="soft">Run <code>{html_text(record.run_id)}</code>, plan <code>{record.plan.digest[:12]}</code>, '
         f"approved by {html_text(', '.join(it.approved_by for it in record.approvals))}.</p>",
         *(f'<p class="open">{html_text(note)}</p>' for note in record.notes),
-        "" if pause is None else f"<p>Longest time in which a partition had no owner: {pause:,} ms.</p>",
+        *(f"<p>{html_text(sentence)}</p>" for sentence in stood_still(record)),
     ]
     return "".join(parts)
 

@@ -55,12 +55,6 @@ def in_order(rows: Iterable[RunRow]) -> list[RunRow]:
     return sorted(rows, key=lambda row: (row.run_id[:_SECOND], row.started_at or ""))
 
 
-def longest_unowned_ms(record: RunRecord) -> int | None:
-    """The longest time in which a partition had no owner, over all toggles; None: none was measured."""
-    measured = [evidence(event).get("longest_unowned_ms") for event in record.events if event.event == "verified"]
-    return max((each for each in measured if isinstance(each, int)), default=None)
-
-
 def evidence(event: Event) -> Mapping[str, Json]:
     """What an event says in ``details``, where that is an object."""
     details = parse_json(event.details) if event.details else None

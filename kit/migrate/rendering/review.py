@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kit.migrate.engine.event import at
 from kit.migrate.engine.performer import Outcome
 from kit.migrate.engine.progress import evidence
 from kit.migrate.engine.record import RunRecord
+from kit.migrate.engine.values import Json
 from kit.migrate.rendering.stretches import item_stretches
 from kit.migrate.rendering.text import worded
 from kit.text.quantity import quantity
@@ -25,7 +26,7 @@ def answers(record: RunRecord) -> list[tuple[str, str]]:
         ("Who", " ".join(_who(record))),
         ("What", _what(record)),
         ("How long", _how_long(record)),
-        ("Stood still", " ".join(_stood_still(record))),
+        ("Stood still", " ".join(stood_still(record)) or "Not measured: the run verified no toggle."),
         ("Lost, twice", _LOST),
     ]
 
@@ -67,23 +68,38 @@ def _how_long(record: RunRecord) -> str:
     return f"{took} The longest single change took {longest.seconds:,.1f} s until it was seen in the cluster: {what}."
 
 
-def _stood_still(record: RunRecord) -> Iterator[str]:
-    n_measured = 0
+def stood_still(record: RunRecord) -> list[str]:
+    """Per toggle that was verified: how long partitions were seen without an owner znode, and how that was seen."""
+    told = []
     for event in record.events:
         found = evidence(event) if event.event == "verified" else {}
-        if "partitions_that_changed_hands" not in found:
-            continue
-        n_measured += 1
-        longest, n_changed = found.get("longest_unowned_ms"), int(str(found["partitions_that_changed_hands"]))
-        changed = f"{event.step_id}: {quantity(n_changed, 'partition')} changed owner"
-        if n_changed == 0:
-            yield f"{event.step_id}: no partition changed its owner, so none was without one."
-        elif longest is None:
-            yield f"{changed}; how long without one is not known."
-        else:
-            yield f"{changed}; without one for {longest:,} ms at most."
-    if not n_measured:
-        yield "Not measured: the run verified no toggle."
+        if "partitions_that_changed_hands" in found:
+            told.append(f"{event.step_id}: {_without_owner(found)}.")
+    return told
+
+
+def _without_owner(found: Mapping[str, Json]) -> str:
+    n_changed, longest = found["partitions_that_changed_hands"], found.get("longest_unowned_ms")
+    if not isinstance(n_changed, int):
+        return "not measured, for this process did not watch the owner znodes"
+    how = _how(found.get("owners_watched"))
+    if n_changed == 0:
+        return f"no owner znode was seen to change ({how})"
+    changed = f"{quantity(n_changed, 'partition')} got another owner znode"
+    if not isinstance(longest, int):
+        return f"{changed}; how long without one is not known"
+    if longest <= 0:
+        return f"{changed}; no partition was seen without an owner ({how})"
+    return f"{changed}; the longest time that one was seen without an owner is {longest:,} ms ({how})"
+
+
+def _how(watched: Json) -> str:
+    """``watched``: as ``kit.migrate.group.toggle.pauses_of`` has it; None: evidence of an earlier release."""
+    if watched == "each change":
+        return "ZooKeeper told each change; from the notice of a deletion to the next creation"
+    if watched == "with interruptions":
+        return "the connection to ZooKeeper broke: changes may have been missed"
+    return f"looked {watched}: what is shorter may have been missed" if watched else "how it was seen is not known"
 
 
 def moment(iso: str) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from kit.migrate import evidence
 from kit.migrate.engine.event import at
 from kit.migrate.rendering.pages import record_html
-from kit.migrate.rendering.review import answers
+from kit.migrate.rendering.review import answers, stood_still
 from kit.migrate.rendering.text import change_sentence, worded, worded_json
 from kit.migrate.rendering.timeline import timeline_svg
 from tests.models.engine import World
+from widgets.run import html
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,29 @@ def test_who_what_and_how_long_stand_first(record):
     assert told["Stood still"] == "Not measured: the run verified no toggle."
     page = record_html(record)
     assert page.index("Ann planned it") < page.index("<svg") < page.index("<h2>Approval")
+
+
+@pytest.mark.parametrize(
+    ("changed", "longest", "watched", "told"),
+    [
+        (4, 0, "every 200 ms", "4 partitions got another owner znode; no partition was seen without an owner (looked "
+         "every 200 ms: what is shorter may have been missed)."),
+        (1, 1200, "each change", "1 partition got another owner znode; the longest time that one was seen without an "
+         "owner is 1,200 ms (ZooKeeper told each change; from the notice of a deletion to the next creation)."),
+        (0, None, "with interruptions", "no owner znode was seen to change (the connection to ZooKeeper broke: changes "
+         "may have been missed)."),
+        (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (how it was seen is "
+         "not known)."),
+        (None, None, None, "not measured, for this process did not watch the owner znodes."),
+    ],
+)  # fmt: skip
+def test_how_long_partitions_stood_still_is_told_as_it_was_measured(record, changed, longest, watched, told):
+    """The 0 ms of a watch say what was seen, not how long nobody owned a partition."""
+    found = {"partitions_that_changed_hands": changed, "longest_unowned_ms": longest, "owners_watched": watched}
+    event = next(event for event in record.events if event.event == "verified")
+    of_toggle = replace(record, events=(replace(event, step_id="toggle", details=json.dumps(found)),))
+    assert stood_still(of_toggle) == [f"toggle: {told}"]
+    assert "<p>toggle: " in html.verdict(of_toggle)
 
 
 def test_the_picture_has_a_line_per_step_and_per_item_of_several(record):
