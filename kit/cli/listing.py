@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kit.cli.terminal import AsJson, cell_text, print_json, print_table, tell, tell_csv
+from kit.cli.terminal import AsJson, cell_text, print_json, print_table, screen_size, tell, tell_csv
 from kit.errors import InputError
 from kit.text.quantity import quantity
 
@@ -104,13 +104,31 @@ def print_frame(
     rows: pl.DataFrame, spare: Sequence[str] = (), notes: Sequence[str] = (), may_page: bool = True
 ) -> None:
     """A frame as a table for people; a column ``error`` without any goes."""
+    print_table(*_texts(rows), spare, notes, may_page)
+
+
+def that_fit(rows: pl.DataFrame, n_lines: int, spare: Sequence[str] = ()) -> pl.DataFrame:
+    """The first rows whose table has at most so many lines, its heading among them; one row at least."""
+    from kit.cli.table import table_lines
+
+    shown = rows.head(max(1, n_lines))
+    while len(shown) > 1:
+        lines, dropped = table_lines(*_texts(shown), screen_size().columns, spare)
+        if len(lines) + bool(dropped) <= n_lines:
+            break
+        shown = shown.head(len(shown) - 1)
+    return shown
+
+
+def _texts(rows: pl.DataFrame) -> tuple[dict[str, bool], list[list[str]]]:
+    """Column → whether it holds numbers; every value as its text."""
     from kit.analyze.time_format import with_worded_times
 
     if "error" in rows.columns and rows["error"].null_count() == len(rows):
         rows = rows.drop("error")
     rows = with_worded_times(rows)
     columns = {name: kind.is_numeric() for name, kind in rows.schema.items()}
-    print_table(columns, [[cell_text(value) for value in row] for row in rows.iter_rows()], spare, notes, may_page)
+    return columns, [[cell_text(value) for value in row] for row in rows.iter_rows()]
 
 
 def listing(verb: Callable[..., None]) -> Callable[..., None]:

@@ -13,7 +13,8 @@ from kit.text.visible import visible
 
 PROSE = frozenset({"sentence", "example", "error", "evidence", "next_step"})
 KEYS = (
-    *("group_id", "topic", "partition", "generation", "run_id", "lag", "store", "finding", "attention", "stage"),
+    *("group_id", "topic", "partition", "generation", "run_id", "lag", "time_lag", "unread_deleted_in", "closed_in"),
+    *("store", "finding", "attention", "stage"),
     *("state", "is_ready", "zookeeper_owner", "kafka_owner"),
 )
 """What a row is about, and the figure that its listing is for: of what can go they go last, the last named first."""

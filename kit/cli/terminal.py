@@ -79,7 +79,7 @@ def print_table(
     from kit.cli.table import table_lines
 
     is_screen = sys.stdout.isatty()
-    size = get_terminal_size((_PIPE_WIDTH, 0))
+    size = screen_size()
     lines, dropped = table_lines(columns, rows, size.columns, spare)
     if is_screen and "NO_COLOR" not in os.environ:
         lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
@@ -94,6 +94,11 @@ def print_table(
         pager(text)
     else:
         sys.stdout.write(text)
+
+
+def screen_size() -> os.terminal_size:
+    """In cells; a pipe is wide, and of no height."""
+    return get_terminal_size((_PIPE_WIDTH, 0))
 
 
 def clear_screen() -> None:

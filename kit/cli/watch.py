@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from shutil import get_terminal_size
 from typing import Annotated, TypeAlias
 
 import polars as pl
 import typer
 
-from kit.cli.listing import print_frame
+from kit.cli.listing import print_frame, that_fit
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
 from kit.cli.terminal import (
@@ -22,6 +21,7 @@ from kit.cli.terminal import (
     a_number,
     clear_screen,
     refusals,
+    screen_size,
     tell,
 )
 from kit.cluster import connect
@@ -37,7 +37,9 @@ Every: TypeAlias = Annotated[
     float,
     typer.Option("--every", min=1, max=LONGEST_WAIT_S, callback=a_number, metavar="SECONDS", help="From look to look."),
 ]
-_OTHER_LINES = 5
+_OTHER_LINES = 4
+"""What is left out, what was not read, which may wrap, and under them the cursor."""
+_SPARE = ("n_unknown", "store")
 
 
 @app.command()
@@ -99,16 +101,18 @@ def _counted(rows: pl.DataFrame) -> str:
 
 def _print(rows: pl.DataFrame, headline: str) -> None:
     """On a terminal as many rows as fit, in the place of the last; elsewhere all, below each other."""
-    shown = len(rows)
-    if sys.stdout.isatty():
-        clear_screen()
-        shown = max(1, get_terminal_size().lines - _OTHER_LINES)
-    tell(headline)
-    words = with_lines(rows.head(shown)).with_columns(
+    size = screen_size()
+    n_lines = size.lines - _OTHER_LINES - -(-len(headline) // size.columns)
+    words = with_lines(rows.head(max(1, n_lines)) if sys.stdout.isatty() else rows).with_columns(
         pl.col("lag_per_s", "read_per_s", "written_per_s").map_elements("{:,.1f}".format, return_dtype=pl.String)
     )
-    notes = [f"{len(rows) - shown:,} more: --groups takes a pattern of names"] * (len(rows) > shown)
-    print_frame(words, ("n_unknown", "store"), notes, may_page=False)
+    if sys.stdout.isatty():
+        clear_screen()
+        words = that_fit(words, n_lines, _SPARE)
+    tell(headline)
+    n_more = len(rows) - len(words)
+    notes = [f"{n_more:,} more: --groups takes a pattern of names"] * (n_more > 0)
+    print_frame(words, _SPARE, notes, may_page=False)
 
 
 def _tell_unread(taken: object) -> None:

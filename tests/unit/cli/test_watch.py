@@ -75,6 +75,20 @@ def test_without_a_commit_there_is_no_lag_in_the_line_of_late():
     assert shown([nothing])["of_late"].to_list() == ["·"]
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_on_a_terminal_names_that_wrap_push_the_worst_off_no_screen(width, monkeypatch, capsys):
+    monkeypatch.setattr(verb.sys.stdout, "isatty", lambda: True)
+    for name, value in {"COLUMNS": width, "LINES": 20, "NO_COLOR": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    names = [f"{at:02}-{'a-name-that-goes-on-' * 9}" for at in range(30)]
+    verb._print(GroupsOfLate().add(look(0, **dict.fromkeys(names, 500))), "fake at 01:02:03 UTC, look 1")
+    shown = capsys.readouterr().out.removeprefix("\x1b[H\x1b[2J").splitlines()
+    assert len(shown) < 20
+    begun = [line for line in shown if line[:3] in {f"{at:02}-" for at in range(30)}]
+    assert begun[0].startswith("00-")
+    assert f"{30 - len(begun)} more: --groups takes a pattern of names" in shown
+
+
 @pytest.fixture
 def fake(monkeypatch):
     looks = [look(0, slow=500), look(10_000, slow=550)]
