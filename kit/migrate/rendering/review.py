@@ -90,13 +90,14 @@ def _without_owner(found: Mapping[str, Json]) -> str:
         return f"{changed}; how long without one is not known"
     if longest <= 0:
         return f"{changed}; no partition was seen without an owner ({how})"
-    return f"{changed}; the longest time that one was seen without an owner is {longest:,} ms ({how})"
+    span = f"{longest:,} ms, from the notice of a deletion to the next creation"
+    return f"{changed}; the longest time that one was seen without an owner is {span} ({how})"
 
 
 def _how(watched: Json) -> str:
     """``watched``: as ``kit.migrate.group.toggle.pauses_of`` has it; None: evidence of an earlier release."""
     if watched == "each change":
-        return "ZooKeeper told each change; from the notice of a deletion to the next creation"
+        return "ZooKeeper told each change"
     if watched == "with interruptions":
         return "the connection to ZooKeeper broke: changes may have been missed"
     return f"looked {watched}: what is shorter may have been missed" if watched else "how it was seen is not known"

@@ -275,7 +275,9 @@ def test_progress_tells_every_step_also_of_the_way_back(model, toy):
         ("done", 1, 1),
     ]
     told = "3 partitions got another owner znode; the longest time that one was seen without an owner is 7 ms"
-    assert f"{told} (ZooKeeper told each change; from" in html.verdict(model.record)
+    assert f"{told}, from the notice of a deletion to the next creation (ZooKeeper told each change)." in html.verdict(
+        model.record
+    )
     model.undo(GROUP)
     model.wait(20)
     assert model.record.state == RunState.UNDONE

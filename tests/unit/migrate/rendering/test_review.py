@@ -41,7 +41,7 @@ def test_who_what_and_how_long_stand_first(record):
         (4, 0, "every 200 ms", "4 partitions got another owner znode; no partition was seen without an owner (looked "
          "every 200 ms: what is shorter may have been missed)."),
         (1, 1200, "each change", "1 partition got another owner znode; the longest time that one was seen without an "
-         "owner is 1,200 ms (ZooKeeper told each change; from the notice of a deletion to the next creation)."),
+         "owner is 1,200 ms, from the notice of a deletion to the next creation (ZooKeeper told each change)."),
         (0, None, "with interruptions", "no owner znode was seen to change (the connection to ZooKeeper broke: changes "
          "may have been missed)."),
         (2, 0, None, "2 partitions got another owner znode; no partition was seen without an owner (how it was seen is "
