@@ -5,11 +5,13 @@ On a Spark snapshot they give Spark DataFrames, on a polars snapshot polars Data
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
 
 from kit import analyze
+from kit.analyze.groups.flavours import with_flavours
 from kit.analyze.groups.stages import group_stages
 from kit.errors import NotFound
 from kit.snapshot import Frame, Snapshot, in_polars
@@ -110,10 +112,13 @@ def blockers(snapshot: Snapshot[Frame]) -> Frame:
 
 def summary(snapshot: Snapshot[Frame]) -> Frame:
     """One line per group (``group_summary``)."""
-    stale, owned = stale_stores(snapshot), owners(snapshot)
+    snapshot = _with_flavours(snapshot)
+    compared = analyze.group_parity(parity(snapshot))
+    owned = owners(snapshot)
+    stale = analyze.stale_stores(**{name: getattr(snapshot, name) for name in _STALE_TABLES}, parity=compared)
     result: Frame = analyze.group_summary(
         groups=snapshot.groups,
-        readiness=analyze.readiness(**_readiness_tables(snapshot), owners=owned),
+        readiness=analyze.readiness(**_readiness_tables(snapshot), owners=owned, parity=compared),
         group_lag=group_lag(_lag(snapshot, stale)),
         group_balance=analyze.group_balance(shares(snapshot)),
         ownership_findings=_findings(snapshot, stale, owned),
@@ -121,6 +126,12 @@ def summary(snapshot: Snapshot[Frame]) -> Frame:
         stale_stores=stale,
     )
     return result
+
+
+def _with_flavours(snapshot: Snapshot[Frame]) -> Snapshot[Frame]:
+    """Of each member is said once which flavour it is of: six analyses ask."""
+    members: Any = with_flavours(nw.from_native(snapshot.members))
+    return replace(snapshot, members=nw.to_native(members))
 
 
 def stale_stores(snapshot: Snapshot[Frame]) -> Frame:

@@ -11,6 +11,7 @@ import secrets
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,15 @@ OPENED = {
     "runbook/migrate_group": ({"group_id": GROUP}, "OZKCC"),
     "runbook/fleet": ({}, f"{SIZES.groups:,} groups"),
     "runbook/move_offsets": ({"groups": GROUP}, f"ZooKeeper has {PARTITIONS} offsets"),
+    "explore/monitor": ({}, f"of {SIZES.groups:,}"),
 }
-"""Each wizard's parameters, and a text that it shows of what it read. No plan can be made of these groups."""
+"""What opens in a browser: its parameters, and a text that it shows of what it read. A wizard can plan none of them."""
+EXPLORED: dict[str, dict[str, Any]] = {
+    "explore/group": {"group_id": GROUP},
+    "explore/lag_explained": {"group_id": GROUP},
+    "explore/groups": {},
+}
+"""What papermill runs: its parameters."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +66,9 @@ def jupyter(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ju
     (home / "notebooks").mkdir()
     for name, (parameters, _) in OPENED.items():
         source, target = NOTEBOOKS / f"{name}.ipynb", home / "notebooks" / f"{Path(name).name}.ipynb"
-        given = {"profile": WHOLE, "profile_file": str(site.profiles), "runs": str(home / "runs"), **parameters}
+        given = {"profile": WHOLE, "profile_file": str(site.profiles), **parameters}
+        if name.startswith("runbook/"):
+            given["runs"] = str(home / "runs")
         papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True)
@@ -75,19 +85,51 @@ def jupyter(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ju
 
 def listed(site: Site, *words: str) -> list[dict[str, Any]]:
     """The rows of a verb, as JSON."""
-    options = ["--profile", WHOLE, "--profile-file", str(site.profiles), "--json"]
-    ended = subprocess.run([sys.executable, "-m", "kit", *words, *options], capture_output=True, text=True, timeout=300)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    rows: list[dict[str, Any]] = json.loads(ended.stdout)
+    rows: list[dict[str, Any]] = json.loads(
+        run(*words, "--profile", WHOLE, "--profile-file", str(site.profiles), "--json")
+    )
     return rows
+
+
+def run(*words: str) -> str:
+    """A verb as a new process; what it printed, and how long it took for whoever reads the soak's output."""
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", "kit", *words], capture_output=True, text=True, timeout=600)
+    print(f"offramp {' '.join(words[:3])}: {time.monotonic() - started:.1f} s")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_every_listing_has_every_group(site):
     assert len({row["group_id"] for row in listed(site, "groups")}) == SIZES.groups
-    assert len(listed(site, "lag")) == SIZES.groups + SIZES.registered_groups
+    stores = Counter(row["store"] for row in listed(site, "lag"))  # What old consumers left in Kafka counts nowhere.
+    assert stores == {"zookeeper": SIZES.registered_groups, "kafka": SIZES.groups - SIZES.registered_groups}
     assert len(listed(site, "lag", "--group", GROUP)) == 2 * PARTITIONS
     assert len(listed(site, "readiness")) == SIZES.groups
     assert listed(site, "ownership") == []
+    assert len({row["group_id"] for row in listed(site, "groups", "--idle")}) == SIZES.groups
+    assert len(listed(site, "lag", "--time")) == SIZES.committed
+    assert len(listed(site, "lag", "--outlook", "--over-s", "5")) == SIZES.committed
+
+
+def test_metrics_have_every_partition_and_a_plan_every_group(site, tmp_path):
+    given = ["--profile", WHOLE, "--profile-file", str(site.profiles)]
+    metrics = tmp_path / "all.prom"
+    run("export", "--once", "--no-times", "--limit", str(SIZES.committed), "--textfile", str(metrics), *given)
+    exported = metrics.read_text(encoding="utf-8")
+    assert exported.count("\nofframp_consumer_group_topic_partition_lag{") == SIZES.committed
+    planning = ["plan", "delete-groups", "--groups", "bench-.*", "--at-most", str(SIZES.groups)]
+    run(*planning, "--runs", str(tmp_path / "runs"), *given)
+    assert "deletion" in run("plan", "list", "--runs", str(tmp_path / "runs"), "--json")
+
+
+def test_two_snapshots_make_a_report_on_health(site, tmp_path):
+    given = ["--profile", WHOLE, "--profile-file", str(site.profiles)]
+    for _ in range(2):
+        run("snapshot", "--history", str(tmp_path / "history"), *given)
+    run("history", "report", str(tmp_path / "history"), "--output", str(tmp_path / "reports"), *given)
+    (page,) = (tmp_path / "reports").glob("health-*.html")
+    assert page.stat().st_size <= REPORT_MB * 1e6
 
 
 def test_the_report_is_one_page_of_a_size_that_opens(site, tab, tmp_path):
@@ -113,15 +155,18 @@ def _cpu_seconds() -> float:
     return sum(os.times()[2:4])
 
 
-def test_the_notebook_of_one_group_runs(site, tmp_path):
-    given = {"profile": WHOLE, "profile_file": str(site.profiles), "group_id": GROUP}
-    source = NOTEBOOKS / "explore" / "group.ipynb"
-    papermill.execute_notebook(source, tmp_path / "group.ipynb", given, cwd=source.parent, progress_bar=False)
-    assert (tmp_path / "group.ipynb").stat().st_size < REPORT_MB * 1e6
+@pytest.mark.parametrize("name", EXPLORED)
+def test_a_notebook_to_explore_runs_and_stays_small(site, tmp_path, name):
+    given = {"profile": WHOLE, "profile_file": str(site.profiles), **EXPLORED[name]}
+    source, run_as = NOTEBOOKS / f"{name}.ipynb", tmp_path / "run.ipynb"
+    started = time.monotonic()
+    papermill.execute_notebook(source, run_as, given, cwd=source.parent, progress_bar=False)
+    print(f"{name}: {time.monotonic() - started:.0f} s")
+    assert run_as.stat().st_size < REPORT_MB * 1e6
 
 
 @pytest.mark.parametrize("name", OPENED)
-def test_each_wizard_opens(jupyter, tab, name):
+def test_each_wizard_and_the_monitor_open(jupyter, tab, name):
     notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)
     notebook.open(jupyter.address(f"{Path(name).name}.ipynb"))
     notebook.start_all()

@@ -39,6 +39,8 @@ def blockers(
     subscriptions: FrameT,
     topic_partitions: FrameT,
     owners: FrameT | None = None,
+    parity: FrameT | None = None,
+    stages: FrameT | None = None,
 ) -> FrameT:
     """Columns: group_id, blocker, sentence; one row per group and blocker, per member for a registration.
 
@@ -50,12 +52,15 @@ def blockers(
     read again; ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper;
     ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
 
-    ``owners``: rows of ``kit.analyze.partition_owners``, where they are known already.
+    ``owners``, ``parity``, ``stages``: rows of ``kit.analyze.partition_owners``, of ``kit.analyze.group_parity`` and of
+    :func:`~kit.analyze.groups.stages.group_stages`, where they are known already.
     """
     if owners is None:
         owners = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))
-    stages = group_stages(groups, members, migration_states)
-    parity: FrameT = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
+    if parity is None:
+        parity = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
+    if stages is None:
+        stages = group_stages(groups, members, migration_states)
     unowned: FrameT = nw.from_native(unowned_partitions(groups, members, owners))
     rows = stages.join(parity.rename({"n_unknown": "n_unread"}), on="group_id", how="left")
     rows = rows.join(_counted(unowned), on="group_id", how="left")

@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, unreadable_groups
-from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.flavours import with_flavours
 from kit.analyze.groups.ownership import partition_owners
 from kit.analyze.groups.stale import in_use
 from kit.analyze.sentences import applying, counted, sentence
@@ -197,6 +197,5 @@ def _spare_threads() -> nw.Expr:
 
 def _coordinated(members: FrameT) -> FrameT:
     """Group and source whose members count: a Kafka group of embedded consumers alone only mirrors ZooKeeper's."""
-    kinds: FrameT = nw.from_native(member_flavours(members))
-    counting = kinds.filter(nw.col("flavour").is_null() | (nw.col("flavour") != "EKC"))
+    counting = with_flavours(members).filter(nw.col("flavour").is_null() | (nw.col("flavour") != "EKC"))
     return counting.select("group_id", "source").unique()

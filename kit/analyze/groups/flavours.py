@@ -26,13 +26,18 @@ def member_flavours(members: FrameT) -> FrameT:
 
     Columns: group_id, source, member_id, client_id, flavour.
     """
+    return with_flavours(members).select("group_id", "source", "member_id", "client_id", "flavour")
+
+
+def with_flavours(members: FrameT) -> FrameT:
+    """All columns of ``members`` and ``flavour``; those that have it as they are: a summary asks six times."""
+    if "flavour" in members.collect_schema().names():
+        return members
     consumer_ids = members.filter(nw.col("source") == ZOOKEEPER).select(
         "group_id", nw.col("member_id").alias("client_id"), is_embedded=nw.lit(True)
     )
-    flagged = members.select("group_id", "source", "member_id", "client_id", "in_migration_ids").join(
-        consumer_ids.unique(), on=["group_id", "client_id"], how="left"
-    )
-    return flagged.with_columns(flavour=_flavour()).select("group_id", "source", "member_id", "client_id", "flavour")
+    flagged = members.join(consumer_ids.unique(), on=["group_id", "client_id"], how="left")
+    return flagged.with_columns(flavour=_flavour()).drop("is_embedded")
 
 
 def _flavour() -> nw.Expr:

@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, subscribed_partitions
-from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.flavours import with_flavours
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 _FENCE_SUFFIX = "-kc"
@@ -89,9 +89,10 @@ def _consumer_ids(members: FrameT, name: str) -> FrameT:
 def _kafka_owners(ownership: FrameT, members: FrameT) -> FrameT:
     assigned = ownership.filter((nw.col("source") == KAFKA) & ~nw.col("member_id").is_null())
     assigned = assigned.select(*GROUP_PARTITION, "member_id").unique()
-    flavours: FrameT = nw.from_native(member_flavours(members))
-    kinds = flavours.filter(nw.col("source") == KAFKA).select(
-        "group_id", "member_id", kafka_client_id=nw.col("client_id"), is_embedded=nw.col("flavour") == "EKC"
+    kinds = (
+        with_flavours(members)
+        .filter(nw.col("source") == KAFKA)
+        .select("group_id", "member_id", kafka_client_id=nw.col("client_id"), is_embedded=nw.col("flavour") == "EKC")
     )
     flagged = assigned.join(kinds, on=["group_id", "member_id"], how="left")
     counts = flagged.with_columns(

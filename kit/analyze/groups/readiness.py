@@ -20,11 +20,12 @@ def readiness(
     subscriptions: FrameT,
     topic_partitions: FrameT,
     owners: FrameT | None = None,
+    parity: FrameT | None = None,
 ) -> FrameT:
-    """:func:`group_readiness` of a snapshot's tables; ``owners``: see :func:`kit.analyze.blockers`."""
+    """:func:`group_readiness` of a snapshot's tables; ``owners``, ``parity``: see :func:`kit.analyze.blockers`."""
     tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
-    rows: FrameT = nw.from_native(group_readiness(groups, members, migration_states, blockers(*tables, owners)))
-    return rows
+    stages = group_stages(groups, members, migration_states)
+    return _readiness(stages, nw.from_native(blockers(*tables, owners, parity, stages)))
 
 
 @nw.narwhalify
@@ -42,8 +43,12 @@ def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, b
             null where there is no next step (all KC, empty).
         next_step: one sentence.
     """
+    return _readiness(group_stages(groups, members, migration_states), blockers)
+
+
+def _readiness(stages: FrameT, blockers: FrameT) -> FrameT:
     counts = blockers.group_by("group_id").agg(nw.len().cast(nw.Int64).alias("n_blockers"))
-    rows = group_stages(groups, members, migration_states).join(counts, on="group_id", how="left")
+    rows = stages.join(counts, on="group_id", how="left")
     rows = rows.with_columns(nw.col("n_blockers").fill_null(0))
     return rows.select(
         "group_id",

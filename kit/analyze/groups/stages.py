@@ -6,7 +6,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import unreadable_groups
-from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.flavours import with_flavours
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 NEXT_STEPS = {
@@ -44,10 +44,9 @@ def group_stages(groups: FrameT, members: FrameT, migration_states: FrameT) -> F
 
 
 def _counts(members: FrameT) -> FrameT:
-    flavours: FrameT = nw.from_native(member_flavours(members))
     flags = {name: (nw.col("flavour") == word).fill_null(False) for name, word in _FLAVOURS.items()}
     flags["n_unknown"] = nw.col("flavour").is_null()
-    counted = flavours.with_columns(**{name: flag.cast(nw.Int64) for name, flag in flags.items()})
+    counted = with_flavours(members).with_columns(**{name: flag.cast(nw.Int64) for name, flag in flags.items()})
     return counted.group_by("group_id").agg(*[nw.col(name).sum() for name in flags])
 
 

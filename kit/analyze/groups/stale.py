@@ -6,19 +6,19 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.groups.coverage import unreadable_groups
-from kit.analyze.groups.flavours import member_flavours
+from kit.analyze.groups.flavours import with_flavours
 from kit.analyze.groups.parity import group_parity, store_parity
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
 
 @nw.narwhalify
-def stale_stores(committed_offsets: FrameT, members: FrameT, groups: FrameT) -> FrameT:
+def stale_stores(committed_offsets: FrameT, members: FrameT, groups: FrameT, parity: FrameT | None = None) -> FrameT:
     """Groups with offsets in a store that is surely not in use; where one look can't tell, the group is left out.
 
     ``zookeeper``: every member is a plain Kafka consumer, which never reads there. ``kafka``: every member is an old
     consumer, and ZooKeeper's offset is ahead for some partition and behind for none, so nobody commits to Kafka. A
     group without members, one with migration-enabled ones (they may commit to both), and one that could not be read
-    have no stale store.
+    have no stale store. ``parity``: rows of ``kit.analyze.group_parity``, where they are known already.
 
     Columns: group_id, store; a group at most once.
 
@@ -32,7 +32,8 @@ def stale_stores(committed_offsets: FrameT, members: FrameT, groups: FrameT) -> 
     """
     rows = _kinds(members).join(unreadable_groups(groups), on="group_id", how="left")
     rows = rows.filter(nw.col("group_error").is_null())
-    parity: FrameT = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
+    if parity is None:
+        parity = nw.from_native(group_parity(store_parity(committed_offsets, groups)))
     rows = rows.join(parity, on="group_id", how="inner")
     held = nw.col("n_partitions") - nw.col("n_missing_in_zookeeper") - nw.col("n_unknown")
     is_left_in_kafka = nw.col("n_kafka_ahead") + nw.col("n_missing_in_zookeeper") + nw.col("n_unknown") == 0
@@ -47,11 +48,10 @@ def stale_stores(committed_offsets: FrameT, members: FrameT, groups: FrameT) -> 
 
 def _kinds(members: FrameT) -> FrameT:
     """Per group with members: n_kc, n_ozkcc, n_other."""
-    flavours: FrameT = nw.from_native(member_flavours(members))
     is_kc = (nw.col("flavour") == "KC").fill_null(False)
     is_ozkcc = (nw.col("flavour") == "OZKCC").fill_null(False)
     flags = {"n_kc": is_kc, "n_ozkcc": is_ozkcc, "n_other": ~is_kc & ~is_ozkcc}
-    counted = flavours.with_columns(**{name: flag.cast(nw.Int64) for name, flag in flags.items()})
+    counted = with_flavours(members).with_columns(**{name: flag.cast(nw.Int64) for name, flag in flags.items()})
     return counted.group_by("group_id").agg(*[nw.col(name).sum() for name in flags])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from kit import analyze, views
+from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.tables.groups import (
     KAFKA,
@@ -32,7 +32,9 @@ def committed(store: str, *offsets: int) -> list[CommittedOffset]:
     return [CommittedOffset("g", store, "t", number, offset, *[None] * 5) for number, offset in enumerate(offsets)]
 
 
-def snapshot(members: list[Member], commits: list[CommittedOffset], error: str | None = None, group: str = "g") -> Any:
+def snapshot(
+    members: list[Member], commits: list[CommittedOffset], error: str | None = None, group: str = "g"
+) -> Snapshot[pl.DataFrame]:
     """One group on a topic of two partitions that end at 1,000; the first member has both."""
     owner = members[0] if members else None
     rows = {
@@ -49,7 +51,7 @@ def snapshot(members: list[Member], commits: list[CommittedOffset], error: str |
         "log_offsets": [LogOffset("t", number, 0, 1000) for number in range(2)],
     }
     frames = {table.name: pl.DataFrame(table.from_rows(rows.get(table.name, []))) for table in tables.ALL}
-    return SimpleNamespace(snapshot_id="s", **frames)
+    return Snapshot(snapshot_id="s", **frames)
 
 
 BOTH = [*committed(ZOOKEEPER, 100, 100), *committed(KAFKA, 990, 1000)]
@@ -130,13 +132,12 @@ def test_the_group_with_the_most_lag_is_one_that_is_behind_in_use():
 
 def both(one: Any, other: Any) -> Any:
     """Group ``g`` of the first, and of the other as ``h``."""
-    together = SimpleNamespace(snapshot_id="s")
+    frames = {}
     for table in tables.ALL:
         rows, more = getattr(one, table.name), getattr(other, table.name)
-        if "group_id" in rows.columns:
-            rows = pl.concat([rows, more.with_columns(group_id=pl.col("group_id").str.replace("g", "h"))])
-        setattr(together, table.name, rows)
-    return together
+        is_shared = "group_id" not in rows.columns
+        frames[table.name] = rows if is_shared else pl.concat([rows, more.with_columns(group_id=pl.lit("h"))])
+    return Snapshot(snapshot_id="s", **frames)
 
 
 def test_members_that_commit_nothing_are_told_though_old_offsets_lie_in_the_other_store():
