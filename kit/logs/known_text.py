@@ -37,8 +37,8 @@ _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)\s*$"
 
 
-def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
-    """``place`` and ``text`` → a row for each text that holds a known one. ``is_logged``: all are of log lines.
+def located(texts: pl.DataFrame) -> pl.DataFrame:
+    """``place``, ``text`` and ``is_logged`` (it is a log line for sure) → a row for each text that holds a known one.
 
     ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
@@ -53,14 +53,14 @@ def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
     places = pl.int_ranges(1, pl.min_horizontal(pl.col("pieces").list.len(), at_most))
     every = pieces.with_columns(at=places).explode("at")
     tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
-    tails = every.select("place", front=front.list.join(""), tail=tail.list.join("")).with_columns(
+    tails = every.select("place", "is_logged", front=front.list.join(""), tail=tail.list.join("")).with_columns(
         found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
     )
     is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), _EXCEPTION)
     known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
     known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
-    is_line = ~pl.col("is_prose") & (pl.lit(is_logged) | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
+    is_line = ~pl.col("is_prose") & (pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
     known = known.filter(is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
     best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
     return (

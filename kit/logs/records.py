@@ -98,7 +98,7 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
     """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     texts = lacking.select(text="message").unique().with_row_index("place")
-    found = located(texts, is_logged=True).filter(~pl.col("is_prose")).join(texts, on="place")
+    found = located(texts.with_columns(is_logged=pl.lit(True))).filter(~pl.col("is_prose")).join(texts, on="place")
     if found.is_empty():
         return entries
     by_text = found.select("found", "found_source", "found_kind", message="text")
