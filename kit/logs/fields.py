@@ -53,13 +53,17 @@ _GROUPS: tuple[Pattern, ...] = (
     r"(?:restabilize|rebalance|Stabilized) group (\S+)",
     r"^Heartbeat: (\S+?)\[\d+\] \S+$",
     r"^Joined group '([^']+)'",
-    r"\b(?:joining|joined) group ['`]?([^\s'`:,]+?)['`]?(?: with| <|$| \(|\s)",
+    Unless(r"\b(?:joining|joined) group ['`]?([^\s'`:,]+?)['`]?(?: with| <|$| \(|\s)", ("due", "with", "and")),
     Unless(r"for (?:leader \S+ for )?group '?([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))", ("at", "with", "due", "id")),
     Unless(
         r"\b(?:in|of|joins|left|consumer|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
         ("because", "anymore", "at", "with"),
     ),
-    r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal|could|re|l)",
+    Unless(
+        r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
+        r"|could|re|l)",
+        ("coordinator", "Coordinator", "metadata", "leader"),
+    ),
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",
     r"^(?:OffsetCommit|SyncGroup) for group (\S+)",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from kit.logs import fields, layouts, library_fields, wordings
-from kit.logs.known_text import WORDS, located
+from kit.logs.known_text import WORDS, located, unquoted
 from kit.logs.multiline import is_part
 from kit.logs.printed_times import ANY, epoch_in, time_in, zone_in
 from kit.logs.texts import extracted, has, replaced
@@ -77,6 +77,16 @@ def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
     return pl.coalesce(of_kafkajs, message + f"{wordings.BESIDE} " + group + ", " + json, message)
 
 
+def without_markup_behind(line: pl.Expr) -> pl.Expr:
+    """The line without what ends a quotation; a quotation mark in a pair may be the client's own."""
+    line = replaced(line, r"(?:\*\*|</(?:code|pre|b|i|p|em|strong|span|div)>)+\s*$", "")
+    for mark in '`"':
+        is_odd = line.str.count_matches(mark, literal=True) % 2 == 1
+        is_lone = line.str.ends_with(mark) & is_odd & ~has(line, rf"{mark}[^{mark}\s]+{mark}$")
+        line = pl.when(is_lone).then(line.str.head(-1)).otherwise(line)
+    return line
+
+
 def unmarked(line: pl.Expr) -> pl.Expr:
     """The line without what Markdown, HTML and terminals put into it."""
     for pattern, plain in _MARKUP:
@@ -93,9 +103,10 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
     raw = pl.col("raw")
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
-    of_rdkafka = pl.when(is_rdkafka).then(pl.coalesce(raw.str.extract(_THREAD), raw))
+    of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
     is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
-    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE)
+    names_itself = pl.col("found").str.starts_with("[").fill_null(False)
+    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
     facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
     return frame.with_columns(front=front).with_columns(

@@ -47,11 +47,11 @@ BY_SOURCE = {
     PYTHON: [*KAFKA_PYTHON, *CLASSIC],
     OLD_CONSUMER: OLD,
     BROKER: BROKERS,
-    LIBRDKAFKA: RDKAFKA,
     KAFKAJS: KAFKAJS_LINES,
     FRANZ_GO: FRANZ_GO_LINES,
     SARAMA: SARAMA_LINES,
     RUBY_KAFKA: RUBY_KAFKA_LINES,
     KAFKA_GO: KAFKA_GO_LINES,
+    LIBRDKAFKA: RDKAFKA,
 }
-"""In the order in which they are tried for a line whose kind of client is known."""
+"""In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""

@@ -19,7 +19,7 @@ FOLDER = excerpts.folder()
 ABSENT = pytest.param(
     None,
     marks=pytest.mark.skip(
-        f"The texts of the {len(FACTS)} excerpts are not in the repository: ${excerpts.FOLDER} names no folder with them."
+        f"The texts of the {len(FACTS)} excerpts are not in the repository: ${excerpts.FOLDER} names no folder of them."
     ),
 )
 EXACT = ("events", "groups", "members", "generations", "not_understood", "findings")
