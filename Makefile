@@ -12,7 +12,7 @@ export COLUMNS ?= 160
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kraft lab down test check soak bench pictures format lock clean
+.PHONY: help setup demo demo-kraft lab down test check soak excerpts bench pictures format lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 
 soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour (three and a half hours)
 	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_incident.py tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/browser/test_wizard.py tests/browser/test_kraft_wizard.py tests/browser/test_size.py -s --timeout=3600
+
+excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
+	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py
 
 bench: setup ## Speed against named peers, as ratios of one run; writes build/bench.json
 	@$(BIN)/python -m tests.bench

@@ -34,7 +34,7 @@ OLD_PREFIX = r"^\[([^\]\s]+_[^\]\s]+-\d{13}-[0-9a-f]{8})\],? "
 RDKAFKA_PREFIXES = (
     r"^.*?\[thrd:.*?\]: ",
     r"^[^\"]*?#(?:consumer|producer)-\d+[\]|:]+ ?(?:[A-Z_]+\| )?",
-    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|internal|\d+): ",
+    r"^(?:\w+://)?[\w.:-]+/(?:bootstrap|internal|\d+|<[^>]*>): ",
 )
 """One after the other: as ways of one pattern, Rust's engine would take the shortest."""
 UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -51,13 +51,19 @@ _GROUPS: tuple[Pattern, ...] = (
     r"[Gg]roup \"([^\"]+)\"",
     r"group id \"([^\"]+)\"",
     r"(?:restabilize|rebalance|Stabilized) group (\S+)",
-    r"\b(?:joining|joined) group '?([^\s':,]+?)'?(?: with| <|$| \(|\s)",
+    r"^Heartbeat: (\S+?)\[\d+\] \S+$",
+    r"^Joined group '([^']+)'",
+    Unless(r"\b(?:joining|joined) group ['`]?([^\s'`:,]+?)['`]?(?: with| <|$| \(|\s)", ("due", "with", "and")),
     Unless(r"for (?:leader \S+ for )?group '?([^\s:'{,]+?)'?(?:[:,]|\.?(?:\s|$))", ("at", "with", "due", "id")),
     Unless(
         r"\b(?:in|of|joins|left|consumer|classic) group \(?'?([^\s:'{,)]+?)'?(?:[,):]|\.?(?:\s|$))",
         ("because", "anymore", "at", "with"),
     ),
-    r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal|could|re|l)",
+    Unless(
+        r"^Group (\S+) (?:fetching|has no|committed|failed|with gen|generation|transitioned|is dead|is rebal"
+        r"|could|re|l)",
+        ("coordinator", "Coordinator", "metadata", "leader"),
+    ),
     r"group metadata for (\S+) with generation",
     r"join group (\S+) (?:rejected|failed)",
     r"^(?:OffsetCommit|SyncGroup) for group (\S+)",
@@ -81,7 +87,11 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"[Mm]ember (?:id )?(\S+) (?:with epoch|sending|in group|has left|is triggering|sent|attempting|callback)",
     r"member\.id ([^\]\s]+)\]",
     r"[Cc]reated a new member(?: id)? (\S+)",
-    r"memberId (\S+) ",
+    r"^Heartbeat: \S+?\[\d+\] (\S+)$",
+    r"with member_id (\S+)",
+    r" and member id \"([^\"]+)\"$",
+    r"given member-id: (\S+)",
+    Unless(r"memberId (\S+) ", ("is",)),
     r"member with id (\S+) joins",
     r"\(reason: (?:Adding new|Updating metadata for) member (\S+?)[;)]?(?: |$)",
     r"MemberMetadata\(memberId=([^,]+),",
@@ -131,6 +141,7 @@ _REASONS: tuple[Pattern, ...] = (
     r"\(reason: (.*?)(?:; client reason: not provided)?\)\.?\s*$",
     Unless(r"client reason: (.*?)\.?\s*$", ("not provided",)),
     r"due to cause: (.*?)\.? ?(?:isDisconnected|Rediscovery)",
+    r"^Marking the coordinator dead .*for group [^:]+: (.*?)\.?\s*$",
     r" due to:? (.*?)\s*$",
     r" since (.*?)\s*$",
     r" because (.*?)\s*$",

@@ -8,9 +8,9 @@ from __future__ import annotations
 import polars as pl
 
 from kit.logs import fields, layouts, library_fields, wordings
-from kit.logs.known_text import WORDS, located
+from kit.logs.known_text import WORDS, located, unquoted
 from kit.logs.multiline import is_part
-from kit.logs.printed_times import ANY, time_in, zone_in
+from kit.logs.printed_times import ANY, epoch_in, time_in, zone_in
 from kit.logs.texts import extracted, has, replaced
 
 _ENTITIES = (
@@ -25,9 +25,10 @@ _MARKUP = (
     (r"\x1b\[[0-9;]*[A-Za-z]", ""),  # a terminal's colours
     (r"</?(?:br|code|pre|b|i|p|em|strong|span|div)\b[^>]*>", ""),
     (r"^(?:\s*(?:>|[-*+] |\*\*|`+|#+ ))+ ?", ""),
+    (r"\b(group|explicit|assigned for|member id) `([^`\s]+)`", "${1} \x1f${2}\x1f"),  # the client's own
     (r"(?:\*\*|`|\s)+$", ""),
     (r"\*\*|`", ""),
-    (r"explicit LeaveGroup\b", "explicit `LeaveGroup`"),  # these were the broker's own
+    (r"\x1f", "`"),
     (r"\\([\[\]_*=<>#.(){}|-])", "${1}"),
 )
 """What markup writes, and what it stands for, in this order."""
@@ -73,7 +74,17 @@ def with_keys(message: pl.Expr, json: pl.Expr) -> pl.Expr:
     """The message of a client that puts the facts into other keys of its JSON: with these behind it."""
     of_kafkajs = pl.when(has(message, library_fields.WITH_KEYS)).then(message + " " + json)
     group = json.str.json_path_match("$['group']")
-    return pl.coalesce(of_kafkajs, message + "; group: " + group + ", " + json, message)
+    return pl.coalesce(of_kafkajs, message + f"{wordings.BESIDE} " + group + ", " + json, message)
+
+
+def without_markup_behind(line: pl.Expr) -> pl.Expr:
+    """The line without what ends a quotation; a quotation mark in a pair may be the client's own."""
+    line = replaced(line, r"(?:\*\*|</(?:code|pre|b|i|p|em|strong|span|div)>)+\s*$", "")
+    for mark in '`"':
+        is_odd = line.str.count_matches(mark, literal=True) % 2 == 1
+        is_lone = line.str.ends_with(mark) & is_odd & ~has(line, rf"{mark}[^{mark}\s]+{mark}$")
+        line = pl.when(is_lone).then(line.str.head(-1)).otherwise(line)
+    return line
 
 
 def unmarked(line: pl.Expr) -> pl.Expr:
@@ -85,14 +96,17 @@ def unmarked(line: pl.Expr) -> pl.Expr:
 
 def _found(records: pl.DataFrame) -> pl.DataFrame:
     opened = _opened(records.with_columns(raw=unmarked(pl.col("raw"))))
-    known = located(opened.select("place", text="raw")).with_columns(known_source="found_source")
+    known = located(opened.select("place", text="raw", is_logged=pl.col("layout").is_not_null())).with_columns(
+        known_source="found_source"
+    )
     frame = opened.drop("known_source", "is_prose").join(known, on="place", how="left", maintain_order="left")
     raw = pl.col("raw")
     is_rdkafka = has(raw, _RDKAFKA)
     front = pl.when(is_rdkafka).then(extracted(raw, r"^(.*?)(?:\[thrd:|#consumer-)")).otherwise("front")
-    of_rdkafka = pl.when(is_rdkafka).then(pl.coalesce(raw.str.extract(_THREAD), raw))
+    of_rdkafka = pl.when(is_rdkafka).then(unquoted(pl.coalesce(raw.str.extract(_THREAD), raw), front))
     is_logged = has(raw, rf"{ANY}|\b(?:{layouts.LEVELS})\b")
-    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE)
+    names_itself = pl.col("found").str.starts_with("[").fill_null(False)
+    is_python = has(pl.coalesce("logger", extracted(pl.col("front"), _LOGGER)), fields.PYTHONS_MODULE) & ~names_itself
     of_python = pl.when(is_python).then(pl.lit(wordings.PYTHON)).otherwise("known_source")
     facility = pl.when(is_rdkafka).then(extracted(raw, _FACILITY))
     return frame.with_columns(front=front).with_columns(
@@ -101,7 +115,9 @@ def _found(records: pl.DataFrame) -> pl.DataFrame:
         is_prose=~is_rdkafka & pl.col("is_prose").fill_null(False),
         layout=pl.when(is_rdkafka).then(pl.lit(layouts.LIBRDKAFKA)).when(~is_part(raw)).then("layout"),
         zone=pl.coalesce("zone", pl.when(pl.col("time_text").is_null()).then(zone_in(pl.col("front"), layouts.ZONE))),
-        time_text=pl.coalesce("time_text", time_in(pl.col("front"))),
+        time_text=pl.coalesce(
+            "time_text", pl.when(is_rdkafka).then(epoch_in(pl.col("front"))), time_in(pl.col("front"))
+        ),
         level=pl.coalesce("level", extracted(pl.col("front"), rf"\b({WORDS})\b").str.to_uppercase()),
         logger=pl.coalesce(facility, "logger", "behind", extracted(pl.col("front"), _LOGGER)),
         client_id=pl.coalesce(fields.printed_client(raw), extracted(raw, r"(?:^|[\s:])([^\s|\[\]:]+)#consumer-\d+")),

@@ -228,7 +228,8 @@ CONTEXTS = rows(
     """
 metadata|0.9|Sending metadata request ClientRequest(
 context|0.9+|Rebalance started
-context|2.3+|Joined group at generation
+rebalance_ended|2.3+|Joined group at generation
+rebalance_ended|0.10-2.2|Joined group and got assignment
 metadata|0.9+|Updated cluster metadata version
 context|0.9+|Initiating connection to node
 context|0.10-2.6|Recorded API versions for node

@@ -17,18 +17,20 @@ _SHORTEST, _SHORTEST_CONTEXT = 4, 16
 _PLACES, _TRIED = 4, 8 << 20
 """A long line may have thousands of places: of each the rest is looked at. So many are tried, or so many bytes."""
 _LONG = 15
-"""A wording that is shorter may begin any sentence: it counts behind a time or a level."""
+"""A wording that is shorter may begin any sentence: without a time and a level it is shown, and no event."""
 _WORD_FIRST = r"(\S+ (?:successfully owned|attempting to claim) partition\b)"
 _OLD_PREFIX = rf"({fields.OLD_PREFIX.removeprefix('^').replace('([', '(?:[')})"
 _OWN_PREFIXES = (
     *(f"[{name} {key}=" for name in ("Consumer", "Worker", "Schema registry") for key in ("clientId", "instanceId")),
     "[GroupCoordinator",
     "[GroupMetadataManager",
+    "[GroupId ",
 )
-WORDS = "|".join(sorted({*layouts.LEVELS.split("|"), *layouts.LEVELS.lower().split("|"), "Info", "Warn", "Warning"}))
+_LEVELS = layouts.LEVELS.split("|")
+WORDS = "|".join(sorted({*_LEVELS, *map(str.lower, _LEVELS), *map(str.capitalize, _LEVELS)} - {"Config", "Fine"}))
 """Levels, as anybody writes them."""
 _FRONT = (
-    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS})\s+"
+    rf"(?:^\s*|[\]\[:|>)}}\"'=;,*/-]\s*|\t|\\[tn]|[0-9]Z?\s+|\bUTC\s+|\b(?:{WORDS}|std(?:out|err) [FP])\s+"
     r"|\b[A-Za-z_$][\w$]*(?:\.[\w$-]+)+\s+)$"
 )
 """How the front of a log line ends; a sentence that quotes a log ends otherwise."""
@@ -37,12 +39,12 @@ _QUOTE_END = r"(?:\\n)?\\*\"(?:\s*[,}]|\s+\w+=|$).*$"
 _LOGGER_BEHIND = r"\s\(([A-Za-z_][\w$]*(?:\.[\w$]+)+)(?::\d+)?\)\s*$"
 
 
-def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
-    """``place`` and ``text`` → a row for each text that holds a known one. ``is_logged``: all are of log lines.
+def located(texts: pl.DataFrame) -> pl.DataFrame:
+    """``place``, ``text`` and ``is_logged`` (it is a log line for sure) → a row for each text that holds a known one.
 
     ``found``: from where it begins; ``front``: what stands before; ``behind``: the logger that stands behind;
     ``found_source``, ``found_kind``: whose wording it is, and of which event;
-    ``is_prose``: it stands in the midst of a sentence.
+    ``is_prose``: it stands in the midst of a sentence, or may begin one.
     """
     marked = _marked(pl.col("text"))
     for first in (_WORD_FIRST, _OLD_PREFIX):
@@ -53,15 +55,16 @@ def located(texts: pl.DataFrame, is_logged: bool = False) -> pl.DataFrame:
     places = pl.int_ranges(1, pl.min_horizontal(pl.col("pieces").list.len(), at_most))
     every = pieces.with_columns(at=places).explode("at")
     tail, front = pl.col("pieces").list.slice(pl.col("at")), pl.col("pieces").list.head(pl.col("at"))
-    tails = every.select("place", front=front.list.join(""), tail=tail.list.join("")).with_columns(
+    tails = every.select("place", "is_logged", front=front.list.join(""), tail=tail.list.join("")).with_columns(
         found=_whole(pl.col("tail"), pl.col("front")), behind=extracted(pl.col("tail"), _LOGGER_BEHIND)
     )
     is_prose = ~has(pl.col("front"), _FRONT) | has(pl.col("front"), _EXCEPTION)
     known = _with_kinds(tails).with_columns(is_prose=is_prose & ~_is_own(pl.col("found")))
     known = known.filter(pl.col("kind").is_not_null() | _is_own(pl.col("found")))
+    is_line = ~pl.col("is_prose") & (pl.col("is_logged") | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
+    is_sure = is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance())
+    known = known.filter(is_sure | ~pl.col("is_prose")).with_columns(is_prose=pl.col("is_prose") | ~is_sure)
     known = known.filter(~(pl.col("is_prose") & (pl.col("kind") == wordings.CONTEXT)))
-    is_line = ~pl.col("is_prose") & (pl.lit(is_logged) | has(pl.col("front"), rf"{ANY}|\b(?:{WORDS})\b"))
-    known = known.filter(is_line | _is_own(pl.col("found")) | pl.col("phrase").str.contains(_not_by_chance()))
     best = known.sort("place", "is_prose", pl.col("kind").is_null(), pl.col("front").str.len_bytes())
     return (
         best.group_by("place", maintain_order=True)
@@ -99,9 +102,16 @@ def _is_own(found: pl.Expr) -> pl.Expr:
 
 def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
     """Without what is behind the text: the end of the string that held it, the name of the logger."""
-    whole = pl.when(has(tail, library_fields.WITH_KEYS)).then(tail + " " + front + tail)
-    unquoted = pl.when(front.str.ends_with('"')).then(replaced(tail, _QUOTE_END, "")).otherwise(tail)
-    return pl.coalesce(whole, replaced(replaced(unquoted, _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", ""))
+    with_keys = (tail + " " + front + tail).str.replace_all('\\"', '"', literal=True)
+    whole = pl.when(has(tail, library_fields.WITH_KEYS)).then(with_keys)
+    text = replaced(replaced(unquoted(tail, front), _LOGGER_BEHIND, ""), r"(?:\s|\\n)+$", "")
+    return pl.coalesce(whole, text)
+
+
+def unquoted(tail: pl.Expr, front: pl.Expr) -> pl.Expr:
+    """The text up to the end of the string that began in front of it, if one did."""
+    is_open = front.str.count_matches('"', literal=True) % 2 == 1
+    return pl.when(is_open).then(replaced(tail, _QUOTE_END, "")).otherwise(tail)
 
 
 def _with_kinds(tails: pl.DataFrame) -> pl.DataFrame:

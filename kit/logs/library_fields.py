@@ -13,6 +13,7 @@ WITH_KEYS = r"^\[(?:ConsumerGroup|Runner|Connection|Cluster|Consumer)\] "
 """How kafkajs' messages begin."""
 _PATTERNS = {
     "said_group": (
+        r"(?:Join(?:ing|ed) group|leader of group) `([^`]+)`",
         r"\"groupId\":\"([^\"]+)",
         r"; group: ([^,\s]+)",
         r"consumergr?oup ([^\s]+) ",
@@ -21,6 +22,7 @@ _PATTERNS = {
         r"(?:selected as leader|sync group finished) for group, (\S+)",
     ),
     "said_member": (
+        r"^Joined group .* with member id `?([^`\s]+)",
         r"\"member(?:Id|_id)\":\"([^\"]+)",
         r"member_id: ([^,\s]+)",
         r" as member (.+?)(?: in generation \d+)?$",
@@ -29,7 +31,7 @@ _PATTERNS = {
     "leader_id": (r"\"leaderId\":\"([^\"]+)", r"member_id: ([^,\s]+),.* leader: true"),
     "assignor": (r"\"groupProtocol\":\"([^\"]+)", r"balance_protocol: ([^,\s]+)", r"\"balance_protocol\":\"([^\"]+)"),
     "coordinator": (r"is #\d+ \(([\w.-]+:\d+)\)",),
-    "reason": (r"\"err(?:or)?\":\"([^\"]+)", r", err: (.+)$"),
+    "reason": (r"\"err(?:or)?\":\"([^\"]+)", r", err: (.+)$", r"^Error sending heartbeat: (.+)$"),
 }
 _NUMBERS = {
     "generation": (
@@ -41,8 +43,9 @@ _NUMBERS = {
     "coordinator_id": (r"is #(\d+) \(", r"\"nodeId\":(\d+)"),
 }
 _OF_KAFKAJS = re.compile(r'"memberAssignment":\{([^}]*)\}')
-_OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:: |\":\")(.*)")
+_OF_FRANZ_GO = re.compile(r"(?:assigned|revoking)(?:(?:: |\":\")(.*)|\":\{([^}]*)\})")
 _OF_KAFKA_GO = re.compile(r"{topic:(\S+) partition:(\d+)}")
+_OF_RUBY_KAFKA = re.compile(r"Partitions assigned for `([^`]+)`: ([\d, ]+)")
 _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 
@@ -63,14 +66,24 @@ def _partitions(text: str) -> list[str] | None:
     ['a-b-0', 'a-b-12']
     >>> _partitions("synced; group: g, assigned: a-b[0 1]")
     ['a-b-0', 'a-b-1']
+    >>> _partitions('synced; group: g, {"assigned":{"a-b":[0,1]}}')
+    ['a-b-0', 'a-b-1']
     >>> _partitions("subscribed to topics and partitions: map[{topic:a-b partition:1}:591 {topic:a-b partition:0}:-2]")
     ['a-b-0', 'a-b-1']
+    >>> _partitions("Partitions assigned for `a-b`: 3, 0")
+    ['a-b-0', 'a-b-3']
     """
+    by_ruby = _OF_RUBY_KAFKA.search(text)
+    if by_ruby:
+        return sorted(f"{by_ruby[1]}-{number}" for number in re.findall(r"\d+", by_ruby[2]))
     named = _OF_KAFKA_GO.findall(text)
     if named:
         return sorted(f"{topic}-{number}" for topic, number in named)
     said = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
     if said is None:
         return None
-    lists = ([f"{topic}-{each}" for each in re.findall(r"\d+", numbers)] for topic, numbers in _LIST.findall(said[1]))
+    lists = (
+        [f"{topic}-{each}" for each in re.findall(r"\d+", numbers)]
+        for topic, numbers in _LIST.findall(said[said.lastindex or 1])
+    )
     return sorted(chain.from_iterable(lists))

@@ -17,11 +17,13 @@ context|1.0+|[ConsumerGroup] Received assignment
 offset_reset|1.0+|[ConsumerGroup] Offset out of range, resetting
 rebalancing|1.0+|[Runner] The group is rebalancing, re-joining
 rebalancing|1.0+|[ConsumerGroup] The group is rebalancing, re-joining
+join_reason|1.13+|[ConsumerGroup] Topic has been updated, resync group
 left|1.0+|[Consumer] Stopped
 coordinator_found|1.0+|[Cluster] Found group coordinator
 join_requested|1.0+|[Connection] Request JoinGroup(
 context|1.0+|[Connection] Response JoinGroup({}needs to have a valid member id
 join_failed|1.0+|[Connection] Response JoinGroup({}"error":
+joined|1.0+|[Connection] Response JoinGroup({}"generationId":
 context|1.0+|[Connection] Response JoinGroup(
 sync_sent|1.0+|[Connection] Request SyncGroup(
 sync_failed|1.0+|[Connection] Response SyncGroup({}"error":
@@ -64,6 +66,9 @@ coordinator_query|1.0+|client/coordinator requesting coordinator for consumergo
 coordinator_found|1.0+|client/coordinator coordinator for consumergr
 coordinator_found|1.0+|client/coordinator coordinator for consumergo
 coordinator_failed|1.0+|client/coordinator coordinator for
+coordinator_failed|1.0+|client/coordinator the __consumer_offsets topic is not initialized
+coordinator_query|1.0-1.20|client/coordinator Requesting coordinator for consumergo
+coordinator_found|1.0-1.20|client/coordinator Coordinator for consumergo
 rebalancing|1.26+|consumergroup/{} loop check partition number coroutine will exit
 rebalancing|1.26+|loop check partition number coroutine will exit
 rebalancing|1.0+|cluster/consumer {} rebalance
@@ -76,6 +81,9 @@ context|1.0+|consumer/broker/{} accumulated
 RUBY_KAFKA_LINES = rows(
     RUBY_KAFKA,
     """
+joining|0.3+|Joining group `
+joined|0.3+|Joined group `{}` with member id
+assigned|0.3+|Partitions assigned for `
 leader_assigning|0.3+|Chosen as leader of group
 heartbeat_failed|0.3+|Error sending heartbeat: Kafka::
 coordinator_failed|0.3+|Failed to find coordinator for group

@@ -74,6 +74,7 @@ context|3.0|need_rejoin:
 join_failed|2.2+|Failed to join group
 lost|3.0|Group {} lost membership; forcibly revoking
 join_reason|3.0|Group {} is rebalancing; rejoining
+heartbeat_ok|1.0-1.2|Heartbeat successful
 heartbeat_failed|1.3+|Heartbeat failed
 heartbeat_failed|1.3+|Heartbeat session expired
 poll_timeout|1.4+|Heartbeat poll expired, leaving group
@@ -101,6 +102,9 @@ coordinator_failed|1.3-1.4|Coordinator unknown during heartbeat
 context|1.3+|Coordinator already known
 context|1.3+|Group coordinator for {} is BrokerMetadata
 context|1.3+|<BrokerConnection
+context|1.4-2.1|Sending request {}Request_v
+context|1.4-2.1|Processing response {}Response_v
+context|0.5+|Join group response JoinGroupResponse_v
 context|2.2+|Looking up coordinator
 context|2.2+|Received find coordinator response
 join_failed|1.3+|Unexpected error in join group response
@@ -174,6 +178,9 @@ leader_assigning|1.6+|I am elected leader for group
 leader_assigning|0.9-1.5|Elected leader for group
 assignment_computed|1.6+|Group "{}" {} assignment for {} member(s) finished
 context|1.6+|Group "{}" running
+context|0.11+|Group "{}": resetting group leader info
+context|1.0+|GroupCoordinator: Broker
+context|1.0+|GroupCoordinator: Received
 member_list|0.9+|Member "{} assigned {} partition(s)
 context|1.6+|Member "
 context|0.9+|Group "{}": "{}" assignor run
@@ -239,6 +246,8 @@ context|0.9+|Group "{}": timing out
 context|2.15+|ShareGroupHeartbeat
 context|2.15+|Share consumer
 context|0.9+|Sent {}Request (v
+context|0.9+|Sent partial {}Request (v
+context|0.9+|{}Request failed: {}: actions
 context|0.9+|Received {}Response (v
 context|1.6+|Group "{}": ops queue is disabled
 context|1.6+|Group "{}": Partitions owned by members

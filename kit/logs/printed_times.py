@@ -9,7 +9,7 @@ from kit.logs.texts import extracted, replaced
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 ISO = rf"\d{{3,4}}-\d\d-\d\d[ T]{_CLOCK}"
 _DAYS = (
-    (rf"(\d{{4}}/\d\d/\d\d[ T]{_CLOCK})", "%Y/%m/%d %H:%M:%S%.f"),
+    (rf"(\d{{4}}[/.-]\d\d[/.-]\d\d[ T_]{_CLOCK})", "%Y/%m/%d %H:%M:%S%.f"),
     (rf"\b(\d\d/\d\d/\d\d {_CLOCK})", "%y/%m/%d %H:%M:%S%.f"),
     (rf"\b(\d\d\.\d\d\.\d{{4}} {_CLOCK})", "%d.%m.%Y %H:%M:%S%.f"),
     (rf"\b(\d{{1,2}}[ /-][A-Z][a-z]{{2}}[ /-]\d{{4}}[ :T]{_CLOCK})", "%d %b %Y %H:%M:%S%.f"),
@@ -30,6 +30,11 @@ def time_in(front: pl.Expr) -> pl.Expr:
     )
 
 
+def epoch_in(front: pl.Expr) -> pl.Expr:
+    """Seconds since 1970: they are of no zone."""
+    return extracted(front, _EPOCH)
+
+
 def zone_in(front: pl.Expr, zone: str) -> pl.Expr:
     """The zone behind the last ISO time."""
     return extracted(front, rf"^(?:.*[^\d])?{ISO} ?({zone})")
@@ -38,7 +43,11 @@ def zone_in(front: pl.Expr, zone: str) -> pl.Expr:
 def _as_iso(text: pl.Expr, form: str) -> pl.Expr:
     plain = replaced(replaced(text, r"(\d+), (\d{4}),?", "${1} ${2}"), r"\s?([AP]M)$", " ${1}")
     plain = replaced(
-        replaced(plain.str.replace_all(",", ".", literal=True), r"^(\d{4}/\d\d/\d\d)T", "${1} "), " +", " "
+        replaced(
+            plain.str.replace_all(",", ".", literal=True), r"^(\d{4})[/.-](\d\d)[/.-](\d\d)[ T_]", "${1}/${2}/${3} "
+        ),
+        " +",
+        " ",
     )
     if form.startswith("%d %b"):
         plain = replaced(

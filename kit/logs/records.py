@@ -28,6 +28,7 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
         .select("file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value)))
         .with_columns(record=pl.int_ranges(pl.col("raw").list.len(), dtype=pl.Int32))
         .explode("raw", "record")
+        .with_columns(raw=foreign.without_markup_behind(raw))
         .filter(trimmed != "")
         .with_columns(layout=layouts.layout_of(trimmed, layout))
         .with_columns(**layouts.groups_of(trimmed, pl.col("layout")), client_id=fields.printed_client(trimmed))
@@ -85,7 +86,7 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
     texts = sourced.select("source", "phrase").unique()
     kinds = texts.lazy().with_columns(known=fields.kind_of(texts["source"].unique()))
     matched = sourced.lazy().join(kinds, on=("source", "phrase"), how="left", nulls_equal=True, maintain_order="left")
-    is_quoted = pl.col("is_prose") & pl.col("known").is_not_null()
+    is_quoted = pl.col("is_prose") & pl.col("known").is_not_null() & (pl.col("known") != wordings.CONTEXT)
     return (
         _with_texts_behind_prefixes(matched.collect())
         .lazy()
@@ -95,13 +96,14 @@ def judged(entries: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
-    """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken."""
+    """Where a prefix that isn't known stands behind a layout that is, the text behind it is taken; where a sentence
+    does, it is shown."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     texts = lacking.select(text="message").unique().with_row_index("place")
-    found = located(texts, is_logged=True).filter(~pl.col("is_prose")).join(texts, on="place")
+    found = located(texts.with_columns(is_logged=pl.lit(True))).join(texts, on="place")
     if found.is_empty():
         return entries
-    by_text = found.select("found", "found_source", "found_kind", message="text")
+    by_text = found.select("found", "found_source", "found_kind", is_quoted="is_prose", message="text")
     joined = entries.join(by_text, on="message", how="left", maintain_order="left")
     has_one = pl.col("known").is_null() & pl.col("found").is_not_null() & (pl.col("source") != wordings.LIBRDKAFKA)
     return joined.with_columns(
@@ -109,4 +111,5 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
         phrase=pl.when(has_one).then(fields.without_client_prefix(pl.col("found"))).otherwise("phrase"),
         source=pl.when(has_one).then("found_source").otherwise("source"),
         known=pl.when(has_one).then("found_kind").otherwise("known"),
+        is_prose=pl.when(has_one).then("is_quoted").otherwise("is_prose"),
     )

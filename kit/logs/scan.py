@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyarrow.fs import FileSystem
 
 from kit.logs.layouts import MONTHS
-from kit.logs.wordings import BY_SOURCE, CONTEXT
+from kit.logs.wordings import BESIDE, BY_SOURCE, CONTEXT
 
 BLOCK = 16 << 20
 _CHUNK = 1 << 19
@@ -181,7 +181,9 @@ def _candidates(chunk: bytes, borders: npt.NDArray[np.int32]) -> npt.NDArray[np.
 @functools.cache
 def _marks() -> hyperscan.Database:
     own = {max(each.template.split("{}"), key=len) for each in _UNMARKED}
+    in_json = {each.template.removesuffix(BESIDE) for each in _UNMARKED if each.template.endswith(BESIDE)}
     patterns = [re.escape(text).encode() for text in sorted({*_MARKS, *own})] + [_BEGINNINGS.encode()]
+    patterns += [rf'"{re.escape(text)}\\*"'.encode() for text in sorted(in_json)]
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(expressions=patterns, flags=[hyperscan.HS_FLAG_MULTILINE] * len(patterns))
     return database

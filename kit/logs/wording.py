@@ -18,6 +18,8 @@ KAFKA_GO = "kafka-go"
 LIBRARIES = (KAFKAJS, FRANZ_GO, SARAMA, RUBY_KAFKA, KAFKA_GO)
 
 CONTEXT = "context"
+BESIDE = "; group:"
+"""What franz-go prints behind a text, before the group; in JSON the group is a key of its own."""
 
 
 @dataclass(frozen=True)

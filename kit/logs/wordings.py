@@ -13,6 +13,7 @@ from kit.logs.java_wordings import CLASSIC, CONSUMER_PROTOCOL, CONTEXTS, FRAMEWO
 from kit.logs.library_wordings import FRANZ_GO_LINES, KAFKA_GO_LINES, KAFKAJS_LINES, RUBY_KAFKA_LINES, SARAMA_LINES
 from kit.logs.other_wordings import KAFKA_PYTHON, OLD, RDKAFKA
 from kit.logs.wording import (
+    BESIDE,
     BROKER,
     CONTEXT,
     FRANZ_GO,
@@ -28,18 +29,29 @@ from kit.logs.wording import (
     LogTemplate,
 )
 
-__all__ = ["BROKER", "BY_SOURCE", "CONTEXT", "JAVA", "LIBRARIES", "LIBRDKAFKA", "OLD_CONSUMER", "PYTHON", "LogTemplate"]
+__all__ = [
+    "BESIDE",
+    "BROKER",
+    "BY_SOURCE",
+    "CONTEXT",
+    "JAVA",
+    "LIBRARIES",
+    "LIBRDKAFKA",
+    "OLD_CONSUMER",
+    "PYTHON",
+    "LogTemplate",
+]
 
 BY_SOURCE = {
     JAVA: [*CLASSIC, *CONSUMER_PROTOCOL, *CONTEXTS, *FRAMEWORKS],
     PYTHON: [*KAFKA_PYTHON, *CLASSIC],
     OLD_CONSUMER: OLD,
     BROKER: BROKERS,
-    LIBRDKAFKA: RDKAFKA,
     KAFKAJS: KAFKAJS_LINES,
     FRANZ_GO: FRANZ_GO_LINES,
     SARAMA: SARAMA_LINES,
     RUBY_KAFKA: RUBY_KAFKA_LINES,
     KAFKA_GO: KAFKA_GO_LINES,
+    LIBRDKAFKA: RDKAFKA,
 }
-"""In the order in which they are tried for a line whose kind of client is known."""
+"""In the order in which they are tried for a line that does not say whose it is; librdkafka's nearly always do."""

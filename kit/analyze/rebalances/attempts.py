@@ -29,6 +29,12 @@ from kit.analyze.rebalances.generations import generations
 from kit.tables import schema as tables
 from kit.tables.rebalances import MemberRebalance
 
+_OF_REBALANCES = (
+    *("joining", "join_requested", "joined", "join_failed", "sync_failed", "assigned", "reconciling"),
+    *("group_assignment", "rebalance_begun", "rebalance_ended", "rebalance_failed"),
+)
+"""A consumer that prints one of them is in a rebalance, though its log may begin later than that."""
+
 
 def ordered_events(events: IntoDataFrame) -> list[Event]:
     """The events in the order of their times, without quiet ones; a line without a time stays behind the line
@@ -75,8 +81,7 @@ def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
 
 
 def _is_rebalance(attempt: RebalanceAttempt) -> bool:
-    kinds = ("joining", "join_requested", "joined", "assigned", "rebalance_begun", "reconciling", "group_assignment")
-    return bool(attempt.all_of(*kinds))
+    return bool(attempt.all_of(*_OF_REBALANCES))
 
 
 def _row(

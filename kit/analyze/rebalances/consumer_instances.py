@@ -80,6 +80,8 @@ _REASONS = sorted((each.reason_rank, kind) for kind, each in KINDS.items() if ea
 _TARGET = re.compile(r"transitioned from \w+ to (\w+)")
 _ACKNOWLEDGES = re.compile(r'current assignment "(?!NULL")')
 _OF_CONSUMERS = ("group_instance_id", "client_id", "member_id", "origin", "group_id", "coordinator", "coordinator_id")
+_NAMED = ("[Consumer ", "[Worker ", "[Schema registry ")
+"""How a Java client's line begins that says whose it is: in one file there may be a worker and its consumers."""
 _REACHED = ("ACKNOWLEDGING", "STABLE")
 
 
@@ -237,7 +239,7 @@ def _alone(events: list[Event]) -> dict[tuple[Any, ...], Any]:
 
 def stream_of(event: Event) -> tuple[Any, ...]:
     """Whose lines these are as far as the line says: new clients name themselves, old ones only their file."""
-    named = event["source"] == "librdkafka" or event["text"].find("[Consumer ") >= 0
+    named = event["source"] == "librdkafka" or any(prefix in event["text"] for prefix in _NAMED)
     if named:
         return (event["file"], event["origin"], event["group_instance_id"] or event["client_id"], event["group_id"])[:3]
     if event["source"] == "zookeeper":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -210,11 +209,13 @@ _KINDS = {
 def _from_events(instances: list[ConsumerInstance]) -> list[LogFinding]:
     rows = []
     for instance in instances:
-        found_at = sorted(_times(instance, "coordinator_found"))
         closed_at = min(_times(instance, "closing")[:1], default=None)
+        found_after = _found_after(instance.events)
         for kind, (finding, text) in _KINDS.items():
             same = [
-                event for event in instance.events if event["kind"] == kind and _matters(event, found_at, closed_at)
+                event
+                for event, found_at in zip(instance.events, found_after)
+                if event["kind"] == kind and _matters(event, found_at, closed_at)
             ]
             if same:
                 rows.append(_repeated(instance, finding, text, same))
@@ -225,15 +226,25 @@ def _times(instance: ConsumerInstance, kind: str) -> list[int]:
     return [at for event in instance.events if event["kind"] == kind and (at := time_of(event)) is not None]
 
 
-def _matters(event: Event, found_at: list[int], closed_at: int | None) -> bool:
+def _found_after(events: list[Event]) -> list[int | None]:
+    """For each event, when a coordinator was found after it; lines of the same second are in the log's order."""
+    found_at: int | None = None
+    after: list[int | None] = []
+    for event in reversed(events):
+        after.append(found_at)
+        if event["kind"] == "coordinator_found" and (at := time_of(event)) is not None:
+            found_at = at
+    return after[::-1]
+
+
+def _matters(event: Event, found_at: int | None, closed_at: int | None) -> bool:
     """A coordinator that is found again soon, or that is let go when the consumer closes, is no finding."""
     at = time_of(event)
     if event["kind"] not in ("coordinator_failed", "coordinator_lost") or at is None:
         return True
     if closed_at is not None and at >= closed_at:
         return False
-    next_one = bisect_left(found_at, at)
-    return next_one == len(found_at) or found_at[next_one] - at >= UNREACHED_MS * 1000
+    return found_at is None or found_at - at >= UNREACHED_MS * 1000
 
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:

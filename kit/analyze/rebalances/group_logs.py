@@ -60,6 +60,12 @@ class GroupLogs:
         ends = [row.ended_at for row in rows if row.ended_at is not None]
         return starts + logged, ends + logged
 
+    def forget_what_never_came(self) -> None:
+        """A group that ends was about to rebalance: there is no such generation. Its name may be used anew."""
+        last = max(self.broker_events, default=None)
+        if last is not None and {event["kind"] for event in self.broker_events[last]} == {"group_rebalancing"}:
+            del self.broker_events[last]
+
     def removed(self, number: int) -> set[str]:
         """Members that are gone by the broker's word."""
         events = self.broker_events.get(number, [])
@@ -133,6 +139,9 @@ def _take_broker_events(of: Callable[[str], GroupLogs], events: Iterable[Event])
             continue
         group, generation = of(event["group_id"]), _leads_to(event)
         group.by_broker.take(event, _removed_in(event))
+        if event["kind"] == "group_dead":
+            group.forget_what_never_came()
+            continue
         if generation is None:
             waiting.setdefault(group.group_id, []).append(event)
             continue

@@ -55,7 +55,8 @@ def _member_sentence(row: dict[str, Any]) -> str:
     why = f" Why: {row['reason']}." if row["reason"] else ""
     who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
-    return start + ", ".join(filter(None, way)) + f".{why}"
+    told = ", ".join(filter(None, way)) or "has an assignment that its log does not list"
+    return f"{start}{told}.{why}"
 
 
 def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
@@ -113,7 +114,8 @@ def _asked(row: dict[str, Any]) -> str | None:
 def _generation(row: dict[str, Any]) -> str | None:
     """Members of the new protocol join nothing: the group's epoch becomes theirs."""
     if row["joined_at"]:
-        return _took(row["join_ms"], f"joined {term(row['is_epoch'])} {row['generation']}")
+        joined = "joined" if row["generation"] is None else f"joined {term(row['is_epoch'])} {row['generation']}"
+        return _took(row["join_ms"], joined) or joined
     return None if row["generation"] is None else f"is in {term(row['is_epoch'])} {row['generation']}"
 
 

@@ -123,3 +123,41 @@ def test_a_long_line_is_not_read_from_each_of_its_places(tmp_path, monkeypatch):
     logs = read(tmp_path, '{"log":"' + line * 4_000)
     assert logs.events["kind"].to_list() == ["joined"]
     assert 0 < sum(tails["tail"].str.len_bytes().sum() for tails in seen) <= 2 * known_text._TRIED
+
+
+def test_what_ends_a_quotation_is_no_part_of_a_name(tmp_path):
+    front = "2021-02-03 04:05:06,007 - kafka.coordinator - INFO - (Re-)joining group pies"
+    quoted = 'time="2021-02-03T04:05:06Z" level=info msg="app: Failed to write empty metadata for group pies" x=1'
+    lines = [f"{front}**", f"{front}`", f"{front}</code>", f'msg="{front}"', quoted]
+    assert read(tmp_path, *lines).events["group_id"].to_list() == ["pies"] * 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Offset commit",
+        "app: Seeking to",
+        f"2021-02-03 04:05:06.007 INFO 1 --- [main] a.B : my own text says {JOINED}",
+    ],
+    ids=["alone", "behind a name", "in a sentence of a known layout"],
+)
+def test_a_known_text_that_may_be_a_sentence_is_shown(tmp_path, line):
+    logs = read(tmp_path, line)
+    assert (len(logs.events), logs.unknown_lines["text"].to_list()) == (0, [line])
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "group"),
+    [
+        ("web: Group Coordinator lookup failed: [Error 15]", "coordinator_failed", None),
+        ("web: Group coordinator lookup", "coordinator_failed", None),
+        ("web: Successfully joined group with generation 866", "joined", None),
+        ("[Debug] Client log: Offset commit", "commit_failed", None),
+        ("Sep 1 x stdout F Sending follower SyncGroup", "sync_sent", None),
+        ("web: Leaving group pies, member c-1", "leaving", "pies"),
+        ("app says [GroupId pies] Static Member m-1 left the consumer group", "member_left", "pies"),
+    ],
+)
+def test_a_line_names_its_group_or_none(tmp_path, line, kind, group):
+    (event,) = read(tmp_path, line).events.rows(named=True)
+    assert (event["kind"], event["group_id"]) == (kind, group)
