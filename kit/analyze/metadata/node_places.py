@@ -83,7 +83,8 @@ def _unasked(facts: Facts, role: str, node_id: int, registration: MetadataNode |
 
 
 def _in_zookeeper(facts: Facts, node_id: int | None) -> bool | None:
-    return None if facts.control is None or node_id is None else node_id in facts.control.brokers
+    is_known = facts.control is not None and facts.control.refused("/brokers/ids") is None
+    return node_id in facts.control.brokers if facts.control and is_known and node_id is not None else None
 
 
 def _broker(facts: Facts, node: NodeFact) -> str:

@@ -39,6 +39,9 @@ NEXT_STEPS = {
     UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
 }
 """Phase → what to do next."""
+_DECIDING = ("/migration:", "/controller:", "/brokers/ids ")
+"""How problems begin of the znodes that decide a phase."""
+_IDS = "/brokers/ids"
 NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION"
 
 
@@ -98,12 +101,12 @@ def state(facts: Facts) -> KraftState:
         controller_id=control.controller_id if control else leader.node_id if leader else None,
         kraft_epoch=leader.leader_epoch if leader else None,
         controller_epoch=control.controller_epoch if control else None,
-        max_state_epoch=control.max_state_epoch if control else None,
+        max_state_epoch=_max_state_epoch(control) if control else None,
         checkpoint=checkpoint,
         high_watermark=high_watermark,
         lag=max((high_watermark or 0) - 1 - (checkpoint or 0), 0) if is_known else None,
         checkpoint_at=control.checkpoint_at if control else None,
-        n_zookeeper=len(control.brokers) if control else None,
+        n_zookeeper=len(control.brokers) if control and control.refused(_IDS) is None else None,
         n_migrating=_count(facts, lambda each: each.is_migrating is True),
         n_kraft=_count(facts, lambda each: each.is_migrating is False),
         n_fenced=_count(facts, lambda each: each.is_fenced is True),
@@ -138,7 +141,7 @@ def _dual_write(facts: Facts) -> str:
 
 def _by_zookeeper(control: MetadataControl, has_log: bool) -> str:
     """Without a state in a log. ZooKeeper alone tells neither KRaft from finalised, nor a left-over claim."""
-    if control.problems:
+    if any(each.startswith(_DECIDING) for each in control.problems):
         return UNKNOWN
     if control.checkpoint is None and not control.is_controller_persistent:
         return CONTROLLERS if control.has_migration else ZOOKEEPER
@@ -174,13 +177,18 @@ def _control_facts(facts: Facts) -> Iterable[KraftFact]:
         "/controller_epoch": _text(control.controller_epoch),
         "/migration": checkpoint or ("nothing copied yet" if control.has_migration else None),
         "/migration written": control.checkpoint_at.isoformat() if control.checkpoint_at else None,
-        "/brokers/ids": ", ".join(map(str, control.brokers)) or "none",
-        "highest epoch of a partition": _text(control.max_state_epoch),
+        "/brokers/ids": None if control.refused(_IDS) else ", ".join(map(str, control.brokers)) or "none",
+        "highest epoch of a partition": _text(_max_state_epoch(control)),
     }
     for name, value in values.items():
         yield KraftFact(name, value, "ZooKeeper", control.read_at, None)
     for problem in control.problems:
         yield KraftFact("control znodes", None, "ZooKeeper", control.read_at, problem)
+
+
+def _max_state_epoch(control: MetadataControl) -> int | None:
+    """None where a partition that could not be read may have a higher one."""
+    return control.max_state_epoch if control.refused("/brokers/topics") is None else None
 
 
 def _kind(control: MetadataControl) -> str:

@@ -18,7 +18,9 @@ ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are told one by one; the others are counted."""
-_REFUSED = re.compile(r"can't be (?:read|listed): \w+\Z")
+_REFUSED = re.compile(r"can't be (?:read|listed): \w+(?: \([^()]*\))?\.?\Z")
+_LACKS_RIGHT = "the right READ"
+_GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,8 @@ class Check:
 
 
 def unread(subject: str, sentence: str, remedy: str = "") -> Problem:
-    """A problem that nobody can tell whether it is one."""
-    return Problem(subject, sentence, remedy, is_met=None)
+    """A problem that nobody can tell whether it is one. What a right of ZooKeeper is missing for says how to get it."""
+    return Problem(subject, sentence, remedy or (_GIVE_RIGHT if _LACKS_RIGHT in sentence else ""), is_met=None)
 
 
 def is_refused(error: str) -> bool:

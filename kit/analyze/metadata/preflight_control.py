@@ -15,6 +15,7 @@ from kit.analyze.metadata.preflight_checks import (
     Check,
     PreflightFacts,
     Problem,
+    is_refused,
     numbers,
     unread,
 )
@@ -52,8 +53,8 @@ def not_controlled(facts: PreflightFacts) -> Iterator[Problem]:
     for path in ("/controller:", "/controller_epoch:"):
         for each in control.problems:
             if each.startswith(path):
-                is_unread = "can't be read" in each
-                yield Problem(path[:-1], f"{each}.", "Write it as brokers do.", is_met=None if is_unread else False)
+                wrong = Problem(path[:-1], f"{each}.", "Write it as brokers do.")
+                yield unread(wrong.subject, wrong.sentence) if is_refused(each) else wrong
     if control.controller_epoch is None and not any(each.startswith("/controller_epoch:") for each in control.problems):
         yield Problem(
             "/controller_epoch", "There is no /controller_epoch: no controller can claim.", "Restart a broker."
@@ -74,7 +75,7 @@ def restricted(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.znodes is not None
     advice = "Give the controllers the brokers' ZooKeeper login (JAAS section Client, or zookeeper.ssl.*)."
     for each in facts.znodes.problems:
-        yield unread(each.partition(":")[0], f"{each}.", "Use a login in the profile that may read it.")
+        yield unread(each.partition(":")[0], f"{each}.")
     for each in facts.znodes.restricted:
         path = each.partition(":")[0]
         yield unread(path, f"Not everybody may read and write {each}: nobody but they can tell what they may.", advice)
@@ -85,7 +86,7 @@ def young(facts: PreflightFacts) -> Iterator[Problem]:
     control, leader = facts.control, facts.facts.leader
     assert control is not None
     if control.controller_epoch is None:
-        yield unread("/controller_epoch", "/controller_epoch could not be read.")
+        yield unread("/controller_epoch", f"{control.refused('/controller_epoch') or 'There is no /controller_epoch'}.")
         return
     reached = leader.leader_epoch if leader else None
     raise_it = "Before a rollback raise /controller_epoch above it, in the transaction that deletes /controller."
@@ -114,13 +115,16 @@ def generated(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     version = facts.znodes.seqid_version
     if version is None:
-        yield unread("/brokers/seqid", "The version of /brokers/seqid could not be read.")
+        why = [each for each in facts.znodes.problems if each.startswith("/brokers/seqid:")]
+        yield unread("/brokers/seqid", f"{[*why, 'There is no /brokers/seqid'][0]}.")
     elif version > 0:
         yield Problem(
             "/brokers/seqid",
             f"ZooKeeper gave out {version} broker ids: brokers in migration mode need theirs in their file.",
             "Write broker.id into each broker's file, from its meta.properties.",
         )
+    if (refused := facts.control.refused("/brokers/ids")) is not None:
+        yield unread("/brokers/ids", f"{refused}.")
     high = [each for each in facts.control.brokers if each > _RESERVED]
     if high:
         yield Problem(

@@ -25,8 +25,12 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     """R01: after a rollback the ZooKeeper controller must have the highest epoch of all."""
     control = facts.control
     assert control is not None
-    if control.controller_epoch is None or control.max_state_epoch is None:
+    refused = [control.refused(each) for each in ("/controller_epoch", "/controller", "/migration", "/brokers/topics")]
+    if any(refused):
+        yield from (unread(each.partition(" ")[0].rstrip(":"), f"{each}.") for each in refused if each)
+    elif control.controller_epoch is None or control.max_state_epoch is None:
         yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
+    if control.controller_epoch is None or control.max_state_epoch is None:
         return
     yield from facts.unparsed()
     kraft = control.kraft_controller_epoch if control.is_controller_persistent else None

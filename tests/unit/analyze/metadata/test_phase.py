@@ -165,6 +165,40 @@ def test_each_contradiction_is_found_alone(facts, check_id, severity, said):
     assert found.remedy
 
 
+HIDDEN = "{} can't be read: NoAuthError (the login needs the right READ there)"
+
+
+@pytest.mark.parametrize("zk_state", ["MIGRATION", "PRE_MIGRATION", None])
+def test_what_may_not_be_read_is_an_error_of_a_fact_and_no_finding(zk_state):
+    """In dual write above all: its remedy would be to delete /migration."""
+    nothing = dict.fromkeys(("checkpoint", "checkpoint_epoch", "controller_epoch", "has_migration"))
+    problems = tuple(HIDDEN.format(f"{path}: it") for path in ("/migration", "/controller_epoch"))
+    facts = replace(SOUND, zk_state=zk_state, control=control(**nothing, problems=problems))
+    assert findings(facts) == []
+    assert [each.error for each in fact_rows(facts) if each.fact == "control znodes"] == list(problems)
+
+
+def test_brokers_and_epochs_that_may_not_be_read_are_not_counted():
+    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of its znodes"
+    hidden = control(brokers=(), problems=(HIDDEN.format("/brokers/ids"), HIDDEN.format(told)))
+    facts = replace(SOUND, control=hidden, registrations=())
+    found, held = state(facts), {each.fact: each.value for each in fact_rows(facts)}
+    assert (found.n_zookeeper, found.max_state_epoch) == (None, None)
+    assert (held["/brokers/ids"], held["highest epoch of a partition"]) == (None, None)
+
+
+def test_a_phase_is_known_beside_a_queue_that_may_not_be_read():
+    hidden = plain(problems=(HIDDEN.format("/admin/delete_topics"),))
+    assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "zookeeper"
+    hidden = plain(brokers=(), problems=(HIDDEN.format("/brokers/ids"),))
+    assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "unknown"
+
+
+def test_a_controller_that_refuses_has_not_stopped():
+    mute = replace(SILENT, is_listening=True)
+    assert findings(replace(SOUND, nodes=(mute,))) == []
+
+
 def test_a_finished_migration_may_have_a_still_checkpoint():
     old = control(checkpoint_at=AT - timedelta(days=9), brokers=(), max_state_epoch=12)
     facts = replace(SOUND, zk_state="POST_MIGRATION", control=old, registrations=(broker(is_migrating=False),))

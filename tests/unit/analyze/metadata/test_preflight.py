@@ -336,27 +336,41 @@ def test_every_check_that_can_fail_was_broken():
     assert {each.check_id for each in CHECKS} - counts_only == {check_id for check_id, _, _ in BROKEN}
 
 
-REFUSED = "/brokers/topics/x: it can't be read: NoAuthError"
+RIGHT = "can't be {}: NoAuthError (the login needs the right READ there)"
+REFUSED = f"/brokers/topics/x: it {RIGHT.format('read')}"
+
+
+def hidden(path: str, **unknown: None) -> PreflightFacts:
+    """Of a control znode that the login may not read."""
+    return control(problems=(f"{path}: it {RIGHT.format('read')}",), **unknown)
+
+
 DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z01", control(problems=("/brokers/ids can't be listed: NoAuthError",))),
     ("Z01", with_item(item("partition", "x", error=REFUSED))),
-    ("Z02", control(has_migration=None, problems=("/migration: it can't be read: NoAuthError",))),
+    ("Z02", hidden("/migration", has_migration=None)),
+    ("Z03", hidden("/controller_epoch", controller_epoch=None)),
+    ("Z03", hidden("/controller", controller_id=None, is_controller_persistent=None)),
     ("Z04", with_item(item("topic", "x", error=REFUSED))),
     ("Z04", with_item(item("topic", "", error="/brokers/topics can't be listed: NoAuthError"))),
     ("Z05", with_partition(error=REFUSED, leader=None, isr=())),
     ("Z06", control(problems=("/admin/delete_topics can't be listed: NoAuthError",))),
+    ("Z06", hidden("/admin/reassign_partitions")),
     ("Z07", with_item(item("config", "", error="/config/brokers can't be listed: NoAuthError"))),
     ("Z08", with_item(item("quota", "", error="/config/clients can't be listed: NoAuthError"))),
     ("Z09", with_item(item("scram", "b", error="/config/users/b: it can't be read: NoAuthError"))),
     ("Z10", replace(SOUND, znodes=None)),
+    ("Z10", replace(SOUND, znodes=replace(ZNODES, problems=(f"/kafka-acl/Topic/a: it {RIGHT.format('listed')}",)))),
     ("Z11", with_item(item("config", "", error="/config/topics can't be listed: NoAuthError"))),
     ("Z12", encrypted(settings(1, secrets={SECRET: ""}), settings(3000, "controller", {SECRET: ""}))),
     ("Z13", replace(SOUND, metas=METAS[:2])),
+    ("Z13", hidden("/cluster/id", cluster_id=None)),
     ("Z14", replace(SOUND, znodes=replace(ZNODES, restricted=("/config: sasl:kafka:rwcda",)))),
     ("Z14", replace(SOUND, znodes=replace(ZNODES, problems=("/config: its access list can't be read: NoAuthError",)))),
     ("Z15", with_controller(zookeeper__connect=None)),
     ("Z16", control(controller_epoch=None)),
     ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=None))),
+    ("Z17", control(brokers=(), problems=(f"/brokers/ids {RIGHT.format('listed')}",))),
     ("Z18", control(problems=("/isr_change_notification can't be listed: NoAuthError",))),
     ("Z19", with_item(item("producer_ids", "", error=REFUSED))),
     ("Z20", with_item(item("topic", "x", error=REFUSED))),
@@ -370,6 +384,7 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("L02", nodes(*NODES, zk_state=None)),
     ("L03", nodes(*NODES[:2])),
     ("R01", control(max_state_epoch=None)),
+    ("R01", control(problems=(f"/brokers/topics: not all known, because 1 of its znodes {RIGHT.format('read')}",))),
     ("R02", differing("unknown")),
     ("R03", replace(SOUND, metas=(NodeMeta("1", 1, None, "abc"), *METAS[1:]))),
     ("R04", nodes(node("broker", 1, mode=None, error="no answer"), *NODES[1:])),
@@ -382,6 +397,7 @@ def test_what_was_not_read_is_never_met(check_id, facts):
     rows = of(check_id, facts)
     assert [each for each in rows if each.is_met is None], [each.sentence for each in rows]
     assert not any(each.is_met for each in rows)
+    assert all("may read it" in each.remedy for each in rows if "right READ" in each.sentence)
 
 
 NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, ()))  # noqa: E731
