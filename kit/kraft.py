@@ -22,7 +22,7 @@ from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
-from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
+from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state, why_no_zookeeper
 from kit.cluster import Cluster, connect_zookeeper, kafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead, ReadError
 from kit.metadata_log import Controllers, MetadataLog, read_log
@@ -248,6 +248,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
+    if cluster.zookeeper is None and (why := why_no_zookeeper(kraft_status(cluster).read)) is not None:
+        raise InputError(f"cluster {cluster.name!r}: {why}, and there are no two stores to compare")
     if cluster.zookeeper is None or not cluster.profile.kraft.addresses:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "

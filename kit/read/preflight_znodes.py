@@ -36,10 +36,12 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
     if refused is not None:
         problems.append(f"{SEQID}: it {refusal(refused)}")
     changes = _names(client, [CHANGES], problems)[CHANGES]
+    span = _span(client, [f"{CHANGES}/{name}" for name in sorted(changes or ())])
     return PreflightZnodes(
         read_at=datetime.now(UTC),
         seqid_version=None if refused is not None else seqid.stat("version")[0],
         n_config_changes=len(changes) if changes is not None else None,
+        config_changes_s=span,
         nested_acls=tuple(sorted(_nested(client, problems))),
         restricted=tuple(_restricted(client, problems)),
         problems=tuple(problems),
@@ -54,6 +56,12 @@ def _names(client: KazooClient, paths: list[str], problems: list[str]) -> dict[s
             problems.append(f"{path}: it {refusal(names, 'listed')}")
         found[path] = None if isinstance(names, KazooException) else names or []
     return found
+
+
+def _span(client: KazooClient, paths: list[str]) -> float | None:
+    """Seconds from the first of these sequential znodes to the last; None without any, or if one vanished."""
+    times = fetch_data(client, [paths[0], paths[-1]]).stat("created_ms") if paths else [None]
+    return None if None in times else (max(times) - min(times)) / 1000  # type: ignore[type-var,operator]
 
 
 def _below(client: KazooClient, paths: Iterable[str], problems: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from kit.analyze.metadata.phase import (
     FINALISED,
     KRAFT,
     MIGRATION,
+    NO_ZOOKEEPER,
     PHASES,
     POST_MIGRATION,
     UNKNOWN,
@@ -91,12 +92,16 @@ def _broker(facts: Facts, node: NodeFact) -> str:
     if node.mode == "migration":
         return DUAL_WRITE
     if node.mode == "kraft":
+        if phase(facts) == NO_ZOOKEEPER:
+            return NO_ZOOKEEPER
         return FINALISED if facts.zk_state == POST_MIGRATION else KRAFT
     return ZOOKEEPER if phase(facts) == ZOOKEEPER else CONTROLLERS
 
 
 def _controller(facts: Facts, node: NodeFact) -> str:
     here = phase(facts)
+    if here == NO_ZOOKEEPER:
+        return here
     if not node.has_flag:
         return FINALISED if facts.zk_state in (MIGRATION, POST_MIGRATION) else ZOOKEEPER
     return here if here in PHASES[1:-1] else CONTROLLERS

@@ -30,17 +30,22 @@ ZOOKEEPER, CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED = PHASES = (
     "finalised",
 )
 UNKNOWN = "unknown"
+NO_ZOOKEEPER = "no ZooKeeper"
+"""KRaft from the first day, or moved so long ago that the log no longer says so: there is nothing to move."""
 NEXT_STEPS = {
     ZOOKEEPER: "Run the preflight. Then plan to controllers: they are started, and wait.",
     CONTROLLERS: "Plan to dual write: brokers are restarted in migration mode. With the last one the copying begins.",
     DUAL_WRITE: "Look whether both stores hold the same. Then plan to kraft: brokers are restarted in KRaft mode.",
     KRAFT: "Watch the cluster for days, fail over once, read the soak report. Then a second person approves the end.",
     FINALISED: "The move is over, and there is no way back. Take zookeeper_connect out of offramp.toml.",
+    NO_ZOOKEEPER: "Nothing is to be moved: brokers and controllers run in KRaft mode, and no ZooKeeper is in use.",
     UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
 }
 """Phase → what to do next."""
 _DECIDING = ("/migration:", "/controller:", "/brokers/ids ")
 """How problems begin of the znodes that decide a phase."""
+KAFKA_4 = 22
+"""``metadata.version`` of 4.0-IV0, which 3.9 does not have."""
 _IDS = "/brokers/ids"
 NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION"
 
@@ -118,11 +123,13 @@ def _count(facts: Facts, holds: Callable[[MetadataNode], bool]) -> int | None:
 
 
 def phase(facts: Facts) -> str:
-    """One of ``PHASES``, or ``unknown``."""
+    """One of ``PHASES``, or ``no ZooKeeper``, or ``unknown``."""
     if facts.zk_state == POST_MIGRATION:
         return FINALISED
     if facts.zk_state == MIGRATION:
         return _dual_write(facts)
+    if _never_moved(facts):
+        return NO_ZOOKEEPER
     control = facts.control
     if control is None:
         return UNKNOWN
@@ -131,6 +138,29 @@ def phase(facts: Facts) -> str:
     if facts.zk_state is not None:
         return UNKNOWN
     return _by_zookeeper(control, facts.has_log)
+
+
+def _never_moved(facts: Facts) -> bool:
+    """No migration in the log, every broker that was asked in KRaft mode, and no ZooKeeper in the profile.
+
+    Controllers that were begun without the flag beside a cluster in ZooKeeper mode have the same log.
+    """
+    modes = {each.mode for each in facts.brokers}
+    is_in_use = facts.control is not None or facts.control_error is not None
+    return facts.has_log and facts.zk_state in (None, NONE) and modes == {KRAFT} and not is_in_use
+
+
+def why_no_zookeeper(facts: Facts) -> str | None:
+    """Why a profile need not name a ZooKeeper, where the brokers' modes or the log tell; None: they don't."""
+    modes, here = {each.mode for each in facts.brokers}, phase(facts)
+    levels = [each.metadata_version for each in facts.nodes if each.metadata_version is not None]
+    if here == FINALISED:
+        return "it was moved to KRaft for good: there is no ZooKeeper any more"
+    if here == NO_ZOOKEEPER:
+        return "it runs in KRaft mode and was never moved, or long ago: there is no ZooKeeper any more"
+    if modes == {KRAFT} and max(levels, default=0) >= KAFKA_4:
+        return f"its metadata.version is {max(levels)}, Kafka 4's or later, which knows no ZooKeeper any more"
+    return None
 
 
 def _dual_write(facts: Facts) -> str:

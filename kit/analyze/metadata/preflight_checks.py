@@ -12,7 +12,7 @@ import polars as pl
 from kit.analyze.metadata.node_settings import NodeSettings
 from kit.analyze.metadata.phase import Facts
 from kit.tables.metadata import MetadataControl
-from kit.tables.preflight import NodeMeta, PreflightFinding, PreflightZnodes
+from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
@@ -30,7 +30,7 @@ class PreflightFacts:
     ``facts``: control znodes and what the nodes answered. ``partitions`` and ``items``: ZooKeeper's
     ``metadata_partitions`` and ``metadata_items``; ``kraft_items``: those of the metadata log. ``settings``: of each
     node that told them, from it or from the operator's file. ``metas``: the nodes' ``meta.properties``.
-    ``differences``: of the last diff.
+    ``log_dirs``: of every broker, as it told them. ``differences``: of the last diff.
     """
 
     facts: Facts
@@ -40,6 +40,7 @@ class PreflightFacts:
     kraft_items: pl.DataFrame | None = None
     differences: pl.DataFrame | None = None
     settings: Sequence[NodeSettings] = ()
+    log_dirs: Sequence[BrokerLogDir] = ()
     metas: Sequence[NodeMeta] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 

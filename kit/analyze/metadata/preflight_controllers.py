@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from kit.analyze.metadata.node_settings import KRAFT as KRAFT_MODE
+from kit.analyze.metadata.node_settings import MIGRATION as MIGRATION_MODE
 from kit.analyze.metadata.node_settings import VOTERS
 from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
 from kit.analyze.metadata.preflight_checks import (
@@ -43,7 +45,22 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
         yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
+    yield from _unreached(facts)
     yield from _log(facts)
+
+
+def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
+    """Who fetches the log reaches the controller that leads; a broker in ZooKeeper mode doesn't try yet."""
+    leader = facts.facts.leader
+    for node in facts.facts.brokers:
+        has_to = leader is not None and node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
+        if has_to and leader is not None and node.node_id not in leader.observers:
+            told = (
+                f"The broker at {node.address} runs in {node.mode} mode, and does not fetch the metadata log from "
+                f"controller {leader.node_id}, which leads: it does not reach it, or its voters are others."
+            )
+            remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
+            yield Problem(f"broker {node.address}", told, remedy)
 
 
 def _log(facts: PreflightFacts) -> Iterator[Problem]:
