@@ -50,14 +50,18 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
-    """Who fetches the log reaches the controller that leads; a broker in ZooKeeper mode doesn't try yet."""
+    """Who fetches the log, or is registered and not fenced, reaches the controller that leads.
+
+    A new leader has no observers at first, and a broker in ZooKeeper mode doesn't try yet.
+    """
     leader = facts.facts.leader
+    live = {each.node_id for each in facts.facts.registered_brokers if each.is_fenced is False}
     for node in facts.facts.brokers:
-        has_to = leader is not None and node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
-        if has_to and leader is not None and node.node_id not in leader.observers:
+        has_to = node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
+        if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
             told = (
-                f"The broker at {node.address} runs in {node.mode} mode, and does not fetch the metadata log from "
-                f"controller {leader.node_id}, which leads: it does not reach it, or its voters are others."
+                f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
+                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or its voters are others."
             )
             remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
             yield Problem(f"broker {node.address}", told, remedy)

@@ -17,6 +17,7 @@ from kit.analyze.metadata.preflight_checks import AT_MOST, PreflightFacts
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataControl, MetadataItem, MetadataPartition, NodeFact
 from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
+from tests.unit.analyze.metadata.test_phase import broker as registration
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 CONTROL = MetadataControl(
@@ -293,7 +294,7 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     (
         "L01",
         nodes(node("broker", 1, mode="migration"), NODES[1], node("controller", 3000, observers=(2,))),
-        "The broker at host:1 runs in migration mode, and does not fetch the metadata log from controller 3000",
+        "The broker at host:1 runs in migration mode, is not registered, and does not fetch the metadata log from",
     ),
     ("L01", replace(SOUND, kraft_items=items(ITEMS[0])), "holds 1 topic before the copy"),
     ("L01", nodes(*NODES, zk_state="NONE"), "the state NONE, not PRE_MIGRATION"),
@@ -471,6 +472,14 @@ def test_what_concerns_the_way_back_does_not_block_the_way_on():
 def test_the_count_says_about_how_long_the_copy_takes():
     (row,) = of("Z20", replace(SOUND, partitions=partitions(*[PARTITION] * 6_994)))
     assert "a copy of about 10 s, at 700 values a second" in row.sentence
+
+
+@pytest.mark.parametrize(("is_fenced", "is_met"), [(True, False), (False, True)])
+def test_a_registered_broker_reaches_a_controller_that_has_just_been_elected(is_fenced, is_met):
+    facts = nodes(node("broker", 1, mode="migration"), NODES[1], node("controller", 3000, observers=()))
+    registered = replace(registration(), is_fenced=is_fenced)
+    found = replace(facts, facts=replace(facts.facts, registrations=(registered,)))
+    assert [each.is_met for each in of("L01", found)] == [is_met]
 
 
 def test_many_problems_of_one_kind_are_counted():
