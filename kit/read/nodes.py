@@ -179,11 +179,10 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         return {"error": f"it {NO_CONTROLLER}"}
     has_quorum = any(each.api_key == _DESCRIBE_QUORUM for each in versions.api_keys)
     has_flag = bool(versions.zk_migration_ready)
-    levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
     said: dict[str, Any] = {
         "mode": KRAFT_MODE if has_quorum else MIGRATION_MODE if has_flag else ZOOKEEPER_MODE,
         "has_flag": has_flag,
-        "metadata_version": levels.get(_METADATA_VERSION),
+        "metadata_version": finalized_level(versions),
     }
     return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
 
@@ -191,6 +190,16 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
 def api_versions() -> ApiVersionsRequest:
     """What a node serves; version 3 tells the flag of a migration."""
     return ApiVersionsRequest(client_software_name="offramp", client_software_version="1", min_version=3, max_version=3)
+
+
+def finalized_level(versions: Any) -> int | None:
+    """The finalized ``metadata.version``; None of a node in ZooKeeper mode.
+
+    A controller or broker that has read nothing of the metadata log yet names the least level, at the epoch -1.
+    """
+    levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
+    is_known = (versions.finalized_features_epoch or 0) >= 0
+    return levels.get(_METADATA_VERSION) if is_known else None
 
 
 def takes_votes(versions: Any) -> bool:

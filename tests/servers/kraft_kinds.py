@@ -27,7 +27,7 @@ from kit.lab.entities import alter_config, ask, done, make_token, set_quotas
 
 PASSWORD = b"hush-hush-hush"
 TOPIC, BROKER = ConfigResource.Type.TOPIC, ConfigResource.Type.BROKER
-MANY_TOPICS, MANY_PARTITIONS, MANY_USERS = 40, 12, 60
+MANY_TOPICS, MANY_PARTITIONS, MANY_USERS = 45, 12, 60
 
 
 def new_admin(lab: Lab) -> AdminClient:
@@ -98,7 +98,7 @@ KINDS: Mapping[str, Callable[[Lab, AdminClient], None]] = {
         _set_topics, names=("orders",), values={"retention.ms": "90000000", "cleanup.policy": "delete"}
     ),
     "a topic's setting removed": partial(_set_topics, names=("orders",), values={"retention.ms": None}),
-    "a broker's setting changed": partial(_set_broker, value="3"),
+    "a broker's setting changed": partial(_set_broker, value="1"),
     "a broker's setting removed": partial(_set_broker, value=None),
     "a topic deleted": _delete_topic,
     "a SCRAM credential set": _set_credential,

@@ -70,6 +70,7 @@ def story() -> Iterator[Story]:
         seen.preflight("before")
         begin_wrongly(seen)
         lab.migration.start_controllers()
+        wait_until(lambda: knows_its_version(seen), "the version of each controller, from the log", 30)
         seen.nodes = seen.collect("ready")
         seen.preflight("ready", seen.nodes)
         seen.run("preflight", "--settings-dir", str(seen.nodes), "--write-settings", str(seen.made), called="ready")
@@ -104,6 +105,11 @@ def begin_wrongly(seen: Story) -> None:
     for each in controllers:
         shutil.rmtree(lab.folder / each.name / "data")
         each.has_flag, each.added = True, {}
+
+
+def knows_its_version(seen: Story) -> bool:
+    """Whether every controller has read the log: one that was just started has not."""
+    return all(each.metadata_version is not None for each in seen.status("begun well").read.controllers)
 
 
 def before_dual_write(seen: Story) -> None:

@@ -50,7 +50,7 @@ CASES: tuple[Case, ...] = (
         ("A04", "broker 1", WARN, "uses AclAuthorizer", "StandardAuthorizer with KRaft mode, not before"),
         (
             "last_quota",
-            "2 client, IP and user-client quotas",
+            "3 client, IP and user-client quotas",
             WARN,
             "fails in silence in 3.9.1",
             "Remove no such quota",

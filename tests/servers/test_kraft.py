@@ -20,7 +20,7 @@ from kit.lab import Lab, faults
 from kit.lab.entities import ACLS, TOPICS, done, make_one_of_everything, set_quotas
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.metadata_log import read_files
+from kit.metadata_log import read_log
 from kit.read.nodes import fetch_node_settings
 from tests.servers import kraft_walk
 from tests.servers.dumped_log import dumped, read_here
@@ -365,7 +365,7 @@ def test_no_secret_is_in_any_table(walk):
 def test_the_log_of_the_whole_way_is_what_kafka_s_own_tool_prints(walk):
     """The copy's transaction and each state of the migration are in it."""
     (segment,) = walk.log.glob("*.log")
-    mine = [each for each in read_here(read_files([segment]).records) if each[2] != "LeaderChange"]
+    mine = [each for each in read_here(read_log(segment).records) if each[2] != "LeaderChange"]
     assert mine == [each for each in dumped(segment, walk.lab.folder) if each[2] != "LeaderChange"]
     states = [fields["zkMigrationState"] for _, _, name, _, fields in mine if name == "ZkMigrationState"]
     assert states == [2, 1, 3]

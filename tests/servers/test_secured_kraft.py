@@ -118,7 +118,9 @@ def test_nothing_blocks_it_and_what_warns_is_what_the_lab_is(seen):
         ("A04", "warn"),
         ("A07", "warn"),
         ("Z16", "warn"),
+        ("deleted_user", "warn"),
     }, rows
+    assert [each["subject"] for each in rows if each["check_id"] == "deleted_user"] == ["2 users with SCRAM-SHA-512"]
     assert [each["subject"] for each in rows if each["check_id"] == "A04"] == ["broker 1"]
 
 

@@ -61,7 +61,8 @@ def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
         if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
             told = (
                 f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
-                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or its voters are others."
+                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
+                "voters."
             )
             remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
             yield Problem(f"broker {node.address}", told, remedy)
