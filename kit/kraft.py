@@ -22,9 +22,9 @@ from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
-from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state
+from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state, why_no_zookeeper
 from kit.cluster import Cluster, connect_zookeeper, kafka_settings
-from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead
+from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead, ReadError
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
 from kit.metadata_log.removals import removals
@@ -32,8 +32,8 @@ from kit.metadata_log.rows import node_rows
 from kit.metadata_log.secrets import is_secret_config
 from kit.profile import Profile
 from kit.read.brokers import fetch_metadata
-from kit.read.control_znodes import fetch_control
-from kit.read.metadata_znodes import fetch_max_state_epoch, fetch_metadata_znodes
+from kit.read.control_znodes import DELETIONS, fetch_control
+from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
@@ -155,7 +155,7 @@ def status_without(profile: Profile) -> KraftStatus:
 
 
 def _control(zookeeper: KazooClient) -> MetadataControl:
-    return replace(fetch_control(zookeeper), max_state_epoch=fetch_max_state_epoch(zookeeper))
+    return with_max_state_epoch(zookeeper, fetch_control(zookeeper))
 
 
 def _judged(facts: Facts) -> KraftStatus:
@@ -248,6 +248,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
         InputError: the cluster is not in dual write, or the profile names no controllers.
         ConnectError, ReadError: ZooKeeper or the controllers can't be read.
     """
+    if cluster.zookeeper is None and (why := why_no_zookeeper(kraft_status(cluster).read)) is not None:
+        raise InputError(f"cluster {cluster.name!r}: {why}, and there are no two stores to compare")
     if cluster.zookeeper is None or not cluster.profile.kraft.addresses:
         raise InputError(
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
@@ -308,6 +310,8 @@ def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: 
     znodes = fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
     log = read_log(controllers, hide)
     checkpoint = znodes.control.checkpoint
+    if (refused := znodes.control.refused(DELETIONS)) is not None:
+        raise ReadError(f"cluster {name!r}: {refused}: which topics wait for their deletion is not known")
     if _zk_state(log) != MIGRATION or checkpoint is None:
         raise InputError(
             f"cluster {name!r} is not in dual write (the metadata log says {_zk_state(log) or 'nothing'}): "

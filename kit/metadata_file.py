@@ -29,10 +29,11 @@ from kit.errors import InputError, ReadError
 from kit.tables import schema as tables
 from kit.tables.schema import Table
 
-FORMAT, VERSION = "offramp kraft save", 1
+FORMAT, VERSION = "offramp kraft save", 2
 _MANIFEST = "manifest.json"
 _SCALARS = ("at", "zk_state", "log_read_at", "log_source", "log_error", "control_error")
 _TIMES = ("at", "log_read_at")
+_ROWS = ("nodes", "registrations", "control", "log_dirs")
 _TABLES = {
     "znodes": tables.ZNODES,
     "partitions": tables.METADATA_PARTITIONS,
@@ -43,6 +44,7 @@ _TABLES = {
     "nodes": tables.NODE_FACTS,
     "registrations": tables.METADATA_NODES,
     "preflight_znodes": tables.PREFLIGHT_ZNODES,
+    "log_dirs": tables.BROKER_LOG_DIRS,
 }
 
 
@@ -97,6 +99,7 @@ class SavedMetadata:
         facts = self.facts.facts
         rows = {"nodes": facts.nodes, "registrations": facts.registrations}
         rows |= {"control": [facts.control] if facts.control else []}
+        rows |= {"log_dirs": self.facts.log_dirs}
         rows |= {"preflight_znodes": [self.facts.znodes] if self.facts.znodes else []}
         frames = {name: getattr(self.facts, name) for name in ("partitions", "items", "kraft_items", "differences")}
         made = {name: _TABLES[name].from_rows(each) for name, each in rows.items()}
@@ -180,7 +183,7 @@ def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> Sa
     found = {name.removesuffix(".parquet"): table for name, table in contents.items()}
     scalars = manifest["facts"]
     times = {name: scalars[name] and datetime.fromisoformat(scalars[name]) for name in _TIMES}
-    rows = {name: list(_rows(found[name], _TABLES[name])) for name in ("nodes", "registrations", "control")}
+    rows = {name: list(_rows(found[name], _TABLES[name])) for name in _ROWS}
     control = rows["control"][0] if rows["control"] else None
     frames = ("partitions", "items", "kraft_items", "differences")
     return SavedMetadata(
@@ -196,6 +199,7 @@ def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> Sa
                 **{**scalars, **times}, control=control, nodes=rows["nodes"], registrations=rows["registrations"]
             ),
             znodes=next(iter(_rows(found["preflight_znodes"], tables.PREFLIGHT_ZNODES)), None),
+            log_dirs=rows["log_dirs"],
             settings=[NodeSettings(**each) for each in manifest["settings"]],
             unread=manifest["unread"],
             **dict[str, Any]((name, pl.DataFrame(found[name])) for name in frames if name in found),

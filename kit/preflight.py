@@ -35,6 +35,7 @@ from kit.analyze.metadata.node_settings import (
     of_file,
 )
 from kit.analyze.metadata.phase import MIGRATION as MIGRATION_STATE
+from kit.analyze.metadata.phase import Facts, why_no_zookeeper
 from kit.analyze.metadata.preflight import blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import SEVERITIES, PreflightFacts
 from kit.analyze.metadata.preflight_control import content_counts
@@ -46,7 +47,7 @@ from kit.metadata_file import SavedMetadata
 from kit.metadata_log import read_log
 from kit.metadata_log.secrets import is_secret_config
 from kit.read.metadata_znodes import fetch_metadata_znodes
-from kit.read.nodes import fetch_node_settings
+from kit.read.nodes import fetch_log_dirs, fetch_node_settings
 from kit.read.preflight_znodes import fetch_preflight_znodes
 from kit.read.znode_tree import fetch_znodes
 from kit.tables import schema as tables
@@ -212,12 +213,9 @@ def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
         InputError: the profile names no ZooKeeper.
         ConnectError: ZooKeeper stopped answering.
     """
-    if cluster.zookeeper is None:
-        raise InputError(
-            f"cluster {cluster.name!r}: the profile names no ZooKeeper, so there is nothing to move to KRaft: "
-            "add zookeeper_connect"
-        )
     facts = kraft_status(cluster).read
+    if cluster.zookeeper is None:
+        raise InputError(f"cluster {cluster.name!r}: {_no_zookeeper(facts)}")
     znodes = fetch_metadata_znodes(cluster.zookeeper, lambda key: is_secret_config(_BROKER, key))
     partitions, items = pl.DataFrame(znodes.partitions), pl.DataFrame(znodes.items)
     described, unread = _described(cluster, facts.nodes)
@@ -229,8 +227,22 @@ def read_preflight_facts(cluster: Cluster) -> PreflightFacts:
         kraft_items=_log_items(cluster) if facts.has_log else None,
         differences=_differences(cluster, facts.zk_state, unread),
         settings=described,
+        log_dirs=fetch_log_dirs(kafka_settings(cluster.profile), _brokers(facts.nodes)),
         unread=unread | ({"kraft_items": facts.log_error} if facts.log_error else {}),
     )
+
+
+def _no_zookeeper(facts: Facts) -> str:
+    why = why_no_zookeeper(facts)
+    if why is not None:
+        return f"{why}, and nothing is left to move"
+    if KRAFT in {each.mode for each in facts.brokers}:
+        return (
+            "the profile names no ZooKeeper, and its brokers run in KRaft mode. In the midst of a move add "
+            "zookeeper_connect. Whether the move is over the controllers tell: name them in the profile, "
+            '[clusters.NAME.kraft] controllers = "host:port,…"'
+        )
+    return "the profile names no ZooKeeper, and a preflight is of what it holds: add zookeeper_connect"
 
 
 def save_metadata(cluster: Cluster, path: Path) -> SavedMetadata:
@@ -318,6 +330,10 @@ def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str])
     except OfframpError as error:
         unread["differences"] = str(error)
         return None
+
+
+def _brokers(nodes: Iterable[NodeFact]) -> list[tuple[str, int]]:
+    return [(each.address, each.node_id) for each in nodes if each.role == "broker" and each.node_id is not None]
 
 
 def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSettings], dict[str, str]]:

@@ -31,6 +31,8 @@ from kit.migrate.kraft import gates as kraft_gates
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
 from tests import settings
+from tests.servers.provoked import EDITED
+from tests.servers.provoked_cases import CASES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -259,6 +261,12 @@ def preflight_checks() -> str:
     return table(["check", "if not", "before", "what must be so", "known by"], rows)
 
 
+def provoked_checks() -> str:
+    names = {EDITED: "preflight of an edited copy"}
+    rows = {(code(each.check_id), names.get(each.look, each.look), each.how, code(each.test)) for each in CASES}
+    return table(["check", "found by", "what was done", "in `tests/servers`"], sorted(rows))
+
+
 def kraft_plan_gates() -> str:
     rows = [
         (to, code(each.rule.name), each.rule.sentence, ", ".join(each.where) or "any", _overridden(each.rule))
@@ -276,7 +284,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         floors, floors_of_migrate, exit_codes, run_states, run_picture, outcomes, step_states, rules, files, znodes,
-        keys, tables, settings_of_a_cluster, preflight_checks, kraft_plan_gates,
+        keys, tables, settings_of_a_cluster, preflight_checks, provoked_checks,
+        kraft_plan_gates,
     )
 }  # fmt: skip
 

@@ -8,14 +8,15 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
 from kit.read.metadata_values import BadValue, control_value
-from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data
+from kit.read.multiread import Names, Znode, catch_up, fetch_children, fetch_data, refusal
 from kit.read.values import json_in
 from kit.tables.metadata import MetadataControl
 from kit.text.numbers import offset_in, partition_in
 
 MIGRATION, CONTROLLER, EPOCH, CLUSTER_ID = "/migration", "/controller", "/controller_epoch", "/cluster/id"
 _QUEUES = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
-_BROKERS, _DELETIONS = "/brokers/ids", "/admin/delete_topics"
+_UNPARSED = (CLUSTER_ID, *_QUEUES)
+_BROKERS, DELETIONS = "/brokers/ids", "/admin/delete_topics"
 _NOTIFICATIONS = ("/isr_change_notification", "/log_dir_event_notification")
 _KEYS = {
     MIGRATION: ("kraft_controller_id", "kraft_metadata_offset", "kraft_metadata_epoch"),
@@ -24,7 +25,7 @@ _KEYS = {
 
 
 def fetch_control(client: KazooClient) -> MetadataControl:
-    """The control znodes, ``/migration`` before all others; but ``max_state_epoch`` (``fetch_max_state_epoch``).
+    """The control znodes, ``/migration`` before all others; but ``max_state_epoch`` (``with_max_state_epoch``).
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
@@ -35,8 +36,9 @@ def fetch_control(client: KazooClient) -> MetadataControl:
     held = dict(zip(paths, znodes))
     problems: list[str] = []
     migration, controller = (_numbers(path, held[path], problems) for path in _KEYS)
-    folders = [_BROKERS, _DELETIONS, *_NOTIFICATIONS]
+    folders = [_BROKERS, DELETIONS, *_NOTIFICATIONS]
     lists = {path: _names(path, each, problems) for path, each in zip(folders, fetch_children(client, folders))}
+    problems += [f"{path}: it {refusal(each)}" for path in _UNPARSED if isinstance(each := held[path], KazooException)]
     is_there, modified_ms = isinstance(held[MIGRATION], Znode), znodes.stat("modified_ms")[0]
     owner = held[CONTROLLER]
     return MetadataControl(
@@ -53,7 +55,7 @@ def fetch_control(client: KazooClient) -> MetadataControl:
         checkpoint_at=None if modified_ms is None else datetime.fromtimestamp(modified_ms / 1000, UTC),
         brokers=tuple(sorted(number for each in lists[_BROKERS] if (number := partition_in(each)) is not None)),
         max_state_epoch=None,
-        pending_deletions=tuple(lists[_DELETIONS]),
+        pending_deletions=tuple(lists[DELETIONS]),
         n_reassignments=sum(isinstance(held[path], Znode) for path in _QUEUES),
         n_notifications=sum(len(lists[path]) for path in _NOTIFICATIONS),
         problems=tuple(problems),
@@ -65,7 +67,7 @@ def _numbers(path: str, held: Znode | KazooException | None, problems: list[str]
         return {}
     try:
         if isinstance(held, KazooException):
-            raise BadValue(f"it can't be read: {type(held).__name__}")
+            raise BadValue(f"it {refusal(held)}")
         return control_value(held.data, _KEYS[path])
     except BadValue as problem:
         problems.append(f"{path}: {problem}")
@@ -74,7 +76,7 @@ def _numbers(path: str, held: Znode | KazooException | None, problems: list[str]
 
 def _names(path: str, names: Names, problems: list[str]) -> list[str]:
     if isinstance(names, KazooException):
-        problems.append(f"{path} can't be listed: {type(names).__name__}")
+        problems.append(f"{path} {refusal(names, 'listed')}")
     return sorted(names) if isinstance(names, list) else []
 
 
@@ -86,7 +88,10 @@ def _known(number: int | None) -> int | None:
 def _epoch(held: Znode | KazooException | None, problems: list[str]) -> int | None:
     if held is None:
         return None
-    epoch = offset_in(held.data.decode(errors="replace")) if isinstance(held, Znode) else None
+    if isinstance(held, KazooException):
+        problems.append(f"{EPOCH}: it {refusal(held)}")
+        return None
+    epoch = offset_in(held.data.decode(errors="replace"))
     if epoch is None:
         problems.append(f"{EPOCH}: it is no number")
     return epoch

@@ -20,7 +20,7 @@ from kazoo.exceptions import KazooException
 from kit.read import metadata_values as values
 from kit.read.control_znodes import fetch_control
 from kit.read.metadata_values import BadValue
-from kit.read.multiread import Names, Znode, fetch_children, fetch_data
+from kit.read.multiread import Names, Znode, fetch_children, fetch_data, refusal
 from kit.read.values import shown
 from kit.read.znode_secrets import shown_data
 from kit.tables import schema as tables
@@ -34,6 +34,7 @@ _ENCIPHERED = {"encryptedPassword", "passwordLength"}
 """Of the parts of an enciphered password those that each has; they come in any order."""
 _TOKENS, _TOPICS = "/delegation_token/tokens", "/brokers/topics"
 
+_REFUSAL = re.compile(r"can't be ((?:read|listed): .*)")
 _STATE_EPOCH = re.compile(rb'"controller_epoch":\s*(\d{1,9})\b')
 
 Parsed = TypeVar("Parsed")
@@ -73,27 +74,39 @@ def fetch_metadata_znodes(client: KazooClient, is_secret: Callable[[str], bool],
         *reader.errors,
     ]
     return MetadataZnodes(
-        control=replace(control, max_state_epoch=highest),
+        control=_with_epoch(control, highest, _refused_epochs(partitions, reader.errors)),
         partitions=tables.METADATA_PARTITIONS.from_rows(partitions),
         items=tables.METADATA_ITEMS.from_rows(items),
     )
 
 
-def fetch_max_state_epoch(client: KazooClient) -> int | None:
-    """The highest ``controller_epoch`` in the state of any partition; None: no state says one.
+def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> MetadataControl:
+    """The same with the highest ``controller_epoch`` in the state of any partition; None: no state says one.
+
+    Of states that can't be read there may be a higher one: that is a problem of ``/brokers/topics``.
 
     Raises:
         ConnectError: ZooKeeper stopped answering.
     """
-    topics = [f"{_TOPICS}/{name}/partitions" for name in _children(client, [_TOPICS])[0]]
-    numbers = zip(topics, _children(client, topics))
-    states = fetch_data(client, [f"{path}/{number}/state" for path, names in numbers for number in names])
+    refusals = list[str]()
+    topics = [f"{path}/partitions" for path in _below(client, [_TOPICS], refusals)]
+    states = fetch_data(client, [f"{path}/state" for path in _below(client, topics, refusals)])
+    refusals += [refusal(each) for each in states.refusals.values()]
     epochs = [int(found[1]) for data in states.data if data and (found := _STATE_EPOCH.search(data))]
-    return max(epochs, default=None)
+    return _with_epoch(control, max(epochs, default=None), refusals)
 
 
-def _children(client: KazooClient, paths: Sequence[str]) -> list[list[str]]:
-    return [names if isinstance(names, list) else [] for names in fetch_children(client, paths)]
+def _with_epoch(control: MetadataControl, highest: int | None, refusals: Sequence[str]) -> MetadataControl:
+    told = f"{_TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
+    problems = (*control.problems, f"{told} {refusals[0]}") if refusals else control.problems
+    return replace(control, max_state_epoch=highest, problems=problems)
+
+
+def _below(client: KazooClient, paths: Sequence[str], refusals: list[str]) -> list[str]:
+    """The children's paths; why some could not be listed."""
+    listed = list(zip(paths, fetch_children(client, paths)))
+    refusals += [refusal(names, "listed") for _, names in listed if isinstance(names, KazooException)]
+    return [f"{path}/{name}" for path, names in listed if isinstance(names, list) for name in names]
 
 
 @dataclass
@@ -110,7 +123,7 @@ class _Reader:
 
     def _names(self, path: str, names: Names, kind: str) -> list[str]:
         if isinstance(names, KazooException):
-            self.fail(kind, "", f"{path} can't be listed: {type(names).__name__}")
+            self.fail(kind, "", f"{path} {refusal(names, 'listed')}")
         return names if isinstance(names, list) else []
 
     def znodes(self, paths: Sequence[str]) -> Iterator[tuple[str, Znode | KazooException | None]]:
@@ -122,7 +135,7 @@ class _Reader:
         """What the znode says; None if that can't be read, which is then an error of each of these entities."""
         try:
             if isinstance(held, KazooException):
-                raise BadValue(f"it can't be read: {type(held).__name__}")
+                raise BadValue(f"it {refusal(held)}")
             if shown_data(path, held.data) == WITHHELD.encode():
                 raise BadValue("it is no JSON object with a config; what it holds is withheld")
             return how(held.data)
@@ -133,6 +146,12 @@ class _Reader:
 
     def fail(self, kind: str, entity: str, error: str, mzxid: int | None = None) -> None:
         self.errors.append(_item(kind, entity, "", None, mzxid, error=error))
+
+
+def _refused_epochs(partitions: Iterable[MetadataPartition], errors: Iterable[MetadataItem]) -> list[str]:
+    """Why the states of partitions, or the topics that would name them, can't be read."""
+    told = [each.error for each in partitions] + [each.error for each in errors if each.kind in ("topic", "partition")]
+    return [f"can't be {found[1]}" for each in told if each and (found := _REFUSAL.search(each))]
 
 
 def _item(
@@ -176,7 +195,7 @@ def _partition(
     state, error = None, None
     try:
         if isinstance(held, KazooException):
-            raise BadValue(f"it can't be read: {type(held).__name__}")
+            raise BadValue(f"it {refusal(held)}")
         if held is not None:
             state, mzxid = values.state_value(held.data), max(mzxid, held.mzxid)
     except BadValue as problem:

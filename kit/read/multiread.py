@@ -83,6 +83,18 @@ class Znodes:
         return [None if stat is None else stat[at] for stat in self.stats]
 
 
+def refusal(error: KazooException, what: str = "read") -> str:
+    """The end of a sentence: why a znode's data (``what``: read) or children (listed) did not come.
+
+    ZooKeeper asks one right for both, which is named.
+
+    >>> refusal(NoAuthError(), "listed")
+    "can't be listed: NoAuthError (the login needs the right READ there)"
+    """
+    right = " (the login needs the right READ there)" if isinstance(error, NoAuthError) else ""
+    return f"can't be {what}: {type(error).__name__}{right}"
+
+
 def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
     """Data and stat of each path, at most ``REQUESTS_IN_FLIGHT`` requests under way.
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.admin.cluster import DescribeQuorumRequest
+from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeQuorumRequest
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
@@ -23,6 +23,7 @@ from kit.errors import OfframpError, ReadError
 from kit.read.broker_client import BrokerClient, Deadline, describe_code
 from kit.read.brokers import ClusterMetadata, metadata_of
 from kit.tables.metadata import NodeFact, NodeSetting
+from kit.tables.preflight import BrokerLogDir
 
 BROKER, CONTROLLER = "broker", "controller"
 ZOOKEEPER_MODE, MIGRATION_MODE, KRAFT_MODE = "zookeeper", "migration", "kraft"
@@ -90,6 +91,32 @@ def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
     return {each.replica_id: each.log_end_offset for each in partition.current_voters}
 
 
+def fetch_log_dirs(settings: dict[str, Any], brokers: Iterable[tuple[str, int]]) -> list[BrokerLogDir]:
+    """A row per log dir of each broker (address, id); of one that does not tell them a row with the error."""
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, "log dirs") as pool:
+        return [row for rows in pool.map(partial(_log_dirs, settings), brokers) for row in rows]
+
+
+def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerLogDir]:
+    address, node_id = broker
+    try:
+        told = _at(settings, address, _describe_log_dirs)
+    except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
+        return [BrokerLogDir(node_id, None, f"{address} does not tell its log dirs: {problem}")]
+    if told.error_code or not told.results:  # Before version 3 a refusal is an empty list.
+        why = (
+            describe_code(told.error_code) if told.error_code else "none were told: is Describe on the cluster allowed?"
+        )
+        return [BrokerLogDir(node_id, None, f"{address}: DescribeLogDirs: {why}")]
+    errors = [describe_code(each.error_code) if each.error_code else None for each in told.results]
+    return [BrokerLogDir(node_id, each.log_dir, error) for each, error in zip(told.results, errors)]
+
+
+async def _describe_log_dirs(client: NodeClient, deadline: Deadline) -> Any:
+    """Of no topic: only the dirs."""
+    return await client.ask(DescribeLogDirsRequest(topics=[], max_version=4), client.node, deadline)
+
+
 async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMetadata:
     request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
     return metadata_of(await client.ask(request, client.node, deadline))
@@ -152,11 +179,10 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         return {"error": f"it {NO_CONTROLLER}"}
     has_quorum = any(each.api_key == _DESCRIBE_QUORUM for each in versions.api_keys)
     has_flag = bool(versions.zk_migration_ready)
-    levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
     said: dict[str, Any] = {
         "mode": KRAFT_MODE if has_quorum else MIGRATION_MODE if has_flag else ZOOKEEPER_MODE,
         "has_flag": has_flag,
-        "metadata_version": levels.get(_METADATA_VERSION),
+        "metadata_version": finalized_level(versions),
     }
     return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
 
@@ -164,6 +190,16 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
 def api_versions() -> ApiVersionsRequest:
     """What a node serves; version 3 tells the flag of a migration."""
     return ApiVersionsRequest(client_software_name="offramp", client_software_version="1", min_version=3, max_version=3)
+
+
+def finalized_level(versions: Any) -> int | None:
+    """The finalized ``metadata.version``; None of a node in ZooKeeper mode.
+
+    A controller or broker that has read nothing of the metadata log yet names the least level, at the epoch -1.
+    """
+    levels = {each.name: each.max_version_level for each in versions.finalized_features or ()}
+    is_known = (versions.finalized_features_epoch or 0) >= 0
+    return levels.get(_METADATA_VERSION) if is_known else None
 
 
 def takes_votes(versions: Any) -> bool:

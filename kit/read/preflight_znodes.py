@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 
 from kit.errors import ConnectError
-from kit.read.multiread import READ_TIMEOUT_S, fetch_children, fetch_data
+from kit.read.multiread import READ_TIMEOUT_S, fetch_children, fetch_data, refusal
 from kit.tables.preflight import PreflightZnodes
 
 SEQID, CHANGES = "/brokers/seqid", "/config/changes"
@@ -32,14 +32,16 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
     """
     problems: list[str] = []
     seqid = fetch_data(client, [SEQID])
-    refusal = seqid.refusals.get(0)
-    if refusal is not None:
-        problems.append(f"{SEQID}: it can't be read: {type(refusal).__name__}")
+    refused = seqid.refusals.get(0)
+    if refused is not None:
+        problems.append(f"{SEQID}: it {refusal(refused)}")
     changes = _names(client, [CHANGES], problems)[CHANGES]
+    span = _span(client, [f"{CHANGES}/{name}" for name in sorted(changes or ())])
     return PreflightZnodes(
         read_at=datetime.now(UTC),
-        seqid_version=None if refusal is not None else seqid.stat("version")[0],
+        seqid_version=None if refused is not None else seqid.stat("version")[0],
         n_config_changes=len(changes) if changes is not None else None,
+        config_changes_s=span,
         nested_acls=tuple(sorted(_nested(client, problems))),
         restricted=tuple(_restricted(client, problems)),
         problems=tuple(problems),
@@ -51,9 +53,15 @@ def _names(client: KazooClient, paths: list[str], problems: list[str]) -> dict[s
     found: dict[str, list[str] | None] = {}
     for path, names in zip(paths, fetch_children(client, paths)):
         if isinstance(names, KazooException):
-            problems.append(f"{path}: it can't be listed: {type(names).__name__}")
+            problems.append(f"{path}: it {refusal(names, 'listed')}")
         found[path] = None if isinstance(names, KazooException) else names or []
     return found
+
+
+def _span(client: KazooClient, paths: list[str]) -> float | None:
+    """Seconds from the first of these sequential znodes to the last; None without any, or if one vanished."""
+    times = fetch_data(client, [paths[0], paths[-1]]).stat("created_ms") if paths else [None]
+    return None if None in times else (max(times) - min(times)) / 1000  # type: ignore[type-var,operator]
 
 
 def _below(client: KazooClient, paths: Iterable[str], problems: list[str]) -> list[str]:
@@ -78,7 +86,7 @@ def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
         except client.handler.timeout_exception as error:
             raise ConnectError(f"ZooKeeper stopped answering: the access list of {path} did not come") from error
         except KazooException as error:
-            problems.append(f"{path}: its access list can't be read: {type(error).__name__}")
+            problems.append(f"{path}: its access list {refusal(error)}")
             continue
         if not any(_is_open(each) for each in acls):
             found.append(f"{path}: {', '.join(map(_shown, acls))}")

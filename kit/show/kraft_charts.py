@@ -11,7 +11,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
-from kit.analyze.metadata.phase import PHASES, UNKNOWN
+from kit.analyze.metadata.phase import NO_ZOOKEEPER, PHASES, UNKNOWN
 from kit.analyze.metadata.soak import GAPS
 from kit.show.charts import Chart, drawn_text, frame_of, nothing, shortened, titled
 from kit.text.quantity import quantity
@@ -21,7 +21,9 @@ MAX_LINES = 30
 MAX_KINDS = 20
 MAX_POINTS = 400
 _INK, _QUIET, _PALE, _RED, _AMBER = "#22313f", "#5c6b7a", "#f4f6f8", "#b3372b", "#e0a458"
-_PHASE_COLOURS = dict(zip((*PHASES, UNKNOWN), ("#d8b04a", "#ecd9a0", "#9cc0e0", "#3b6ea5", "#1d3f66", "#c4cad0")))
+_PHASE_COLOURS = dict(
+    zip((*PHASES, NO_ZOOKEEPER, UNKNOWN), ("#d8b04a", "#ecd9a0", "#9cc0e0", "#3b6ea5", "#1d3f66", "#9db8d2", "#c4cad0"))
+)
 _VERDICT_COLOURS = {
     "equal": "#9db8d2",
     "expected": "#c9d6c0",
@@ -63,7 +65,8 @@ def phase_strip(places: IntoDataFrame, phase: str = UNKNOWN, title: str = "Where
         return nothing(title, [f"phase {phase}; no node was read"])
     is_home = (pl.col("stands_at") == phase) & pl.col("error").is_null()
     chosen = frame_of(every.sort(is_home, "role", "node_id", "address", nulls_last=True).head(MAX_DOTS))
-    named = [*PHASES, *([UNKNOWN] if phase not in PHASES or UNKNOWN in set(chosen["stands_at"]) else [])]
+    seen = {phase if phase in _PHASE_COLOURS else UNKNOWN, *chosen["stands_at"]}
+    named = [*PHASES, *(each for each in (NO_ZOOKEEPER, UNKNOWN) if each in seen)]
     dots = _dots(chosen, named)
     height = _HEAD + _STEP * (1 + max(dots["line"].to_list()))
     size = {"width": _BOX * len(named), "height": height}

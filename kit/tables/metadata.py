@@ -5,6 +5,7 @@ As ``kit.tables.groups``: a class is the single declaration of its table. Ids ar
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -167,9 +168,9 @@ class MetadataControl:
     ``has_migration``: there is a ``/migration``; ``migrating_controller_id``, ``checkpoint`` and ``checkpoint_epoch``
     are what it says (None: nothing was copied yet), ``checkpoint_at`` is when it was written last. ``brokers``: ids in
     ``/brokers/ids``, which brokers in KRaft mode leave. ``max_state_epoch``: the highest ``controller_epoch`` of any
-    partition's state. ``pending_deletions``: topics in ``/admin/delete_topics``; ``n_reassignments``: znodes of running
-    reassignments and elections; ``n_notifications``: of ISR and log-dir changes that no controller took. ``problems``:
-    what could not be read, with its path.
+    partition's state that could be read. ``pending_deletions``: topics in ``/admin/delete_topics``;
+    ``n_reassignments``: znodes of running reassignments and elections; ``n_notifications``: of ISR and log-dir changes
+    that no controller took. ``problems``: what could not be read, with its path.
     """
 
     read_at: datetime
@@ -189,6 +190,14 @@ class MetadataControl:
     n_reassignments: int
     n_notifications: int
     problems: tuple[str, ...]
+
+    def refused(self, path: str) -> str | None:
+        """Why a znode was not read or listed, without a full stop. None: it was, whatever it holds; or it isn't there.
+
+        What a refused znode says is not known: its fields here are as if it were not there.
+        """
+        refusal = re.compile(rf"{re.escape(path)}:? .*can't be (?:read|listed): ")
+        return next(filter(refusal.match, self.problems), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,16 @@ class PreflightZnodes:
     """What of ZooKeeper matters only before a migration; one row.
 
     ``seqid_version``: how many broker ids ZooKeeper gave out. ``n_config_changes``: notifications under
-    ``/config/changes``. ``nested_acls``: znodes below the znode of an ACL's resource, which the copy does not list.
-    ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not everybody may read and write.
-    ``problems``: what could not be read, with its path.
+    ``/config/changes``; ``config_changes_s``: by how many seconds the newest of them was made after the oldest (None:
+    there is none, or they can't be read). ``nested_acls``: znodes below the znode of an ACL's resource, which the copy
+    does not list. ``restricted``: ``path: scheme:id:permissions, …`` of each top-level path that not everybody may read
+    and write. ``problems``: what could not be read, with its path.
     """
 
     read_at: datetime
     seqid_version: int | None
     n_config_changes: int | None
+    config_changes_s: float | None
     nested_acls: tuple[str, ...]
     restricted: tuple[str, ...]
     problems: tuple[str, ...]
@@ -59,6 +61,15 @@ class NodeSettingChange:
     action: str
     name: str
     value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogDir:
+    """One log dir of a broker, and what is wrong with it (``error``). ``path`` None: the broker told none."""
+
+    node_id: Int32
+    path: str | None
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)

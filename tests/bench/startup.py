@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
-from kit.lab import state
+from kit.lab import Lab, state
 from kit.lab.java import jars
 from kit.logs.local import SMALL
 from kit.profile import load_profile
@@ -30,13 +31,15 @@ print(len(read_rebalances(spark_session(), sys.argv[1], zone="UTC").told()))
 """
 _SHARE = 0.001
 _ROUNDS = 5
+_LABS, _PATIENCE_S = 3, 30.0
 
 
 def compared(site: Site) -> Iterator[Row]:
-    """``offramp --help``, ``offramp groups`` and ``offramp rebalances``."""
+    """``offramp --help``, ``offramp groups``, a lab in dual write, and ``offramp rebalances``."""
     import_typer = _process([sys.executable, "-c", "import typer"])
     yield compare("offramp --help vs import typer", _process([*_OFFRAMP, "--help"]), import_typer, 1 / 2.5, 2 * _ROUNDS)
     yield from _groups()
+    yield _dual_write()
     with TemporaryDirectory() as folder:
         for megabytes, goal in ((1, 5), (SMALL >> 20, None)):
             log = Path(folder) / f"{megabytes}.log"
@@ -45,6 +48,18 @@ def compared(site: Site) -> Iterator[Row]:
             ours = _process([*_OFFRAMP, "rebalances", "--zone", "UTC", str(log)])
             by_spark = _process([sys.executable, "-c", _BY_SPARK, str(log)])
             yield compare(f"offramp rebalances of a log of {megabytes} MB vs by Spark", ours, by_spark, goal, _ROUNDS)
+
+
+def _dual_write() -> Row:
+    """Beside the time that a person may be made to wait: from nothing to a cluster in dual write, one node of each."""
+    say("startup: a lab from nothing to dual write")
+    seconds = []
+    for _ in range(_LABS):
+        began = time.perf_counter()
+        with Lab(brokers=1, controllers=1) as lab:
+            lab.migration.reach("dual-write")
+            seconds.append(time.perf_counter() - began)
+    return Row("a lab of one node of each to dual write vs 30 s", median(seconds), _PATIENCE_S, "s", 1)
 
 
 def _groups() -> Iterator[Row]:

@@ -31,6 +31,7 @@ from kit.lab import Lab, topics
 from kit.lab.entities import alter_config, done, make_token, reassign, set_quotas
 
 PASSWORD = b"hush-hush-hush"
+CREDENTIALS = (("u0", ScramMechanism.SCRAM_SHA_256), ("u1", ScramMechanism.SCRAM_SHA_512))
 LASTING = ("lasting-1", "lasting-2")
 """Topics that are not deleted; the only ones with settings."""
 
@@ -40,8 +41,9 @@ class Changes:
     """One change after the other until stopped. ``made`` and ``refused`` count them by name.
 
     Names come from small pools, so that topics and users are made again after they were deleted. What is refused
-    (no such topic, no answer during an election) is part of the game. Two things that Kafka 3.9.1 can't do in dual
-    write are left out: no last quota of an entity is removed, and no topic with settings is deleted.
+    (no such topic, no answer during an election) is part of the game. Three things that Kafka 3.9.1 can't do in dual
+    write are left out: no last quota of an entity is removed, no topic with settings is deleted, and of each SCRAM
+    mechanism there is one user alone, because a removal makes restarted nodes forget others.
     """
 
     lab: Lab
@@ -133,12 +135,12 @@ class Changes:
         done(admin.delete_acls([which]), "ACL")
 
     def set_credential(self, admin: AdminClient) -> None:
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, self._random.randint(4096, 9000))
-        user = f"u{self._random.randrange(4)}"
+        user, mechanism = self._random.choice(CREDENTIALS)
+        info = ScramCredentialInfo(mechanism, self._random.randint(4096, 9000))
         done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, PASSWORD)]), "user")
 
     def delete_credential(self, admin: AdminClient) -> None:
-        gone = UserScramCredentialDeletion(f"u{self._random.randrange(4)}", ScramMechanism.SCRAM_SHA_256)
+        gone = UserScramCredentialDeletion(*self._random.choice(CREDENTIALS))
         done(admin.alter_user_scram_credentials([gone]), "user")
 
     def reassign(self, admin: AdminClient) -> None:

@@ -31,7 +31,7 @@ def big_metadata(n_topics: int, n_partitions: int, n_brokers: int = 6) -> SavedM
         facts=Facts(at, control, []),
         partitions=pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
         items=pl.DataFrame(tables.METADATA_ITEMS.from_rows(())),
-        znodes=PreflightZnodes(at, 0, 0, (), (), ()),
+        znodes=PreflightZnodes(at, 0, 0, None, (), (), ()),
     )
     rows = [Znode(path, data, 0, 1, 1, None, at, None) for path, data in _znodes(n_topics, n_partitions, n_brokers)]
     return SavedMetadata("big", CLUSTER_ID, "/kafka", at, "test", "0", tables.ZNODES.from_rows(rows), facts)

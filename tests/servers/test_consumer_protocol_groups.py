@@ -58,6 +58,23 @@ def members(kraft_lab, cluster):
     return started
 
 
+def test_the_verbs_of_a_move_say_that_there_is_no_zookeeper_any_more(kraft_lab, cluster):
+    """Kafka 4: nobody is told to name one."""
+    controller = kraft_lab.servers.brokers[0].controller
+    alone, whole = kraft_lab.folder / "alone.toml", kraft_lab.folder / "whole.toml"
+    alone.write_text(kraft_lab.profile_toml())
+    whole.write_text(f'{kraft_lab.profile_toml()}\n[clusters.lab.kraft]\ncontrollers = "{controller}"\n')
+    for file, told in ((alone, "Kafka 4's or later, which knows no ZooKeeper any more"), (whole, "was never moved")):
+        for words in (["preflight"], ["diff"], ["save", str(kraft_lab.folder / "never.save")]):
+            said = CliRunner().invoke(app, ["kraft", *words, "--profile-file", str(file)])
+            assert said.exit_code == 2, said.output
+            assert told in said.output.replace("\n", " ")
+            assert "zookeeper_connect" not in said.output
+    status = CliRunner().invoke(app, ["kraft", "status", "--profile-file", str(whole)])
+    assert status.exit_code == 0, status.output
+    assert "Cluster lab: phase no ZooKeeper." in status.output
+
+
 def lags(cluster, group: str) -> list[int | None]:
     return views.lag(observe(cluster, group)).sort("partition")["lag"].to_list()
 

@@ -4,82 +4,50 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import polars as pl
 import pytest
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
-from typer.testing import CliRunner, Result
+from confluent_kafka.admin import NewTopic
+from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
-from kit.cli.kraft import app
-from kit.cluster import connect
-from kit.errors import ConnectError, InputError, PartialRead, WrongCluster
-from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
-from kit.lab import Lab, faults, topics
-from kit.lab.entities import ACLS, TOPICS, alter_config, done, make_one_of_everything, set_quotas
+from kit.errors import ConnectError, PartialRead, ReadError, WrongCluster
+from kit.lab import Lab, faults
+from kit.lab.entities import ACLS, TOPICS, done, make_one_of_everything, set_quotas
+from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
-from kit.profile import load_profile
+from kit.metadata_log import read_log
 from kit.read.nodes import fetch_node_settings
+from tests.servers import kraft_walk
+from tests.servers.dumped_log import dumped, read_here
+from tests.servers.kraft_kinds import KINDS, make_many, new_admin, set_metrics
+from tests.servers.provoked import PREFLIGHT, STATUS, hold
+from tests.servers.provoked_cases import cases_of
+from tests.servers.seeded_differences import Seeded, seed
 
 SECRET = "hush-hush-hush"
 NOBODY = "127.0.0.1:1"
+ALL_KINDS = {"topic", "partition", "config", "quota", "scram", "acl", "producer_ids", "token"}
+SETTLE_S = 10.0
+"""A checkpoint moves twice a second; this much is for a busy machine."""
 
 
 @dataclass
-class Walk:
-    """What was seen on the way."""
+class Walk(kraft_walk.Walk):
+    """And what is of this walk alone."""
 
-    lab: Lab
-    statuses: dict[str, KraftStatus] = field(default_factory=dict)
-    diffs: dict[str, MetadataDiff] = field(default_factory=dict)
-    refusals: dict[str, str] = field(default_factory=dict)
     settings: list = field(default_factory=list)
-    printed: dict[str, Result] = field(default_factory=dict)
-
-    def run(self, *arguments: str, called: str = "", **keys: str) -> None:
-        """``offramp kraft …`` in this process; ``keys`` of the profile are others than the lab's."""
-        text = self.profile.read_text()
-        for key, value in keys.items():
-            text = re.sub(f'^{key} = ".*"$', f'{key} = "{value}"', text, flags=re.MULTILINE)
-        file = self.lab.folder / "asked.toml"
-        file.write_text(text)
-        self.printed[called or arguments[0]] = CliRunner().invoke(app, [*arguments, "--profile-file", str(file)])
-
-    def status(self, phase: str) -> KraftStatus:
-        with connect(load_profile(file=self.profile)) as cluster:
-            self.statuses[phase] = kraft_status(cluster)
-        return self.statuses[phase]
-
-    def diff(self, moment: str, settle_s: float = 30.0) -> None:
-        with connect(load_profile(file=self.profile)) as cluster:
-            try:
-                self.diffs[moment] = kraft_diff(cluster, settle_s)
-            except InputError as error:
-                self.refusals[moment] = str(error)
-
-    @property
-    def profile(self):
-        file = self.lab.folder / "offramp.toml"
-        file.write_text(self.lab.profile_toml())
-        return file
+    seeded: Seeded | None = None
+    log: Path | None = None
+    """The controller's log at the end."""
 
 
 @pytest.fixture(scope="module")
-def walk() -> Iterator[Walk]:
+def walk(tmp_path_factory) -> Iterator[Walk]:
     """ZooKeeper → controllers → dual write, with changes, faults and their healing → KRaft → finalised."""
     with Lab(brokers=1, controllers=1) as lab:
         seen, servers = Walk(lab), lab.migration
@@ -90,68 +58,85 @@ def walk() -> Iterator[Walk]:
         seen.diff("controllers")
         servers.reach("dual-write")
         seen.status("dual write")
-        seen.run("status")
-        away = {"bootstrap_servers": NOBODY}
-        seen.run("status", "--json", called="brokers away", **away)
-        seen.run("status", called="another cluster", cluster_id="another", **away)
-        seen.run("status", called="dead", zookeeper_connect=NOBODY, controllers=NOBODY, **away)
+        ask_of_others(seen)
         seen.diff("copied")
-        change_everything(lab)
-        seen.diff("changed")
-        faults.cut_controllers_from_zookeeper(lab)
-        # No broker in ZooKeeper mode serves it before ZooKeeper has it: the controller writes there first.
         admin = new_admin(lab)
-        done(admin.create_topics([NewTopic("behind", 1, 1)]), "topic")
-        done(admin.delete_topics(["shop.items"]), "topic")
-        seen.diff("cut", settle_s=0.5)
-        faults.mend_controllers_to_zookeeper(lab)
-        seen.diff("mended")
-        set_quotas(servers, {(("client-id", "app 1"),): {"consumer_byte_rate": None}})
-        edit(lab, "/config/topics/orders", {"version": 1, "config": {"retention.ms": "7"}})
-        edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": [{"principal": "alice"}]})
-        seen.diff("damaged")
-        seen.run("diff", "--settle-s", "5")
-        edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": []})
-        servers.restart_controller(servers.controllers[0], has_flag=True)
-        seen.diff("healed")
+        for kind, change in KINDS.items():
+            change(lab, admin)
+            seen.diff(kind, SETTLE_S)
+        make_many(lab)
+        seen.diff("many")
+        seen.seeded = seed(lab, tmp_path_factory.mktemp("seeded"))
+        be_cut(seen)
+        damage(seen)
         servers.reach("kraft")
         seen.status("kraft")
         seen.diff("kraft")
+        seen.preflight("kraft", seen.collect("kraft"))
+        with connected(lab.zookeeper_connect) as client:
+            client.delete("/migration")
+        seen.status("no checkpoint")
         servers.reach("finalised")
         seen.status("finalised")
         seen.diff("finalised")
         seen.settings = fetch_node_settings({}, servers.controller_addresses, 3000)
+        folder = lab.folder / servers.controllers[0].name / "data" / "__cluster_metadata-0"
+        seen.log = Path(shutil.copytree(folder, tmp_path_factory.mktemp("log") / folder.name))
         yield seen
 
 
-def new_admin(lab: Lab) -> AdminClient:
-    """librdkafka's client gets no answer to CreateTopics after the broker it knew has changed its mode."""
-    return AdminClient({**topics.QUIET, "bootstrap.servers": lab.bootstrap_servers})
+def ask_of_others(seen: Walk) -> None:
+    """With profiles that name nobody, or another cluster."""
+    seen.run("status")
+    away = {"bootstrap_servers": NOBODY}
+    seen.run("status", "--json", called="brokers away", **away)
+    seen.run("status", called="another cluster", cluster_id="another", **away)
+    seen.run("status", called="dead", zookeeper_connect=NOBODY, controllers=NOBODY, **away)
+    with connected(seen.lab.zookeeper_connect) as client:
+        client.set_acls("/admin/delete_topics", [make_acl("world", "anyone", write=True, create=True, admin=True)])
+        seen.run("diff", called="pending deletions hidden")
+        client.set_acls("/admin/delete_topics", OPEN_ACL_UNSAFE)
 
 
-def change_everything(lab: Lab) -> None:
-    """A change of each kind while both stores are written."""
+def be_cut(seen: Walk) -> None:
+    """The controller loses ZooKeeper, until that is told."""
+    lab = seen.lab
+    faults.cut_controllers_from_zookeeper(lab)
+    # No broker in ZooKeeper mode serves it before ZooKeeper has it: the controller writes there first.
     admin = new_admin(lab)
-    topics.create(admin, {"new": 2, "gone": 1}, 1)
-    topics.grow(admin, "orders", 4, 1)
-    alter_config(admin, ConfigResource.Type.TOPIC, "orders", {"retention.ms": None, "cleanup.policy": "delete"})
-    alter_config(admin, ConfigResource.Type.BROKER, "1", {"log.cleaner.threads": None})
-    done(admin.delete_topics(["gone"]), "topic")
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 5000)
-    done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion("bob", info, SECRET.encode())]), "user")
-    removed = UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_256)
-    done(admin.alter_user_scram_credentials([removed]), "user")
-    anything = AclBindingFilter(
-        ResourceType.GROUP, "*", ResourcePatternType.LITERAL, None, None, AclOperation.ANY, AclPermissionType.ANY
-    )
-    done(admin.delete_acls([anything]), "ACL")
-    set_quotas(
-        lab.migration,
-        {
-            (("user", "alice"),): {"producer_byte_rate": None},
-            (("user", "carol/é"),): {"consumer_byte_rate": 10.0},
-        },
-    )
+    done(admin.create_topics([NewTopic("behind", 1, 1)]), "topic")
+    done(admin.delete_topics(["shop.items"]), "topic")
+    seen.diff("cut", settle_s=0.5)
+
+    def is_silent() -> bool:
+        return "P02" in {each.check_id for each in seen.status("cut").findings}
+
+    wait_until(is_silent, "the finding of a dual write that stands still", 60)
+    faults.mend_controllers_to_zookeeper(lab)
+    seen.diff("mended")
+
+
+def damage(seen: Walk) -> None:
+    """Kafka's own faults, edits by hand, a partition without its state, a dead controller; an election heals."""
+    lab, servers = seen.lab, seen.lab.migration
+    set_metrics(lab, "1000")
+    set_quotas(servers, {(("client-id", "app 1"),): {"consumer_byte_rate": None}})
+    edit(lab, "/config/topics/orders", {"version": 1, "config": {"retention.ms": "7"}})
+    edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": [{"principal": "alice"}]})
+    with connected(lab.zookeeper_connect) as client:
+        state = "/brokers/topics/new/partitions/1/state"
+        held, _ = client.get(state)
+        client.delete(state)
+        seen.diff("damaged")
+        seen.run("diff", "--settle-s", "5")
+        seen.preflight("damaged")
+        client.create(state, held)
+    set_metrics(lab, None)
+    edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": []})
+    faults.kill(servers.controllers[0])
+    seen.status("controller dead")
+    servers.restart_controller(servers.controllers[0], has_flag=True)
+    seen.diff("healed")
 
 
 def edit(lab: Lab, path: str, held: object) -> None:
@@ -160,7 +145,10 @@ def edit(lab: Lab, path: str, held: object) -> None:
         client.set(path, json.dumps(held).encode())
 
 
-@pytest.mark.parametrize("phase", ["zookeeper", "controllers", "dual write", "kraft", "finalised"])
+PHASES = ["zookeeper", "controllers", "dual write", "kraft", "finalised"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
 def test_the_phase_is_the_one_the_lab_is_in(walk, phase):
     state = walk.statuses[phase].state
     assert state.phase == phase
@@ -178,8 +166,9 @@ def test_the_phase_is_the_one_the_lab_is_in(walk, phase):
 
 
 def test_no_phase_of_a_sound_migration_has_an_alarm(walk):
-    for phase, status in walk.statuses.items():
-        assert [each for each in status.findings if each.severity in ("alarm", "block")] == [], phase
+    for phase in PHASES:
+        found = walk.statuses[phase].findings
+        assert [each for each in found if each.severity in ("alarm", "block")] == [], phase
 
 
 @pytest.mark.parametrize(
@@ -223,12 +212,42 @@ def test_without_dual_write_there_is_nothing_to_compare(walk, moment):
     assert "is not in dual write" in walk.refusals[moment]
 
 
-@pytest.mark.parametrize("moment", ["copied", "changed", "mended", "kraft"])
+@pytest.mark.parametrize("moment", ["copied", *KINDS, "many", "mended", "healed", "kraft"])
 def test_both_stores_hold_the_same_after_each_change(walk, moment):
     found = walk.diffs[moment]
     assert found.of("diverged", "in_flight", "unknown").to_dicts() == []
     kinds = set(found.of("equal")["kind"])
-    assert kinds == {"topic", "partition", "config", "quota", "scram", "acl", "producer_ids", "token"}
+    assert kinds == ALL_KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_is_in_both_stores_within_the_time_of_a_checkpoint(walk, kind):
+    assert walk.seconds[kind] < SETTLE_S
+
+
+def test_each_seeded_difference_is_found_and_no_other(walk):
+    before, found = walk.seeded.before, walk.seeded.found
+    assert before.is_clean
+    told = {tuple(key) for key in found.of("diverged", "in_flight", "unknown").select("kind", "entity", "item").rows()}
+    assert (told - walk.seeded.expected, walk.seeded.expected - told) == (set(), set())
+    assert len(told) >= 1000
+    assert {kind for kind, _, _ in told} == ALL_KINDS
+    assert set(found.of("diverged")["kind"]) == ALL_KINDS
+    assert len(found.of("equal")) > 50
+
+
+def test_seeded_differences_have_their_causes(walk):
+    rows = walk.seeded.found.of("diverged").select("kind", "entity", "item", "zookeeper_value", "cause").rows()
+    causes = {(kind, entity, item): cause for kind, entity, item, _, cause in rows}
+    assert causes["config", "topics/orders", "cleanup.policy"] == "failed_write"
+    assert causes["config", "topics/never", "retention.ms"] == "not_copied"
+    assert causes["config", "topics/brief", "retention.ms"] == "deleted_topic"
+    # Another user's credential of this mechanism was removed before; of the other one none was.
+    removed = {item: cause for kind, _, item, value, cause in rows if kind == "scram" and value is None}
+    assert removed == {"SCRAM-SHA-256": "deleted_user", "SCRAM-SHA-512": None}
+    counted = Counter(causes.values())
+    assert counted["no_state"] == sum(1 for *_, value, _ in rows if value and " leader none epoch none " in value) > 50
+    assert counted["hand_edit"] > 300
 
 
 def test_every_value_that_was_made_is_compared(walk):
@@ -268,10 +287,33 @@ def test_what_was_edited_by_hand_is_diverged_and_what_cannot_be_read_unknown(wal
         ("topics/orders", "retention.ms"),
         ("topics/orders", "cleanup.policy"),
     }
+    stateless = found.of("diverged").filter(pl.col("kind") == "partition")
+    assert stateless.select("entity", "item", "cause").rows() == [("new", "1", "no_state")]
     unread = found.of("unknown")
     assert set(unread["entity"]) == {"TOPIC:LITERAL:orders"}
     assert "/kafka-acl/Topic/orders" in unread["error"][0]
-    assert len(found.of("diverged")) == 3
+    assert len(found.of("diverged")) == 4
+
+
+def test_a_client_metrics_setting_is_named(walk):
+    rows = walk.diffs["damaged"].differences.filter(pl.col("cause") == "client_metrics")
+    assert rows.select("entity", "verdict").rows() == [("client-metrics/watchers", "expected")]
+
+
+def test_where_it_is_hidden_what_shall_be_deleted_nothing_is_called_diverged(walk):
+    found = walk.printed["pending deletions hidden"]
+    assert found.exit_code == ReadError.exit_code
+    assert "/admin/delete_topics can't be listed: NoAuthError (the login needs the right READ there)" in found.output
+
+
+@pytest.mark.parametrize("case", cases_of("test_kraft.py", PREFLIGHT), ids=str)
+def test_the_preflight_says_what_is_wrong_and_what_to_do(walk, case):
+    hold(case, walk.preflights[case.moment].rows)
+
+
+@pytest.mark.parametrize("case", cases_of("test_kraft.py", STATUS), ids=str)
+def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
+    hold(case, walk.statuses[case.moment].findings)
 
 
 def test_an_election_heals_what_it_can(walk):
@@ -305,7 +347,7 @@ def test_the_commands_say_what_was_found(walk):
     assert "Cluster lab: phase dual write." in status.output
     assert "1 brokers in /brokers/ids, 1 registered in ZooKeeper mode, 0 in KRaft mode" in status.output
     assert diff.exit_code == PartialRead.exit_code
-    assert "do not hold the same: 3 diverged, 2 unknown" in diff.output
+    assert "do not hold the same: 4 diverged, 2 unknown" in diff.output
     assert "last_quota" in diff.output
     assert "/kafka-acl/Topic/orders: one of its acls lacks a principal" in diff.output
 
@@ -318,3 +360,16 @@ def test_no_secret_is_in_any_table(walk):
         assert SECRET not in told
         assert re.findall(r"(?:salt|stored_key|server_key)=(?!hmac:)", told) == []
         assert "stored_key=hmac:" in told
+
+
+def test_the_log_of_the_whole_way_is_what_kafka_s_own_tool_prints(walk):
+    """The copy's transaction and each state of the migration are in it."""
+    (segment,) = walk.log.glob("*.log")
+    mine = [each for each in read_here(read_log(segment).records) if each[2] != "LeaderChange"]
+    assert mine == [each for each in dumped(segment, walk.lab.folder) if each[2] != "LeaderChange"]
+    states = [fields["zkMigrationState"] for _, _, name, _, fields in mine if name == "ZkMigrationState"]
+    assert states == [2, 1, 3]
+    names = [name for _, _, name, *_ in mine]
+    assert 0 < names.index("BeginTransaction") < names.index("Partition") < names.index("EndTransaction")
+    assert {"Topic", "Config", "ClientQuota", "UserScramCredential", "AccessControlEntry"} <= set(names)
+    assert {"DelegationToken", "ProducerIds", "RegisterBroker", "RegisterController"} <= set(names)

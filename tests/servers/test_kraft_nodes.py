@@ -21,20 +21,20 @@ import polars as pl
 import pytest
 from confluent_kafka import ElectionType
 from confluent_kafka.admin import ConfigResource
-from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from kit.cluster import connect
 from kit.errors import ConnectError
 from kit.kraft import KraftStatus, MetadataDiff, kraft_diff, kraft_status
 from kit.lab import Lab, faults
-from kit.lab.entities import alter_config, ask, await_reassigned, done, reassign, set_quotas
+from kit.lab.entities import alter_config, await_reassigned, done, reassign, set_quotas
 from kit.lab.process import wait_until
 from kit.lab.servers.migrating import connected
 from kit.metadata_log import Controllers, read_log
 from kit.profile import load_profile
 from tests.servers.checkpoints import Checkpoint, checkpoints
 from tests.servers.kraft_changes import Changes
+from tests.servers.kraft_kinds import set_metrics
 
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 WORKLOAD_S = 1800.0
@@ -298,14 +298,6 @@ def stop_dual_write(seen: Walk) -> None:
     seen.diff("unstuck")
 
 
-def set_metrics(lab: Lab, interval_ms: str | None) -> None:
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    config = resource.AlterableConfig(name="interval.ms", config_operation=0 if interval_ms else 1, value=interval_ms)
-    wanted = resource(resource_type=16, resource_name="watchers", configs=[config])
-    response = ask(lab.migration, IncrementalAlterConfigsRequest(resources=[wanted], validate_only=False))
-    assert response.responses[0].error_code == 0, response
-
-
 def finalise_by_accident(seen: Walk) -> None:
     """One controller without its flag; ``/migration`` deleted; all controllers dead; all back without the flag."""
     lab, servers = seen.lab, seen.lab.migration
@@ -332,14 +324,16 @@ SOUND = [
     "copied", "reassigned", "broker killed", "broker back", "elected", "after the load", "healed", "client metrics",
     "unstuck",
 ]  # fmt: skip
+SINCE_HEALED = ("healed", "client metrics", "unstuck")
+COME_BACK = {("topics/gone", "retention.ms", "deleted_topic")}
+"""What a restarted controller writes to ZooKeeper when it is elected, and nobody takes out again (docs/kraft.md)."""
 
 
 @pytest.mark.parametrize("moment", SOUND)
 def test_both_stores_hold_the_same(walk, moment):
     found = walk.diffs[moment]
-    rows = found.of("diverged", "in_flight", "unknown")
-    known = pl.col("cause").is_in(["deleted_topic", "deleted_user"]).fill_null(False)  # Faults of Kafka: docs/kraft.md.
-    assert rows.filter(~known).to_dicts() == []
+    rows = found.of("diverged", "in_flight", "unknown").select("entity", "item", "cause").rows()
+    assert set(rows) <= (COME_BACK if moment in SINCE_HEALED else set()), rows
     assert len(found.of("equal").filter(pl.col("kind") == "partition")) >= 6
 
 
@@ -394,7 +388,7 @@ def test_a_sound_cluster_raises_neither_alarm_nor_block(walk):
 def test_nothing_is_called_diverged_while_everything_changes(walk):
     wrong = [each.of("diverged").to_dicts() for each in walk.under_load]
     assert wrong == [[]] * len(wrong)
-    assert len(wrong) >= 3
+    assert len(wrong) >= WORKLOAD_S / 6, "a diff in six seconds, where 50 a minute were made"
 
 
 def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
@@ -403,7 +397,7 @@ def test_the_checkpoint_moves_only_after_the_writes_of_its_changes(walk):
     But for the first, which the copy itself sets: what changed meanwhile follows.
     """
     moved = walk.checkpoints[1:]
-    assert sum(each.n_changed for each in moved) > 50
+    assert sum(each.n_changed for each in moved) > WORKLOAD_S / 4, "where 150 a minute were seen"
     assert [each for each in moved if each.early] == []
     assert [each for each in walk.damaged if each.early], "an edit by hand is seen, so a late write would be"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -46,6 +45,7 @@ from kit.metadata_log.make_record_types import PLACE, table, text
 from kit.metadata_log.records import RECORD_TYPES
 from kit.profile import Profile
 from kit.read.nodes import fetch_node_facts
+from tests.servers.dumped_log import dumped, read_here
 
 SECRET = "hush-hush-hush"
 SETTINGS = {
@@ -199,45 +199,6 @@ def log(copied) -> MetadataLog:
     return read_log(copied)
 
 
-_DUMPED = re.compile(r"\| offset: (\d+) CreateTime: (-?\d+) .*? (?:payload:|(\w+):?) (\{.*)")
-
-
-def dumped(cluster: Cluster, file: Path, jar_set: jars.JarSet) -> list[tuple]:
-    """What Kafka's own tool says: offset, time, type, version, fields of every record."""
-    told = cluster.run(
-        "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file), jar_set=jar_set
-    )
-    return [of_tool(*match.groups()) for line in told.splitlines() if (match := _DUMPED.match(line))]
-
-
-def of_tool(offset: str, at_ms: str, control: str | None, payload: str) -> tuple:
-    fields = json.loads(payload)
-    if control is not None:
-        return int(offset), int(at_ms), control, None, fields
-    name = "".join(part.capitalize() for part in fields["type"].removesuffix("_RECORD").split("_"))
-    return int(offset), int(at_ms), name, fields["version"], withheld(name, fields["data"])
-
-
-def withheld(name: str, data: dict) -> dict:
-    if name == "UserScramCredential":
-        assert all(data[part] for part in ("salt", "storedKey", "serverKey"))
-        return data | dict.fromkeys(("salt", "storedKey", "serverKey"), "***")
-    return data | {"value": "***"} if name == "Config" and data["name"] == "my.own.password" else data
-
-
-def read_here(records: pl.DataFrame) -> list[tuple]:
-    return [
-        (
-            row["offset"],
-            round(row["written_at"].timestamp() * 1000),
-            row["name"],
-            None if row["api_key"] is None else row["version"],
-            json.loads(row["body"]),
-        )
-        for row in records.iter_rows(named=True)
-    ]
-
-
 @pytest.mark.parametrize("jar_set", [jars.NEWER_SERVERS, jars.SERVERS], ids=["tool-4.1.1", "tool-3.9.1"])
 def test_every_record_is_what_kafka_s_own_tool_prints(cluster, log, jar_set):
     """Segments and checkpoints, control records too; the tool of 3.9.1 reads the same log."""
@@ -245,7 +206,7 @@ def test_every_record_is_what_kafka_s_own_tool_prints(cluster, log, jar_set):
         mine = read_here(log.records.filter(pl.col("file") == file))
         if jar_set is jars.SERVERS:  # The older tool prints no fields of it.
             mine = [record for record in mine if record[2] != "LeaderChange"]
-        assert mine == dumped(cluster, Path(file), jar_set)
+        assert mine == dumped(Path(file), cluster.folder, jar_set)
         assert len(mine) > 10
     assert {"Begin", "NoOp"} <= {name.removesuffix("Transaction") for name in log.types}
     assert verify_log(log)

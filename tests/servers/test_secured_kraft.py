@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -52,6 +55,16 @@ def acls_of(lab: Lab) -> dict[str, list[tuple[str, str]]]:
         return {path: [(each.id.scheme, each.id.id) for each in client.get_acls(path)[0]] for path in paths}
 
 
+def collected(lab: Lab) -> Path:
+    """The nodes' own files, as an operator would collect them."""
+    folder = lab.folder / "collected"
+    for node in nodes_of(lab):
+        (folder / node.name).mkdir(parents=True)
+        for file in ("server.properties", "data/meta.properties"):
+            shutil.copy(lab.folder / node.name / file, folder / node.name)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def seen() -> Iterator[Seen]:
     with Lab(brokers=1, controllers=1, secured=True) as lab:
@@ -70,7 +83,8 @@ def seen() -> Iterator[Seen]:
         done(admin.create_acls([AclBinding(*cluster, each, AclPermissionType.ALLOW) for each in RIGHTS]), "ACL")
         found.run("status", "kraft", "status")
         found.run("diff", "kraft", "diff")
-        found.run("preflight", "kraft", "preflight")
+        found.run("preflight", "kraft", "preflight", "--json")
+        found.run("preflight with files", "kraft", "preflight", "--json", "--settings-dir", str(collected(lab)))
         yield found
 
 
@@ -81,8 +95,50 @@ def test_status_and_diff_read_it(seen):
     assert seen.printed["diff"].exit_code == 0, seen.printed["diff"].output
 
 
+def findings(seen: Seen, moment: str) -> list[dict]:
+    return json.loads(seen.printed[moment].stdout)
+
+
+def test_every_check_that_needs_no_file_is_known(seen):
+    """But whether controllers may use znodes that only nodes may write, and what only the nodes' files say."""
+    rows = findings(seen, "preflight")
+    of_files = {"Z13", "R03"}
+    assert {each["check_id"] for each in rows if each["is_met"] is None} == {"Z14", *of_files}
+    assert {each["subject"] for each in rows if each["check_id"] == "Z14"} >= {
+        "/config/users",
+        "/controller",
+        "/migration",
+    }
+    assert all("sasl:kafka" in each["sentence"] for each in rows if each["check_id"] == "Z14")
+
+
+def test_nothing_blocks_it_and_what_warns_is_what_the_lab_is(seen):
+    rows = [each for each in findings(seen, "preflight") if each["is_met"] is False]
+    assert {(each["check_id"], each["severity"]) for each in rows} <= {
+        ("A04", "warn"),
+        ("A07", "warn"),
+        ("Z16", "warn"),
+        ("deleted_user", "warn"),
+    }, rows
+    assert [each["subject"] for each in rows if each["check_id"] == "deleted_user"] == ["2 users with SCRAM-SHA-512"]
+    assert [each["subject"] for each in rows if each["check_id"] == "A04"] == ["broker 1"]
+
+
+def test_with_the_nodes_files_only_the_access_lists_are_not_known(seen):
+    """The file of the broker is of migration mode: the one that it had before was not saved."""
+    rows = findings(seen, "preflight with files")
+    assert {each["check_id"] for each in rows if each["is_met"] is None} == {"Z14"}
+    (kept,) = [each for each in rows if each["check_id"] == "R03" and each["is_met"] is False]
+    assert kept["subject"] == "broker 1"
+    assert "No file starts broker 1 in ZooKeeper mode" in kept["sentence"]
+    of_files = [each for each in rows if each["phase"] == "settings"]
+    assert {each["subject"] for each in of_files} == {"broker 1", "controller 3000"}
+    assert [each for each in of_files if not each["is_met"]] == []
+
+
 def test_its_settings_are_read_without_secrets(seen):
-    assert "node 3000" not in seen.printed["preflight"].output
+    sources = {each["check_id"]: each["is_met"] for each in findings(seen, "preflight")}
+    assert {sources[check_id] for check_id in ("A01", "A02", "A03", "A05", "Z15", "L01")} == {True}
     for secret in seen.lab.secrets.values():
         assert all(secret not in printed.output for printed in seen.printed.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from kit.lab import Lab
 from kit.migrate.kraft.rights import hidden_problem, writes_problem
 from kit.migrate.lock import ClusterLock
 from kit.profile import Security, ZookeeperSecurity
+from kit.read.control_znodes import fetch_control
+from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.zookeeper_rights import READ, WRITE, fetch_acl, fetch_identities, missing
 
 NODES = [make_digest_acl("node", "pw", all=True), *READ_ACL_UNSAFE]
@@ -86,6 +89,49 @@ def test_zookeeper_decides_as_was_told(connect, login):
             assert told == 0
         except NoAuthError:
             assert told == WRITE
+
+
+CONTROL = ("/controller", "/controller_epoch", "/migration", "/cluster/id", "/admin/reassign_partitions")
+LISTED = ("/brokers/ids", "/admin/delete_topics", "/isr_change_notification", "/log_dir_event_notification")
+
+
+@pytest.mark.parametrize("path", [*CONTROL, *LISTED])
+def test_a_control_znode_that_is_hidden_is_told_with_the_missing_right_and_as_nothing_else(connect, path):
+    with session(connect, "node:pw") as client:
+        if path in HELD:
+            client.set_acls(path, CLOSED)
+        else:
+            client.create(path, b"{}", acl=CLOSED, makepath=True)
+    with session(connect, "ann:secret") as client:
+        found = fetch_control(client)
+    right = "NoAuthError (the login needs the right READ there)"
+    assert (
+        found.refused(path) == f"{path} can't be listed: {right}"
+        if path in LISTED
+        else f"{path}: it can't be read: {right}"
+    )
+    others = [each for each in (*CONTROL, *LISTED) if each != path]
+    assert [each for each in others if found.refused(each)] == []
+    assert found.has_migration is (None if path == "/migration" else True)
+
+
+def test_epochs_of_partitions_that_are_hidden_are_told(connect):
+    with session(connect, "node:pw") as client:
+        for number, acl in enumerate([OPEN_ACL_UNSAFE, CLOSED]):
+            path = f"/brokers/topics/orders/partitions/{number}/state"
+            state = {"version": 1, "leader": 1, "leader_epoch": 0, "controller_epoch": 5 + number, "isr": [1]}
+            client.create(path, json.dumps(state).encode(), makepath=True)
+            client.set_acls(path, acl)
+        client.set("/brokers/topics/orders", b'{"version":3,"partitions":{"0":[1],"1":[1]}}')
+    with session(connect, "ann:secret") as client:
+        alone, whole = (
+            with_max_state_epoch(client, fetch_control(client)),
+            fetch_metadata_znodes(client, lambda _: False),
+        )
+    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of its znodes can't be read: NoAuth"
+    for found in (alone, whole.control):
+        assert found.max_state_epoch == 5
+        assert found.refused("/brokers/topics").startswith(told)
 
 
 def test_a_lock_of_another_hand_is_told(connect):

@@ -23,7 +23,7 @@ from kit.preflight import judge, preflight_of
 from kit.rehearsal import persistent, rehearse
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataControl, MetadataItem, NodeFact
-from kit.tables.preflight import PreflightZnodes
+from kit.tables.preflight import BrokerLogDir, PreflightZnodes
 from kit.tables.znodes import Znode
 from tests.generators import hostile
 
@@ -43,8 +43,9 @@ def saved(n_znodes: int = 3, name: str = "production") -> SavedMetadata:
         facts=Facts(AT, control, [node], [], log_error="no controller answered"),
         partitions=pl.DataFrame(tables.METADATA_PARTITIONS.from_rows(())),
         items=pl.DataFrame(tables.METADATA_ITEMS.from_rows(items)),
-        znodes=PreflightZnodes(AT, 0, 1, ("/kafka-acl/Group/a/b",), (), ()),
+        znodes=PreflightZnodes(AT, 0, 2, 7.5, ("/kafka-acl/Group/a/b",), (), ()),
         settings=[NodeSettings(1, "broker", "DescribeConfigs of broker 1", {"log.dirs": "/a,/b"}, {}, {"x": ""})],
+        log_dirs=[BrokerLogDir(1, "/a", None), BrokerLogDir(1, "/b", "KAFKA_STORAGE_ERROR")],
         unread={"node 2": "it did not answer"},
     )
     znodes = [Znode(f"/brokers/topics/{name}{n}", b"{}", 0, 1, 1, None, AT, None) for n in range(n_znodes)]
@@ -66,6 +67,7 @@ def test_what_was_written_is_read_again(tmp_path, name):
     assert found.znodes.equals(before.znodes)
     assert found.facts.facts == before.facts.facts
     assert found.facts.znodes == before.facts.znodes
+    assert list(found.facts.log_dirs) == list(before.facts.log_dirs)
     assert list(found.facts.settings) == list(before.facts.settings)
     assert found.facts.items.equals(before.facts.items)
     assert found.facts.kraft_items is None
@@ -132,8 +134,8 @@ def with_manifest(file, **changed) -> None:
 
 
 def test_a_file_of_another_version_is_refused(file):
-    with_manifest(file, version=2)
-    with pytest.raises(InputError, match="has version 2 of its format, and this offramp reads 1"):
+    with_manifest(file, version=1)
+    with pytest.raises(InputError, match="has version 1 of its format, and this offramp reads 2"):
         load_metadata(file)
 
 

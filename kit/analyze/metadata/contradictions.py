@@ -64,9 +64,11 @@ def _lost_checkpoint(facts: Facts) -> Iterator[KraftFinding]:
 
 
 def _left_over(facts: Facts) -> Iterator[KraftFinding]:
-    """Z02: a checkpoint that no log of these controllers stands behind."""
+    """Z02: a checkpoint that no log of these controllers stands behind. One that may not be read is a fact's error."""
     control = facts.control
     if control is None:
+        return
+    if control.refused("/migration") is not None:
         return
     if any(each.startswith("/migration:") for each in control.problems):
         yield KraftFinding(
@@ -88,8 +90,8 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
 
 
 def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
-    control, answered = facts.control, [each for each in facts.controllers if each.error is None]
-    if control is not None and control.is_controller_persistent and facts.controllers and not answered:
+    control, live = facts.control, [each for each in facts.controllers if each.error is None or each.is_listening]
+    if control is not None and control.is_controller_persistent and facts.controllers and not live:
         yield KraftFinding(
             "Z03",
             BLOCK,

@@ -10,6 +10,7 @@ from kit.analyze.metadata.phase import (
     FINALISED,
     KRAFT,
     MIGRATION,
+    NO_ZOOKEEPER,
     PHASES,
     POST_MIGRATION,
     UNKNOWN,
@@ -83,19 +84,24 @@ def _unasked(facts: Facts, role: str, node_id: int, registration: MetadataNode |
 
 
 def _in_zookeeper(facts: Facts, node_id: int | None) -> bool | None:
-    return None if facts.control is None or node_id is None else node_id in facts.control.brokers
+    is_known = facts.control is not None and facts.control.refused("/brokers/ids") is None
+    return node_id in facts.control.brokers if facts.control and is_known and node_id is not None else None
 
 
 def _broker(facts: Facts, node: NodeFact) -> str:
     if node.mode == "migration":
         return DUAL_WRITE
     if node.mode == "kraft":
+        if phase(facts) == NO_ZOOKEEPER:
+            return NO_ZOOKEEPER
         return FINALISED if facts.zk_state == POST_MIGRATION else KRAFT
     return ZOOKEEPER if phase(facts) == ZOOKEEPER else CONTROLLERS
 
 
 def _controller(facts: Facts, node: NodeFact) -> str:
     here = phase(facts)
+    if here == NO_ZOOKEEPER:
+        return here
     if not node.has_flag:
         return FINALISED if facts.zk_state in (MIGRATION, POST_MIGRATION) else ZOOKEEPER
     return here if here in PHASES[1:-1] else CONTROLLERS

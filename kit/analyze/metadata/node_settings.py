@@ -26,6 +26,7 @@ VERSION = "inter.broker.protocol.version"
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ENCODER_SECRET = "password.encoder.secret"
+_TOLD = "DescribeConfigs of"
 _PUBLIC = re.compile(
     r"password\.encoder\.(?!secret|old\.secret)[a-z.]+|delegation\.token\.[a-z.]+\.(?:time|interval)\.ms"
 )
@@ -59,6 +60,11 @@ class NodeSettings:
     def get(self, key: str) -> str | None:
         """What is in force, as far as it is known."""
         return self.given.get(key, self.defaults.get(key))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the node itself told them; else they are of the operator's file."""
+        return self.source.startswith(_TOLD)
 
     @property
     def mode(self) -> str:
@@ -109,7 +115,7 @@ def of_described(node_id: int, rows: Iterable[NodeSetting]) -> NodeSettings:
             (defaults if is_default else given)[row.name] = row.value
     roles = given.get("process.roles", "")
     role = "controller" if "controller" in roles else "broker"
-    return NodeSettings(node_id, role, f"DescribeConfigs of {role} {node_id}", given, defaults, secrets)
+    return NodeSettings(node_id, role, f"{_TOLD} {role} {node_id}", given, defaults, secrets)
 
 
 def level(version: str | None) -> int | None:

@@ -30,15 +30,23 @@ ZOOKEEPER, CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED = PHASES = (
     "finalised",
 )
 UNKNOWN = "unknown"
+NO_ZOOKEEPER = "no ZooKeeper"
+"""KRaft from the first day, or moved so long ago that the log no longer says so: there is nothing to move."""
 NEXT_STEPS = {
     ZOOKEEPER: "Run the preflight. Then plan to controllers: they are started, and wait.",
     CONTROLLERS: "Plan to dual write: brokers are restarted in migration mode. With the last one the copying begins.",
     DUAL_WRITE: "Look whether both stores hold the same. Then plan to kraft: brokers are restarted in KRaft mode.",
     KRAFT: "Watch the cluster for days, fail over once, read the soak report. Then a second person approves the end.",
     FINALISED: "The move is over, and there is no way back. Take zookeeper_connect out of offramp.toml.",
+    NO_ZOOKEEPER: "Nothing is to be moved: brokers and controllers run in KRaft mode, and no ZooKeeper is in use.",
     UNKNOWN: "Nothing is planned before all facts are known: look at what does not answer below.",
 }
 """Phase → what to do next."""
+_DECIDING = ("/migration:", "/controller:", "/brokers/ids ")
+"""How problems begin of the znodes that decide a phase."""
+KAFKA_4 = 22
+"""``metadata.version`` of 4.0-IV0, which 3.9 does not have."""
+_IDS = "/brokers/ids"
 NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION = "NONE", "PRE_MIGRATION", "MIGRATION", "POST_MIGRATION"
 
 
@@ -98,12 +106,12 @@ def state(facts: Facts) -> KraftState:
         controller_id=control.controller_id if control else leader.node_id if leader else None,
         kraft_epoch=leader.leader_epoch if leader else None,
         controller_epoch=control.controller_epoch if control else None,
-        max_state_epoch=control.max_state_epoch if control else None,
+        max_state_epoch=_max_state_epoch(control) if control else None,
         checkpoint=checkpoint,
         high_watermark=high_watermark,
         lag=max((high_watermark or 0) - 1 - (checkpoint or 0), 0) if is_known else None,
         checkpoint_at=control.checkpoint_at if control else None,
-        n_zookeeper=len(control.brokers) if control else None,
+        n_zookeeper=len(control.brokers) if control and control.refused(_IDS) is None else None,
         n_migrating=_count(facts, lambda each: each.is_migrating is True),
         n_kraft=_count(facts, lambda each: each.is_migrating is False),
         n_fenced=_count(facts, lambda each: each.is_fenced is True),
@@ -115,11 +123,13 @@ def _count(facts: Facts, holds: Callable[[MetadataNode], bool]) -> int | None:
 
 
 def phase(facts: Facts) -> str:
-    """One of ``PHASES``, or ``unknown``."""
+    """One of ``PHASES``, or ``no ZooKeeper``, or ``unknown``."""
     if facts.zk_state == POST_MIGRATION:
         return FINALISED
     if facts.zk_state == MIGRATION:
         return _dual_write(facts)
+    if _never_moved(facts):
+        return NO_ZOOKEEPER
     control = facts.control
     if control is None:
         return UNKNOWN
@@ -130,6 +140,29 @@ def phase(facts: Facts) -> str:
     return _by_zookeeper(control, facts.has_log)
 
 
+def _never_moved(facts: Facts) -> bool:
+    """No migration in the log, every broker that was asked in KRaft mode, and no ZooKeeper in the profile.
+
+    Controllers that were begun without the flag beside a cluster in ZooKeeper mode have the same log.
+    """
+    modes = {each.mode for each in facts.brokers}
+    is_in_use = facts.control is not None or facts.control_error is not None
+    return facts.has_log and facts.zk_state in (None, NONE) and modes == {KRAFT} and not is_in_use
+
+
+def why_no_zookeeper(facts: Facts) -> str | None:
+    """Why a profile need not name a ZooKeeper, where the brokers' modes or the log tell; None: they don't."""
+    modes, here = {each.mode for each in facts.brokers}, phase(facts)
+    levels = [each.metadata_version for each in facts.nodes if each.metadata_version is not None]
+    if here == FINALISED:
+        return "it was moved to KRaft for good: there is no ZooKeeper any more"
+    if here == NO_ZOOKEEPER:
+        return "it runs in KRaft mode and was never moved, or long ago: there is no ZooKeeper any more"
+    if modes == {KRAFT} and max(levels, default=0) >= KAFKA_4:
+        return f"its metadata.version is {max(levels)}, Kafka 4's or later, which knows no ZooKeeper any more"
+    return None
+
+
 def _dual_write(facts: Facts) -> str:
     """State 1 is two phases: brokers in ``/brokers/ids``, or registered as migrating, are the first."""
     in_zookeeper = facts.control is not None and bool(facts.control.brokers)
@@ -138,7 +171,7 @@ def _dual_write(facts: Facts) -> str:
 
 def _by_zookeeper(control: MetadataControl, has_log: bool) -> str:
     """Without a state in a log. ZooKeeper alone tells neither KRaft from finalised, nor a left-over claim."""
-    if control.problems:
+    if any(each.startswith(_DECIDING) for each in control.problems):
         return UNKNOWN
     if control.checkpoint is None and not control.is_controller_persistent:
         return CONTROLLERS if control.has_migration else ZOOKEEPER
@@ -174,13 +207,18 @@ def _control_facts(facts: Facts) -> Iterable[KraftFact]:
         "/controller_epoch": _text(control.controller_epoch),
         "/migration": checkpoint or ("nothing copied yet" if control.has_migration else None),
         "/migration written": control.checkpoint_at.isoformat() if control.checkpoint_at else None,
-        "/brokers/ids": ", ".join(map(str, control.brokers)) or "none",
-        "highest epoch of a partition": _text(control.max_state_epoch),
+        "/brokers/ids": None if control.refused(_IDS) else ", ".join(map(str, control.brokers)) or "none",
+        "highest epoch of a partition": _text(_max_state_epoch(control)),
     }
     for name, value in values.items():
         yield KraftFact(name, value, "ZooKeeper", control.read_at, None)
     for problem in control.problems:
         yield KraftFact("control znodes", None, "ZooKeeper", control.read_at, problem)
+
+
+def _max_state_epoch(control: MetadataControl) -> int | None:
+    """None where a partition that could not be read may have a higher one."""
+    return control.max_state_epoch if control.refused("/brokers/topics") is None else None
 
 
 def _kind(control: MetadataControl) -> str:

@@ -1,4 +1,7 @@
-"""Known bugs of Kafka 3.9.1 that this cluster can provoke, by what it has."""
+"""Known bugs of Kafka 3.9.1 that this cluster can provoke, by what it has.
+
+A node's release can't be asked for: ``inter.broker.protocol.version`` tells 3.9, not which patch of it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from kit.analyze.metadata.node_settings import BOOTSTRAP, entries
-from kit.analyze.metadata.preflight_checks import ANY, WARN, Check, PreflightFacts, Problem
+from kit.analyze.metadata.phase import MIGRATION
+from kit.analyze.metadata.preflight_checks import ANY, WARN, Check, PreflightFacts, Problem, by_topic, few
 
 
 def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
@@ -20,7 +24,7 @@ def last_quota(facts: PreflightFacts) -> Iterator[Problem]:
         yield Problem(
             f"{len(entities):,} client, IP and user-client quotas",
             f"During dual write, removing the last quota of a client, an IP or a user's client ({entities[0]} is one) "
-            "fails in silence: ZooKeeper keeps it, and other changes of that moment may be lost, too.",
+            "fails in silence in 3.9.1: ZooKeeper keeps it, and other changes of that moment may be lost, too.",
             "Remove no such quota until the migration is finalised; else fail over the controllers afterwards.",
         )
 
@@ -34,7 +38,7 @@ def deleted_user(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(
                 f"{n_users:,} users with {mechanism}",
                 f"{n_users:,} users have {mechanism} credentials: when one is removed, a controller or KRaft broker "
-                "that is restarted later may forget others, and remove them from ZooKeeper during dual write.",
+                "of 3.9.1 that is restarted later may forget others, and remove them from ZooKeeper during dual write.",
                 "Remove no SCRAM credential: in its place set a password that nobody knows.",
             )
 
@@ -44,8 +48,23 @@ def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.kraft_items is not None
     configs = facts.kraft_items.filter(pl.col("kind") == "config", pl.col("entity").str.contains("^client-metrics/"))
     for entity in configs["entity"].unique().sort():
-        told = f"{entity} is set: after the next election of a controller dual write stands still."
+        told = f"{entity} is set: after the next election of a controller of 3.9.1 dual write stands still."
         yield Problem(entity, told, "Delete it with kafka-configs until the migration is finalised.")
+
+
+def no_state(facts: PreflightFacts) -> Iterator[Problem]:
+    """``ZkTopicMigrationClient`` of 3.9.1: the znode of a topic names a partition before there is its state."""
+    assert facts.partitions is not None
+    if facts.facts.zk_state != MIGRATION:
+        return  # Z05 tells of it: the copy invents a state.
+    stateless = facts.partitions.filter(pl.col("error").is_null(), pl.col("leader_epoch").is_null())
+    for topic, numbers_, _ in by_topic(stateless):
+        yield Problem(
+            f"topic {topic}",
+            f"{topic} has partitions without a state znode: {few(numbers_)}. That is so for a moment while partitions "
+            "are added; a controller of 3.9.1 that is elected now never gets on, and dual write stands still.",
+            "Look again. If it stays, make the state znode by hand: docs/kraft.md, Partitions without a state znode.",
+        )
 
 
 def failed_dirs(facts: PreflightFacts) -> Iterator[Problem]:
@@ -94,6 +113,15 @@ CHECKS = (
         "the metadata log",
         client_metrics,
         ("kraft_items",),
+    ),
+    Check(
+        "no_state",
+        WARN,
+        ANY,
+        "In dual write every partition has a state znode.",
+        "ZooKeeper",
+        no_state,
+        ("partitions",),
     ),
     Check("KAFKA-16431", WARN, ANY, "Every broker has one log dir.", "DescribeConfigs", failed_dirs, ("brokers",)),
     Check("KAFKA-19026", WARN, ANY, "No broker has an AlterConfigPolicy.", "DescribeConfigs", policies, ("brokers",)),

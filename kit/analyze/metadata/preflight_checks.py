@@ -12,13 +12,15 @@ import polars as pl
 from kit.analyze.metadata.node_settings import NodeSettings
 from kit.analyze.metadata.phase import Facts
 from kit.tables.metadata import MetadataControl
-from kit.tables.preflight import NodeMeta, PreflightFinding, PreflightZnodes
+from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = "alarm", "block", "warn", "info"
 CONTROLLERS, DUAL_WRITE, ROLLBACK, ANY = "controllers", "dual write", "rollback", "any"
 AT_MOST = 100
 """Problems of one check that are told one by one; the others are counted."""
-_REFUSED = re.compile(r"can't be (?:read|listed): \w+\Z")
+_REFUSED = re.compile(r"can't be (?:read|listed): \w+(?: \([^()]*\))?\.?\Z")
+_LACKS_RIGHT = "the right READ"
+_GIVE_RIGHT = "Use a login in the profile that may read it: the brokers' own, [clusters.NAME.security.zookeeper]."
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class PreflightFacts:
     ``facts``: control znodes and what the nodes answered. ``partitions`` and ``items``: ZooKeeper's
     ``metadata_partitions`` and ``metadata_items``; ``kraft_items``: those of the metadata log. ``settings``: of each
     node that told them, from it or from the operator's file. ``metas``: the nodes' ``meta.properties``.
-    ``differences``: of the last diff.
+    ``log_dirs``: of every broker, as it told them. ``differences``: of the last diff.
     """
 
     facts: Facts
@@ -38,6 +40,7 @@ class PreflightFacts:
     kraft_items: pl.DataFrame | None = None
     differences: pl.DataFrame | None = None
     settings: Sequence[NodeSettings] = ()
+    log_dirs: Sequence[BrokerLogDir] = ()
     metas: Sequence[NodeMeta] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
 
@@ -110,8 +113,8 @@ class Check:
 
 
 def unread(subject: str, sentence: str, remedy: str = "") -> Problem:
-    """A problem that nobody can tell whether it is one."""
-    return Problem(subject, sentence, remedy, is_met=None)
+    """A problem that nobody can tell whether it is one. What a right of ZooKeeper is missing for says how to get it."""
+    return Problem(subject, sentence, remedy or (_GIVE_RIGHT if _LACKS_RIGHT in sentence else ""), is_met=None)
 
 
 def is_refused(error: str) -> bool:

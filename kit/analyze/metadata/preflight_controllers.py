@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from kit.analyze.metadata.node_settings import KRAFT as KRAFT_MODE
+from kit.analyze.metadata.node_settings import MIGRATION as MIGRATION_MODE
 from kit.analyze.metadata.node_settings import VOTERS
 from kit.analyze.metadata.phase import MIGRATION, POST_MIGRATION, PRE_MIGRATION
 from kit.analyze.metadata.preflight_checks import (
@@ -43,7 +45,27 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
         yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
+    yield from _unreached(facts)
     yield from _log(facts)
+
+
+def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
+    """Who fetches the log, or is registered and not fenced, reaches the controller that leads.
+
+    A new leader has no observers at first, and a broker in ZooKeeper mode doesn't try yet.
+    """
+    leader = facts.facts.leader
+    live = {each.node_id for each in facts.facts.registered_brokers if each.is_fenced is False}
+    for node in facts.facts.brokers:
+        has_to = node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
+        if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
+            told = (
+                f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
+                f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
+                "voters."
+            )
+            remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
+            yield Problem(f"broker {node.address}", told, remedy)
 
 
 def _log(facts: PreflightFacts) -> Iterator[Problem]:

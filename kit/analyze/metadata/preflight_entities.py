@@ -97,6 +97,11 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
     if facts.znodes is None:
         yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
         return
+    yield from (
+        unread(each.partition(":")[0], f"{each}.")
+        for each in facts.znodes.problems
+        if each.startswith("/kafka-acl") and is_refused(each) and "access list" not in each
+    )
     for path in facts.znodes.nested_acls:
         yield Problem(
             path,

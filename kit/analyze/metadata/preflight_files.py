@@ -95,7 +95,8 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
     """Z13: every formatted folder is of this cluster."""
     assert facts.control is not None
     if facts.control.cluster_id is None:
-        yield unread("/cluster/id", "/cluster/id could not be read.")
+        refused = facts.control.refused("/cluster/id")
+        yield unread("/cluster/id", f"{refused or 'ZooKeeper holds no /cluster/id'}.")
         return
     for meta in facts.metas:
         if meta.cluster_id is None:

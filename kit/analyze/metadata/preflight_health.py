@@ -34,8 +34,10 @@ def odd_configs(facts: PreflightFacts) -> Iterator[Problem]:
     ):
         topic = entity.removeprefix("topics/")
         if error is not None:
-            is_unread = not entity or is_refused(error)
-            yield Problem(f"topic {topic}", f"{error}.", "Write it as brokers do.", is_met=None if is_unread else False)
+            subject, is_unread = f"topic {topic}" if topic else "topics", not entity or is_refused(error)
+            yield (
+                unread(subject, f"{error}.") if is_unread else Problem(subject, f"{error}.", "Write it as brokers do.")
+            )
         elif topic not in names:
             orphans.add(topic)
         elif (wrong := topic_settings.wrong(key, value)) is not None:

@@ -87,7 +87,7 @@ def identities(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
-    """A03: several log dirs need 3.7-IV2; one that fails stops a broker in migration mode."""
+    """A03: several log dirs need 3.7-IV2; one that fails stops a broker in migration mode. All are healthy."""
     for broker in facts.brokers:
         dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
         if len(dirs) > 1 and broker.get("process.roles") is None and (known is None or known < _SEVERAL_DIRS):
@@ -97,6 +97,18 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
             yield Problem(broker.name, told, f"Set {VERSION}=3.9 on every broker, and roll.")
         if not dirs:
             yield unread(broker.name, f"log.dirs of {broker.name} could not be read.")
+    for each in facts.log_dirs:
+        if each.path is None:
+            told = f"Whether the log dirs of broker {each.node_id} are healthy could not be read: {each.error}."
+            yield unread(f"broker {each.node_id}", told)
+        elif each.error is not None:
+            told = f"The log dir {each.path} of broker {each.node_id} has failed: {each.error}."
+            yield Problem(
+                f"broker {each.node_id}", told, "Mend the disk, or take the dir out of log.dirs, and restart."
+            )
+    silent = {each.node_id for each in facts.brokers} - {each.node_id for each in facts.log_dirs} - {None}
+    for node_id in sorted(silent):  # type: ignore[type-var]
+        yield unread(f"broker {node_id}", f"Whether the log dirs of broker {node_id} are healthy was not asked.")
 
 
 def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
@@ -141,12 +153,21 @@ def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:
 
 
 _BROKERS = ("brokers",)
+_DIRS = "DescribeConfigs, DescribeLogDirs"
 _ASKED, _FILES = "DescribeConfigs", "DescribeConfigs, files"
 CHECKS = (
     Check(
         "A01", BLOCK, CONTROLLERS, "Versions are alike and new enough.", f"{_ASKED}, ApiVersions", versions, _BROKERS
     ),
     Check("A02", BLOCK, CONTROLLERS, "Every broker has an id of its own in its file.", _FILES, identities, _BROKERS),
-    Check("A03", BLOCK, CONTROLLERS, "The version allows as many log.dirs as there are.", _ASKED, log_dirs, _BROKERS),
+    Check(
+        "A03",
+        BLOCK,
+        CONTROLLERS,
+        "The version allows as many log.dirs as there are, and all are healthy.",
+        _DIRS,
+        log_dirs,
+        _BROKERS,
+    ),
     Check("A04", WARN, CONTROLLERS, "No broker has a setting that changes its meaning.", _ASKED, obstacles, _BROKERS),
 )

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from kit.analyze.metadata.contradictions import findings
+from kit.analyze.metadata.node_settings import KRAFT as KRAFT_MODE
+from kit.analyze.metadata.node_settings import MIGRATION as MIGRATION_MODE
+from kit.analyze.metadata.node_settings import ZOOKEEPER as ZOOKEEPER_MODE
 from kit.analyze.metadata.phase import KRAFT, UNKNOWN, phase
 from kit.analyze.metadata.preflight_checks import (
     ALARM,
@@ -25,8 +28,12 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     """R01: after a rollback the ZooKeeper controller must have the highest epoch of all."""
     control = facts.control
     assert control is not None
-    if control.controller_epoch is None or control.max_state_epoch is None:
+    refused = [control.refused(each) for each in ("/controller_epoch", "/controller", "/migration", "/brokers/topics")]
+    if any(refused):
+        yield from (unread(each.partition(" ")[0].rstrip(":"), f"{each}.") for each in refused if each)
+    elif control.controller_epoch is None or control.max_state_epoch is None:
         yield unread("/controller_epoch", "/controller_epoch, or the epochs of partitions, could not be read.")
+    if control.controller_epoch is None or control.max_state_epoch is None:
         return
     yield from facts.unparsed()
     kraft = control.kraft_controller_epoch if control.is_controller_persistent else None
@@ -61,7 +68,7 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
 
 
 def formatted(facts: PreflightFacts) -> Iterator[Problem]:
-    """R03: a broker that was formatted for KRaft can't go back."""
+    """R03: a broker that was formatted for KRaft can't go back, nor one whose file for ZooKeeper mode is gone."""
     brokers = {each.node_id for each in facts.brokers} | {each.node_id for each in facts.facts.brokers}
     brokers |= set(facts.control.brokers if facts.control else ())
     for meta in facts.metas:
@@ -70,6 +77,23 @@ def formatted(facts: PreflightFacts) -> Iterator[Problem]:
         elif meta.version != 0 and meta.node_id in brokers:
             told = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
             yield Problem(meta.file, told, "Move its replicas to other brokers before a rollback.")
+    yield from _not_saved(facts)
+
+
+def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
+    """Of each broker that has left ZooKeeper mode its file of before; of a node's files the first mode's counts."""
+    gone = {each.node_id for each in facts.facts.brokers if each.mode in (MIGRATION_MODE, KRAFT_MODE)}
+    for broker in facts.brokers:
+        if broker.node_id not in gone or (not broker.is_told and broker.mode == ZOOKEEPER_MODE):
+            continue
+        if broker.is_told:
+            told = (
+                f"Whether the file of {broker.name} for ZooKeeper mode was saved could not be read: no file was given."
+            )
+            yield unread(broker.name, told, f"Put it into --settings-dir. {_MAKE_IT}")
+        else:
+            told = f"No file starts {broker.name} in ZooKeeper mode: {broker.source} is of {broker.mode} mode."
+            yield Problem(broker.name, told, f"Put the file that it had before into --settings-dir. {_MAKE_IT}")
 
 
 def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
@@ -94,11 +118,20 @@ def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
         yield unread("cluster", f"The phase of the migration is not known: {why}.", "Look: offramp kraft status")
 
 
+_MAKE_IT = "--write-settings makes one, but for what is secret."
 _LOG = "ApiVersions, DescribeQuorum, the metadata log"
 CHECKS = (
     Check("R01", BLOCK, ROLLBACK, "/controller_epoch is the highest epoch.", "ZooKeeper", epochs, ("control",)),
     Check("R02", BLOCK, ROLLBACK, "ZooKeeper holds what KRaft holds.", "the diff", not_alike, ("differences",)),
-    Check("R03", BLOCK, ROLLBACK, "No broker was formatted for KRaft.", "files", formatted, ("metas",)),
+    Check(
+        "R03",
+        BLOCK,
+        ROLLBACK,
+        "No broker was formatted for KRaft, and the files for ZooKeeper mode are kept.",
+        "files",
+        formatted,
+        ("metas",),
+    ),
     Check("R04", BLOCK, ROLLBACK, "No broker runs in KRaft mode.", "ApiVersions", still_kraft),
     Check("P01", ALARM, ANY, "No fact contradicts another.", _LOG, contradictions),
 )

@@ -30,9 +30,8 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.control is not None
     if facts.facts.zk_state in (MIGRATION, POST_MIGRATION):
         return  # Everything is copied, and brokers in KRaft mode leave /brokers/ids.
-    refused = [each for each in facts.control.problems if each.startswith("/brokers/ids")]
-    if refused:
-        yield unread("/brokers/ids", f"{refused[0]}.")
+    if (refused := facts.control.refused("/brokers/ids")) is not None:
+        yield unread("/brokers/ids", f"{refused}.")
         return
     yield from facts.unparsed()
     named = facts.partitions.select("topic", "partition", pl.concat_list("replicas", "adding", "removing").alias("id"))
@@ -101,7 +100,8 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.partitions is not None
     yield from facts.unparsed()
     wait = "Wait until it is done, and look again."
-    yield from (unread(each.partition(" ")[0], f"{each}.") for each in _queues_unread(facts.control.problems))
+    queues = [each for each in facts.control.problems if each.startswith("/admin/")]
+    yield from (unread(each.partition(" ")[0].rstrip(":"), f"{each}.") for each in queues)
     for topic in facts.control.pending_deletions:
         yield Problem(
             f"topic {topic}",
@@ -117,10 +117,6 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
     moving = (pl.col("adding").list.len() > 0) | (pl.col("removing").list.len() > 0)
     for topic, numbers_, _ in by_topic(facts.partitions.filter(moving)):
         yield Problem(f"topic {topic}", f"Replicas of {topic} are being moved: partitions {few(numbers_)}.", wait)
-
-
-def _queues_unread(problems: tuple[str, ...]) -> list[str]:
-    return [each for each in problems if each.startswith("/admin/")]
 
 
 _READ = ("control", "partitions", "items")

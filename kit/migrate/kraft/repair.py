@@ -42,7 +42,7 @@ from kit.migrate.kraft.steps import (
 )
 from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import CONTROLLER, EPOCH
-from kit.read.metadata_znodes import fetch_max_state_epoch
+from kit.read.metadata_znodes import with_max_state_epoch
 from kit.read.nodes import MIGRATION_MODE, fetch_node_metadata
 
 LOOKS = 3
@@ -84,8 +84,8 @@ def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] =
     Raises:
         ConnectError: ZooKeeper does not answer.
     """
-    highest, holder = fetch_max_state_epoch(zookeeper_of(cluster)), now.control.controller_id
-    found = replace(now, facts=replace(now.facts, control=replace(now.control, max_state_epoch=highest)))
+    control, holder = with_max_state_epoch(zookeeper_of(cluster), now.control), now.control.controller_id
+    found = replace(now, facts=replace(now.facts, control=control))
     if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
         return found
     for _ in range(LOOKS):
@@ -114,9 +114,14 @@ def _left_migration(now: Standing) -> Iterator[Damage]:
 
 
 def stale_migration(now: Standing) -> str | None:
-    """The ``/migration`` that the next controllers would believe, or hang on, while a broker holds ``/controller``."""
+    """The ``/migration`` that the next controllers would believe, or hang on, while a broker holds ``/controller``.
+
+    One that may not be read is none: what it holds is not known.
+    """
     control = now.control
     if control.is_controller_persistent or now.facts.zk_state in (STATE_MIGRATION, POST_MIGRATION):
+        return None
+    if control.refused(MIGRATION_ZNODE) is not None:
         return None
     if any(each.startswith(f"{MIGRATION_ZNODE}:") for each in control.problems):
         return "/migration holds nothing that a controller can read: the next ones would hang"
@@ -131,7 +136,7 @@ def stale_migration(now: Standing) -> str | None:
 
 def _low_epoch(now: Standing) -> Iterator[Damage]:
     control = now.control
-    if control.is_controller_persistent or control.controller_id is None:
+    if control.is_controller_persistent or control.controller_id is None or control.refused(EPOCH) is not None:
         return
     epoch, highest = control.controller_epoch, control.max_state_epoch
     if epoch is None:
@@ -175,6 +180,8 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
     """
     bad = [each for each in contradictions(now.facts) if each.severity in ("alarm", "block")]
     found = damages(now)
+    if (hidden := now.control.refused(CONTROLLER)) is not None:
+        raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
     if now.control.controller_id is None and now.control.brokers:
         raise PlanError(
             f"cluster {cluster.name!r}: nobody holds /controller, and brokers {list(now.control.brokers)} do not take"

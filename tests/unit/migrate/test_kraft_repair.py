@@ -21,6 +21,7 @@ from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
 from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
+HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
 SILENT = node("controller", error="refused")
 IN_ZOOKEEPER = node("broker", mode="zookeeper", has_flag=False)
 MUTE = node("controller", error="host:9093: DescribeQuorum: CLUSTER_AUTHORIZATION_FAILED", is_listening=True)
@@ -42,6 +43,16 @@ FOUND = [
     ("an offset", left(stale(), IN_ZOOKEEPER, SILENT), [MIGRATION]),
     ("an offset, fresh controllers", left(stale(), IN_ZOOKEEPER, node("controller")), [MIGRATION]),
     ("null", left(plain(has_migration=True, problems=("/migration: no JSON",)), IN_ZOOKEEPER), [MIGRATION]),
+    (
+        "one that may not be read",
+        left(plain(has_migration=None, problems=(HIDDEN.format("/migration"),)), IN_ZOOKEEPER),
+        [],
+    ),
+    (
+        "an epoch that may not be read",
+        left(plain(controller_epoch=None, problems=(HIDDEN.format("/controller_epoch"),)), IN_ZOOKEEPER),
+        [],
+    ),
     ("nothing copied, nobody there", left(plain(has_migration=True), IN_ZOOKEEPER, SILENT), [MIGRATION]),
     ("controllers wait", left(plain(has_migration=True), IN_ZOOKEEPER, node("controller"), state="PRE_MIGRATION"), []),
     ("a claim, nobody there", left(control(), node("broker"), SILENT), [CLAIM, BROKERS]),
@@ -75,7 +86,7 @@ def test_each_damage_is_found_in_the_order_of_its_repair(now, expected):
 def test_an_election_that_brokers_learn_of_is_no_damage(monkeypatch, answers, ignored, n_asked):
     told, slept = list(answers), []
     monkeypatch.setattr(repair, "zookeeper_of", lambda cluster: None)
-    monkeypatch.setattr(repair, "fetch_max_state_epoch", lambda client: 2)
+    monkeypatch.setattr(repair, "with_max_state_epoch", lambda client, it: replace(it, max_state_epoch=2))
     monkeypatch.setattr(repair, "names_controller", lambda *given: told.pop(0))
     found = repair.for_repair(left(plain(), IN_ZOOKEEPER), CLUSTER, slept.append)
     assert (found.ignored, found.control.max_state_epoch, len(answers) - len(told)) == (ignored, 2, n_asked)
@@ -109,6 +120,10 @@ def test_nothing_damaged_is_nothing_to_do(monkeypatch):
         ({"nodes": (node("broker"), node("controller", has_flag=False))}, "Give it the flag back"),
         ({"zk_state": "POST_MIGRATION"}, "Restart each of them in KRaft mode"),
         ({"control": plain(controller_id=None), "zk_state": None}, "nobody holds /controller.*Restart one of them"),
+        (
+            {"control": plain(controller_id=None, problems=(HIDDEN.format("/controller"),)), "zk_state": None},
+            "/controller: it can't be read.*is not known",
+        ),
     ],
 )
 def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):

@@ -41,6 +41,12 @@ def test_who_does_not_answer_has_a_box_of_its_own():
     assert {"unknown", "3001", "no answer", "1 broker, 1 controller, 1 of 2 don't answer"} <= set(said)
 
 
+def test_a_cluster_without_zookeeper_has_a_box_of_its_own():
+    rows = [replace(each, stands_at="no ZooKeeper", mode="kraft") for each in (BROKER, CONTROLLER)]
+    said = drawn(kraft_charts.phase_strip(nodes(*rows), "no ZooKeeper"))
+    assert [each for each in said if each in (*PHASES, "no ZooKeeper", "unknown")] == [*PHASES, "no ZooKeeper"]
+
+
 def test_a_controller_without_the_flag_is_told_apart():
     said = drawn(kraft_charts.phase_strip(nodes(replace(CONTROLLER, has_flag=False)), "dual write"))
     assert "controller, no flag" in said

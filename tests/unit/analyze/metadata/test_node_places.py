@@ -19,6 +19,17 @@ def facts(zk_state: str | None, *nodes, held=None, registrations=()) -> Facts:
     return Facts(AT, held or control(), nodes, registrations, zk_state, log_read_at=AT if zk_state else None)
 
 
+def test_where_no_zookeeper_is_each_node_stands_there():
+    born = Facts(AT, None, (node("broker", mode="kraft"), node("controller", has_flag=False)), log_read_at=AT)
+    assert set(places(born).values()) == {"no ZooKeeper"}
+
+
+def test_whether_a_broker_is_in_zookeeper_is_not_known_where_the_list_is_hidden():
+    hidden = control(brokers=(), problems=("/brokers/ids can't be listed: NoAuthError",))
+    (row,) = node_places(facts("MIGRATION", node("broker"), held=hidden))
+    assert row.in_zookeeper is None
+
+
 @pytest.mark.parametrize(
     ("zk_state", "held", "mode", "place"),
     [

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kit.analyze.metadata.contradictions import findings
-from kit.analyze.metadata.phase import Facts, fact_rows, state
+from kit.analyze.metadata.phase import Facts, fact_rows, state, why_no_zookeeper
 from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
@@ -99,6 +99,8 @@ SOUND = Facts(
     log_read_at=AT,
 )
 UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
+BORN = replace(SOUND, control=None, zk_state=None, nodes=(node("broker", mode="kraft"), node("controller")))
+"""A cluster that was in KRaft mode from the first day; the profile names no ZooKeeper."""
 SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no answer")
 
 
@@ -118,6 +120,11 @@ SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no 
         (replace(SOUND, control=control(brokers=()), zk_state=None, log_read_at=None), "unknown"),
         (replace(SOUND, control=None, zk_state=None, log_read_at=None), "unknown"),
         (replace(SOUND, zk_state="NONE"), "unknown"),
+        (replace(BORN, zk_state="NONE"), "no ZooKeeper"),
+        (BORN, "no ZooKeeper"),
+        (replace(BORN, nodes=(node("broker", mode="zookeeper"),)), "unknown"),
+        (replace(BORN, nodes=(node("broker", mode="kraft"), node("broker", mode=None))), "unknown"),
+        (replace(BORN, control_error="no answer"), "unknown"),
         (replace(SOUND, control=plain(problems=("/controller: it is empty",)), zk_state=None), "unknown"),
     ],
 )
@@ -163,6 +170,58 @@ def test_each_contradiction_is_found_alone(facts, check_id, severity, said):
     assert (found.check_id, found.severity) == (check_id, severity)
     assert said in found.sentence
     assert found.remedy
+
+
+HIDDEN = "{} can't be read: NoAuthError (the login needs the right READ there)"
+
+
+@pytest.mark.parametrize("zk_state", ["MIGRATION", "PRE_MIGRATION", None])
+def test_what_may_not_be_read_is_an_error_of_a_fact_and_no_finding(zk_state):
+    """In dual write above all: its remedy would be to delete /migration."""
+    nothing = dict.fromkeys(("checkpoint", "checkpoint_epoch", "controller_epoch", "has_migration"))
+    problems = tuple(HIDDEN.format(f"{path}: it") for path in ("/migration", "/controller_epoch"))
+    facts = replace(SOUND, zk_state=zk_state, control=control(**nothing, problems=problems))
+    assert findings(facts) == []
+    assert [each.error for each in fact_rows(facts) if each.fact == "control znodes"] == list(problems)
+
+
+def test_brokers_and_epochs_that_may_not_be_read_are_not_counted():
+    told = "/brokers/topics: the epochs of partitions are not all known, because 1 of its znodes"
+    hidden = control(brokers=(), problems=(HIDDEN.format("/brokers/ids"), HIDDEN.format(told)))
+    facts = replace(SOUND, control=hidden, registrations=())
+    found, held = state(facts), {each.fact: each.value for each in fact_rows(facts)}
+    assert (found.n_zookeeper, found.max_state_epoch) == (None, None)
+    assert (held["/brokers/ids"], held["highest epoch of a partition"]) == (None, None)
+
+
+def test_a_phase_is_known_beside_a_queue_that_may_not_be_read():
+    hidden = plain(problems=(HIDDEN.format("/admin/delete_topics"),))
+    assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "zookeeper"
+    hidden = plain(brokers=(), problems=(HIDDEN.format("/brokers/ids"),))
+    assert state(replace(SOUND, control=hidden, zk_state=None, registrations=())).phase == "unknown"
+
+
+def test_a_controller_that_refuses_has_not_stopped():
+    mute = replace(SILENT, is_listening=True)
+    assert findings(replace(SOUND, nodes=(mute,))) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        (BORN, "never moved, or long ago"),
+        (replace(SOUND, control=None, zk_state="POST_MIGRATION"), "moved to KRaft for good"),
+        (
+            replace(BORN, log_read_at=None, nodes=(node("broker", mode="kraft", metadata_version=27),)),
+            "metadata.version is 27, Kafka 4's or later",
+        ),
+        (replace(BORN, log_read_at=None, nodes=(node("broker", mode="kraft", metadata_version=21),)), None),
+        (replace(SOUND, control=None), None),
+    ],
+)
+def test_why_a_cluster_has_no_zookeeper(facts, told):
+    found = why_no_zookeeper(facts)
+    assert found is None if told is None else told in found
 
 
 def test_a_finished_migration_may_have_a_still_checkpoint():

@@ -16,7 +16,8 @@ from kit.analyze.metadata.preflight import CHECKS, blocking, preflight, unknown
 from kit.analyze.metadata.preflight_checks import AT_MOST, PreflightFacts
 from kit.tables import schema as tables
 from kit.tables.metadata import MetadataControl, MetadataItem, MetadataPartition, NodeFact
-from kit.tables.preflight import NodeMeta, PreflightFinding, PreflightZnodes
+from kit.tables.preflight import BrokerLogDir, NodeMeta, PreflightFinding, PreflightZnodes
+from tests.unit.analyze.metadata.test_phase import broker as registration
 
 AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
 CONTROL = MetadataControl(
@@ -38,7 +39,7 @@ CONTROL = MetadataControl(
     n_notifications=0,
     problems=(),
 )
-ZNODES = PreflightZnodes(AT, 0, 0, (), (), ())
+ZNODES = PreflightZnodes(AT, 0, 0, None, (), (), ())
 PARTITION = MetadataPartition(
     side="zookeeper",
     topic="orders",
@@ -90,7 +91,7 @@ def node(role: str, node_id: int, **changed: Any) -> NodeFact:
         leader_epoch=1 if role == "controller" else None,
         high_watermark=9 if role == "controller" else None,
         voters=(3000,) if role == "controller" else (),
-        observers=(),
+        observers=(1, 2) if role == "controller" else (),
         source="ApiVersions",
         read_at=AT,
         error=None,
@@ -130,6 +131,7 @@ def settings(node_id: int, role: str = "broker", secrets: dict[str, str] | None 
 NODES = (node("broker", 1), node("broker", 2), node("controller", 3000))
 SETTINGS = (settings(1), settings(2, broker__id="2"), settings(3000, "controller"))
 METAS = (NodeMeta("1", 1, 0, "abc"), NodeMeta("2", 2, 0, "abc"), NodeMeta("3000", 3000, 1, "abc"))
+LOG_DIRS = (BrokerLogDir(1, "/data", None), BrokerLogDir(2, "/data", None))
 NO_DIFFERENCE = pl.DataFrame(tables.METADATA_DIFFERENCES.from_rows([]))
 SOUND = PreflightFacts(
     facts=Facts(AT, CONTROL, NODES, zk_state="PRE_MIGRATION", log_read_at=AT),
@@ -139,6 +141,7 @@ SOUND = PreflightFacts(
     kraft_items=items(),
     differences=NO_DIFFERENCE,
     settings=SETTINGS,
+    log_dirs=LOG_DIRS,
     metas=METAS,
 )
 
@@ -252,6 +255,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=2)), "gave out 2 broker ids"),
     ("Z17", control(brokers=(1, 2, 1001)), "1001 are above 1000"),
     ("Z18", control(n_notifications=4), "4 notifications"),
+    (
+        "Z18",
+        replace(SOUND, znodes=replace(ZNODES, n_config_changes=1200, config_changes_s=1260.0)),
+        "/config/changes holds 1,200 notifications, the oldest 21 minutes older",
+    ),
     ("Z19", with_item(item("topic", "__cluster_metadata", "id", "x")), "'__cluster_metadata'"),
     ("Z19", with_item(item("topic", "or ders", "id", "x")), "'or ders'"),
     ("Z19", with_item(item("producer_ids", "", error="/latest_producer_id_block: no numbers")), "no numbers"),
@@ -261,6 +269,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("A02", with_broker(broker__id=None), "has no broker.id in its file"),
     ("A02", with_controller(controller__quorum__voters="1@host:9093"), "Ids 1 are of brokers and of controllers"),
     ("A03", with_broker(log__dirs="/a,/b", inter__broker__protocol__version="3.6"), "2 log.dirs, which needs"),
+    (
+        "A03",
+        replace(SOUND, log_dirs=(*LOG_DIRS, BrokerLogDir(1, "/b", "KAFKA_STORAGE_ERROR"))),
+        "The log dir /b of broker 1 has failed: KAFKA_STORAGE_ERROR",
+    ),
     ("A04", with_broker(control__plane__listener__name="C"), "KAFKA-17790"),
     ("A04", with_broker(log__message__format__version="2.8"), "log.message.format.version=2.8"),
     ("A04", with_broker(authorizer__class__name="kafka.security.authorizer.AclAuthorizer"), "uses AclAuthorizer"),
@@ -278,6 +291,11 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("A07", with_controller(num__partitions="1"), "Brokers set num.partitions=3, and controller 3000 sets 1"),
     ("L01", nodes(*NODES[:2], node("controller", 3000, has_flag=False)), "runs without zookeeper.metadata"),
     ("L01", with_broker(controller__quorum__voters="9@x:1"), "controller.quorum.voters differs"),
+    (
+        "L01",
+        nodes(node("broker", 1, mode="migration"), NODES[1], node("controller", 3000, observers=(2,))),
+        "The broker at host:1 runs in migration mode, is not registered, and does not fetch the metadata log from",
+    ),
     ("L01", replace(SOUND, kraft_items=items(ITEMS[0])), "holds 1 topic before the copy"),
     ("L01", nodes(*NODES, zk_state="NONE"), "the state NONE, not PRE_MIGRATION"),
     ("L02", nodes(*NODES, zk_state="POST_MIGRATION"), "the state POST_MIGRATION"),
@@ -286,6 +304,14 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
     ("R02", differing("diverged"), "1 value with a difference"),
     ("R02", differing("in_flight"), "1 value on the way"),
     ("R03", replace(SOUND, metas=(NodeMeta("1", 1, 1, "abc"), *METAS[1:])), "1 of broker 1 has version 1"),
+    (
+        "R03",
+        replace(
+            nodes(node("broker", 1, mode="kraft"), *NODES[1:]),
+            settings=(settings(1, process__roles="broker"), *SETTINGS[1:]),
+        ),
+        "No file starts broker 1 in ZooKeeper mode: file is of kraft mode",
+    ),
     ("R04", nodes(node("broker", 1, mode="kraft"), *NODES[1:]), "runs in KRaft mode"),
     ("P01", nodes(*NODES, zk_state="POST_MIGRATION"), "finalised (state 3), but brokers"),
     ("last_quota", with_item(item("quota", "clients/app", "consumer_byte_rate", "1")), "clients/app is one"),
@@ -295,6 +321,14 @@ BROKEN: tuple[tuple[str, PreflightFacts, str], ...] = (
         "2 users have SCRAM-SHA-256 credentials",
     ),
     ("client_metrics", replace(SOUND, kraft_items=items(item("config", "client-metrics/m", "a", "b"))), "stands still"),
+    (
+        "no_state",
+        replace(
+            with_partition(leader=None, leader_epoch=None, isr=()),
+            facts=replace(SOUND.facts, zk_state="MIGRATION"),
+        ),
+        "orders has partitions without a state znode: 1.",
+    ),
     ("KAFKA-16431", with_broker(log__dirs="/a,/b"), "stops when one fails"),
     ("KAFKA-19026", with_broker(alter__config__policy__class__name="com.example.P"), "com.example.P"),
     (
@@ -336,33 +370,50 @@ def test_every_check_that_can_fail_was_broken():
     assert {each.check_id for each in CHECKS} - counts_only == {check_id for check_id, _, _ in BROKEN}
 
 
-REFUSED = "/brokers/topics/x: it can't be read: NoAuthError"
+RIGHT = "can't be {}: NoAuthError (the login needs the right READ there)"
+REFUSED = f"/brokers/topics/x: it {RIGHT.format('read')}"
+
+
+def hidden(path: str, **unknown: None) -> PreflightFacts:
+    """Of a control znode that the login may not read."""
+    return control(problems=(f"{path}: it {RIGHT.format('read')}",), **unknown)
+
+
 DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("Z01", control(problems=("/brokers/ids can't be listed: NoAuthError",))),
     ("Z01", with_item(item("partition", "x", error=REFUSED))),
-    ("Z02", control(has_migration=None, problems=("/migration: it can't be read: NoAuthError",))),
+    ("Z02", hidden("/migration", has_migration=None)),
+    ("Z03", hidden("/controller_epoch", controller_epoch=None)),
+    ("Z03", hidden("/controller", controller_id=None, is_controller_persistent=None)),
     ("Z04", with_item(item("topic", "x", error=REFUSED))),
     ("Z04", with_item(item("topic", "", error="/brokers/topics can't be listed: NoAuthError"))),
     ("Z05", with_partition(error=REFUSED, leader=None, isr=())),
     ("Z06", control(problems=("/admin/delete_topics can't be listed: NoAuthError",))),
+    ("Z06", hidden("/admin/reassign_partitions")),
     ("Z07", with_item(item("config", "", error="/config/brokers can't be listed: NoAuthError"))),
     ("Z08", with_item(item("quota", "", error="/config/clients can't be listed: NoAuthError"))),
     ("Z09", with_item(item("scram", "b", error="/config/users/b: it can't be read: NoAuthError"))),
     ("Z10", replace(SOUND, znodes=None)),
+    ("Z10", replace(SOUND, znodes=replace(ZNODES, problems=(f"/kafka-acl/Topic/a: it {RIGHT.format('listed')}",)))),
     ("Z11", with_item(item("config", "", error="/config/topics can't be listed: NoAuthError"))),
     ("Z12", encrypted(settings(1, secrets={SECRET: ""}), settings(3000, "controller", {SECRET: ""}))),
     ("Z13", replace(SOUND, metas=METAS[:2])),
+    ("Z13", hidden("/cluster/id", cluster_id=None)),
     ("Z14", replace(SOUND, znodes=replace(ZNODES, restricted=("/config: sasl:kafka:rwcda",)))),
     ("Z14", replace(SOUND, znodes=replace(ZNODES, problems=("/config: its access list can't be read: NoAuthError",)))),
     ("Z15", with_controller(zookeeper__connect=None)),
     ("Z16", control(controller_epoch=None)),
     ("Z17", replace(SOUND, znodes=replace(ZNODES, seqid_version=None))),
+    ("Z17", control(brokers=(), problems=(f"/brokers/ids {RIGHT.format('listed')}",))),
     ("Z18", control(problems=("/isr_change_notification can't be listed: NoAuthError",))),
+    ("Z18", replace(SOUND, znodes=replace(ZNODES, problems=(f"/config/changes: it {RIGHT.format('listed')}",)))),
     ("Z19", with_item(item("producer_ids", "", error=REFUSED))),
     ("Z20", with_item(item("topic", "x", error=REFUSED))),
     ("A01", with_broker(inter__broker__protocol__version="4.7")),
     ("A02", nodes(node("broker", 1), node("broker", 2), node("broker", 5))),
     ("A03", with_broker(log__dirs=None)),
+    ("A03", replace(SOUND, log_dirs=(LOG_DIRS[0], BrokerLogDir(2, None, "CLUSTER_AUTHORIZATION_FAILED")))),
+    ("A03", replace(SOUND, log_dirs=LOG_DIRS[:1])),
     ("A05", replace(SOUND, settings=SETTINGS[:2])),
     ("A06", with_partition(error=REFUSED, leader=None, isr=())),
     ("L01", nodes(*NODES[:2], node("controller", 3000, has_flag=None, error="no answer"))),
@@ -370,8 +421,16 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
     ("L02", nodes(*NODES, zk_state=None)),
     ("L03", nodes(*NODES[:2])),
     ("R01", control(max_state_epoch=None)),
+    ("R01", control(problems=(f"/brokers/topics: not all known, because 1 of its znodes {RIGHT.format('read')}",))),
     ("R02", differing("unknown")),
     ("R03", replace(SOUND, metas=(NodeMeta("1", 1, None, "abc"), *METAS[1:]))),
+    (
+        "R03",
+        replace(
+            nodes(node("broker", 1, mode="migration"), *NODES[1:]),
+            settings=(replace(SETTINGS[0], source="DescribeConfigs of broker 1"), *SETTINGS[1:]),
+        ),
+    ),
     ("R04", nodes(node("broker", 1, mode=None, error="no answer"), *NODES[1:])),
     ("P01", nodes(*NODES, zk_state="NONE")),
 )
@@ -382,6 +441,7 @@ def test_what_was_not_read_is_never_met(check_id, facts):
     rows = of(check_id, facts)
     assert [each for each in rows if each.is_met is None], [each.sentence for each in rows]
     assert not any(each.is_met for each in rows)
+    assert all("may read it" in each.remedy for each in rows if "right READ" in each.sentence)
 
 
 NOTHING: Callable[[], PreflightFacts] = lambda: PreflightFacts(Facts(AT, None, ()))  # noqa: E731
@@ -407,6 +467,19 @@ def test_few_iterations_warn_and_do_not_block():
 
 def test_what_concerns_the_way_back_does_not_block_the_way_on():
     assert blocking(preflight(differing("diverged"))) == []
+
+
+def test_the_count_says_about_how_long_the_copy_takes():
+    (row,) = of("Z20", replace(SOUND, partitions=partitions(*[PARTITION] * 6_994)))
+    assert "a copy of about 10 s, at 700 values a second" in row.sentence
+
+
+@pytest.mark.parametrize(("is_fenced", "is_met"), [(True, False), (False, True)])
+def test_a_registered_broker_reaches_a_controller_that_has_just_been_elected(is_fenced, is_met):
+    facts = nodes(node("broker", 1, mode="migration"), NODES[1], node("controller", 3000, observers=()))
+    registered = replace(registration(), is_fenced=is_fenced)
+    found = replace(facts, facts=replace(facts.facts, registrations=(registered,)))
+    assert [each.is_met for each in of("L01", found)] == [is_met]
 
 
 def test_many_problems_of_one_kind_are_counted():

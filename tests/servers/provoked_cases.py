@@ -1,0 +1,368 @@
+"""How each check of a move to KRaft is provoked on real servers: ``docs/kraft-preflight.md`` lists it.
+
+Tests run all cases of a file; a unit test holds that no id of the code is without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tests.servers.provoked import ALARM, BLOCK, EDITED, INFO, PREFLIGHT, STATUS, WARN, Case
+
+
+def _seen(moment: str, how: str, *rows: tuple[str, ...], look: str = PREFLIGHT, test: str = "") -> list[Case]:
+    """One moment of a lab: id, subject, severity, sentence, remedy of each finding."""
+    made = (Case(check_id, how, look, moment, *rest) for check_id, *rest in rows)
+    return [replace(each, test=test) if test else each for each in made]
+
+
+def _file(
+    check_id: str,
+    file: str,
+    changes: Mapping[str, str | None],
+    subject: str,
+    says: str,
+    remedy: str,
+    severity: str = BLOCK,
+) -> Case:
+    told = ", ".join(name if value is None else f"{name}={value}" for name, value in changes.items())
+    how = f"the lab's {file} with {told}" if any(changes.values()) else f"the lab's {file} without {told}"
+    return Case(check_id, how, EDITED, file, subject, severity, says, remedy, file=file, changes=changes)
+
+
+def _facts(check_id: str, facts: str, subject: str, severity: str, says: str, remedy: str) -> Case:
+    how = f"what was read of the lab, edited: {facts}"
+    return Case(check_id, how, EDITED, facts, subject, severity, says, remedy, facts=facts)
+
+
+_FLAG = "zookeeper.metadata.migration.enable"
+_IBP = "inter.broker.protocol.version"
+_VOTERS = "controller.quorum.voters"
+BROKER, CONTROLLER = "broker-1/server.properties", "controller-3000/server.properties"
+BROKER_META, CONTROLLER_META = "broker-1/meta.properties", "controller-3000/meta.properties"
+
+CASES: tuple[Case, ...] = (
+    *_seen(
+        "before",
+        "a young cluster in ZooKeeper mode with ACLs and quotas",
+        ("Z16", "/controller_epoch", WARN, "/controller_epoch is only", "Start all controllers at once"),
+        ("A04", "broker 1", WARN, "uses AclAuthorizer", "StandardAuthorizer with KRaft mode, not before"),
+        (
+            "last_quota",
+            "3 client, IP and user-client quotas",
+            WARN,
+            "fails in silence in 3.9.1",
+            "Remove no such quota",
+        ),
+    ),
+    Case(
+        "Z20",
+        "any cluster",
+        PREFLIGHT,
+        "before",
+        "cluster",
+        INFO,
+        "ZooKeeper holds 1 topics with 2 partitions",
+        "",
+        is_met=True,
+    ),
+    *_seen(
+        "begun wrongly",
+        "two controllers without the flag, one of them alone first",
+        ("L01", "controller 127.0.0.1:", BLOCK, f"runs without {_FLAG}", "Set it on every controller"),
+        ("L01", "the metadata log", BLOCK, "says the state NONE, not PRE_MIGRATION", "wipe their metadata folders"),
+        ("L02", "controllers", BLOCK, "log says the state NONE", "wipe their metadata folders"),
+        ("L03", "controllers", BLOCK, "a controller was alone for a while", "Else raise /controller_epoch"),
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "Before a rollback raise /controller_epoch"),
+    ),
+    *_seen(
+        "begun wrongly",
+        "two controllers without the flag, one of them alone first",
+        ("Z16", "/controller_epoch", WARN, "and KRaft has reached epoch", "Before a rollback raise /controller_epoch"),
+        look=STATUS,
+    ),
+    *_seen(
+        "null checkpoint",
+        "/migration without data",
+        ("Z02", "/migration", BLOCK, "holds nothing that a controller can read (KAFKA-19480)", "Delete /migration"),
+        look=STATUS,
+    ),
+    *_seen(
+        "left-over checkpoint",
+        "/migration with an offset that no log has",
+        ("Z02", "/migration", BLOCK, "is left over from another attempt (offset 142)", "wipe the controllers' disks"),
+        look=STATUS,
+    ),
+    *_seen(
+        "one controller named",
+        "a profile that names one controller of two",
+        ("L01", "controllers", WARN, "The quorum has the voters 3000, 3001", "Name all of them in the profile"),
+        look=STATUS,
+    ),
+    *_seen(
+        "ready",
+        "controllers without settings for topics",
+        ("A07", "controller 3000", WARN, "in KRaft the controller's counts", "on every controller as on the brokers"),
+    ),
+    *_seen(
+        "bad",
+        "a znode that nobody should write",
+        (
+            "Z01",
+            "broker 9",
+            BLOCK,
+            "Broker 9 is in the replica lists of 1 partition (zombie-0",
+            "Start that broker, or",
+        ),
+        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "delete /migration"),
+        ("Z03", "/controller", BLOCK, "held by KRaft controller 3005 of another attempt", "Finish the rollback"),
+        ("Z04", "topic idless", BLOCK, "has no topic_id: the copy never begins", "elect leaders"),
+        ("Z04", "topic hollow", BLOCK, "it has no partitions", "Write the znode as brokers do"),
+        ("Z05", "topic stateless", WARN, "has partitions without a leader: 0", "elect leaders"),
+        ("Z05", "topic zombie", WARN, "with an ISR that holds others than replicas", "elect leaders"),
+        ("Z05", "topic moving", WARN, "still recovers from an unclean election", "elect leaders"),
+        ("Z06", "topic moving", WARN, "The deletion of moving is pending", "Start the brokers that hold its replicas"),
+        ("Z06", "/admin", WARN, "A reassignment or an election", "Wait until it is done"),
+        ("Z07", "/config/brokers/one", BLOCK, "is of no broker id", "Delete the znode"),
+        ("Z08", "/config/clients/fast", BLOCK, "'fast' is no number", "Set the quota again"),
+        ("Z09", "user ann", BLOCK, "is no base64", "Set the user's password again"),
+        ("Z10", "ACL of TOPIC:LITERAL:orders", BLOCK, "'alice'", "Remove the ACL from the znode"),
+        ("Z10", "/kafka-acl/Group/a/b", BLOCK, "dual write never begins", "name holds a slash"),
+        ("Z11", "topic moving", WARN, "Kafka 3.9 knows no such setting", "Remove retention from the topic"),
+        ("Z11", "topic gone", WARN, "there is no such topic", "delete the znode"),
+        ("Z12", "controller 3000", BLOCK, "has no password.encoder.secret", "Set it, and the key and cipher settings"),
+        ("Z17", "/brokers/seqid", INFO, "ZooKeeper gave out 1 broker ids", "Write broker.id into each broker's file"),
+        ("Z18", "/isr_change_notification", WARN, "1 notifications of ISR", "delete /controller once"),
+        ("Z19", "topic bad name", WARN, "KRaft takes no topic of the name 'bad name'", "Delete that topic"),
+        ("Z19", "/latest_producer_id_block", WARN, "is no JSON object", "Restart a broker"),
+        ("A06", "topic idless", BLOCK, "has offline partitions: 0", "Start the brokers that are missing"),
+        (
+            "R01",
+            "/controller_epoch",
+            BLOCK,
+            "/controller_epoch is 3, and 12 was used",
+            "Set it to 13 in the transaction",
+        ),
+        ("deleted_user", "2 users with SCRAM-SHA-512", WARN, "may forget others", "set a password that nobody knows"),
+    ),
+    Case(
+        "Z14",
+        "a znode with an access list",
+        PREFLIGHT,
+        "bad",
+        "/feature",
+        BLOCK,
+        "/feature: world:anyone:r",
+        "Give the controllers the brokers' ZooKeeper login",
+        is_met=None,
+    ),
+    _file("A01", BROKER, {_IBP: "3.8"}, "broker 1", "look healthy and are never registered", "--release-version 3.8"),
+    _file("A01", BROKER, {_IBP: "3.8"}, "brokers", "differs: 3.8 of broker 1; 3.9 of broker 2", "Set the same"),
+    _file("A01", BROKER, {_IBP: "3.5"}, "broker 1", "a migration needs 3.6-IV1", "Upgrade the brokers to 3.9"),
+    _file("A02", BROKER, {"broker.id": None}, "broker of unknown id", "has no broker.id", "from its meta.properties"),
+    _file("A02", CONTROLLER, {"node.id": "1"}, "controllers", "Ids 1 are of brokers and of", "Give controllers others"),
+    _file(
+        "A03",
+        BROKER,
+        {"log.dirs": "/a,/b", _IBP: "3.6"},
+        "broker 1",
+        "needs inter.broker.protocol.version 3.7-IV2",
+        f"Set {_IBP}=3.9",
+    ),
+    _facts("A03", "a failed log dir", "broker 1", BLOCK, "has failed: KAFKA_STORAGE_ERROR", "Mend the disk"),
+    _file(
+        "A05",
+        CONTROLLER,
+        {"inter.broker.listener.name": "INNER"},
+        "controller 3000",
+        "KAFKA-15670",
+        "Set inter.broker.listener.name=PLAINTEXT",
+    ),
+    _file("L01", CONTROLLER, {_VOTERS: "3000@elsewhere:9093"}, "voters", f"{_VOTERS} differs", "Write the same list"),
+    _facts(
+        "L01",
+        "a broker that does not fetch the log",
+        "broker 127.0.0.1:",
+        BLOCK,
+        "does not fetch the metadata log",
+        "at the network between both",
+    ),
+    _facts(
+        "Z12",
+        "a password among dynamic settings; files with two secrets",
+        "controller 3000",
+        BLOCK,
+        "has another password.encoder.secret",
+        "Set the brokers' one",
+    ),
+    _file(
+        "Z13",
+        CONTROLLER_META,
+        {"cluster.id": "another"},
+        CONTROLLER_META,
+        "is of cluster another, and ZooKeeper of",
+        "Format the controllers with ZooKeeper's",
+    ),
+    _file(
+        "Z15",
+        CONTROLLER,
+        {"zookeeper.connect": "127.0.0.1:1/kafak"},
+        "controller 3000",
+        "has the chroot /kafak, the brokers' has /",
+        "Write the brokers' zookeeper.connect",
+    ),
+    _facts(
+        "Z18",
+        "notifications of settings, 21 minutes between the first and the last",
+        "/config/changes",
+        WARN,
+        "the oldest 21 minutes older",
+        "Look in the brokers' logs",
+    ),
+    _facts(
+        "P01",
+        "a finalised log, brokers in /brokers/ids",
+        "/brokers/ids",
+        ALARM,
+        "The migration is finalised (state 3), but",
+        "Restart each of them in KRaft mode",
+    ),
+    _file(
+        "R03",
+        BROKER_META,
+        {"version": "1"},
+        BROKER_META,
+        "ZooKeeper mode needs 0",
+        "Move its replicas to other brokers",
+    ),
+    _file(
+        "KAFKA-16431",
+        BROKER,
+        {"log.dirs": "/a,/b"},
+        "broker 1",
+        "stops when one fails",
+        "Look at the disks' health",
+        WARN,
+    ),
+    _file(
+        "KAFKA-19026",
+        BROKER,
+        {"alter.config.policy.class.name": "com.example.P"},
+        "broker 1",
+        "com.example.P, which gets other",
+        "alter.config.policy.kraft.compatibility.enable",
+        WARN,
+    ),
+    _file(
+        "dynamic_quorum",
+        CONTROLLER,
+        {_VOTERS: None, "controller.quorum.bootstrap.servers": "c:9093"},
+        "controller 3000",
+        "nothing notices a controller without the flag",
+        f"Use {_VOTERS}",
+        WARN,
+    ),
+    _file(
+        "N01",
+        BROKER,
+        {_FLAG: "true", "broker.id": None},
+        "broker of unknown id",
+        "broker.id is missing or negative",
+        "Write broker.id",
+    ),
+    _file("N02", CONTROLLER, {_VOTERS: None}, "controller 3000", f"{_VOTERS} is missing", "Write the same list"),
+    _file(
+        "N03",
+        CONTROLLER,
+        {"listeners": "CONTROLLER://:1,PLAINTEXT://:2"},
+        "controller 3000",
+        "PLAINTEXT are others",
+        "Remove them",
+    ),
+    _file(
+        "N04",
+        CONTROLLER,
+        {"zookeeper.connect": None},
+        "controller 3000",
+        "is true without zookeeper.connect",
+        "or remove the flag",
+    ),
+    _file("N05", BROKER, {_FLAG: "true", _IBP: "3.3"}, "broker 1", "a migration needs 3.4 at least", f"Set {_IBP}=3.9"),
+    _file("N06", CONTROLLER, {"node.id": "3005"}, "controller 3005", "its id 3005 is not in", "Write the same list"),
+    _file(
+        "N07",
+        BROKER,
+        {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+        "broker 1",
+        "StandardAuthorizer needs KRaft mode",
+        "Use kafka.security.authorizer.AclAuthorizer",
+    ),
+    _file(
+        "N08", BROKER, {"process.roles": "broker", "node.id": "1"}, "broker 1", "must go in KRaft mode", "Remove them"
+    ),
+    _file("N09", BROKER, {"listeners": "INNER://:1"}, "broker 1", "lacks INNER", "Add them"),
+    _file(
+        "N10",
+        CONTROLLER,
+        {"process.roles": "broker,controller"},
+        "controller 3000",
+        "in one process can't migrate",
+        "Use controllers of their own",
+    ),
+    _file(
+        "N11",
+        CONTROLLER,
+        {"node.id": "1", _VOTERS: "1@c:9093"},
+        "files",
+        "Id 1 is in",
+        "Give each node an id of its own",
+    ),
+    *_seen(
+        "damaged",
+        "a lab in dual write: edits by hand, a deleted state znode, a client-metrics setting",
+        ("R02", "diverged", BLOCK, "4 values with a difference", "Run `offramp kraft diff` until it is clean"),
+        ("client_metrics", "client-metrics/watchers", WARN, "dual write stands still", "Delete it with kafka-configs"),
+        ("no_state", "topic new", WARN, "partitions without a state znode: 1.", "make the state znode by hand"),
+        test="test_kraft.py",
+    ),
+    *_seen(
+        "kraft",
+        "a broker in KRaft mode, and only its file for that mode",
+        ("R03", "broker 1", BLOCK, "No file starts broker 1 in ZooKeeper mode", "--write-settings makes one"),
+        (
+            "R04",
+            "broker 127.0.0.1:",
+            BLOCK,
+            "runs in KRaft mode: it hangs when the controllers stop",
+            "Restart it in migration",
+        ),
+        test="test_kraft.py",
+    ),
+    *_seen(
+        "cut",
+        "a lab in dual write whose controller lost ZooKeeper",
+        ("P02", "/migration", ALARM, "Dual write stands still", "Look in the active controller's log"),
+        look=STATUS,
+        test="test_kraft.py",
+    ),
+    *_seen(
+        "controller dead",
+        "kill -9 of the controller that holds /controller",
+        ("Z03", "/controller", BLOCK, "and no controller answers", "Start the controllers"),
+        look=STATUS,
+        test="test_kraft.py",
+    ),
+    *_seen(
+        "no checkpoint",
+        "/migration deleted in dual write",
+        ("P01", "/migration", ALARM, "but ZooKeeper has no /migration", "Find out who deleted it"),
+        look=STATUS,
+        test="test_kraft.py",
+    ),
+)
+
+
+def cases_of(file: str, *looks: str) -> list[Case]:
+    """Those that tests of a file have to hold, of these looks."""
+    return [each for each in CASES if each.test == file and each.look in looks]
