@@ -310,7 +310,7 @@ def _soaked(look: Look) -> str | None:
             "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
             f" [clusters.{profile.name}.kraft] history_dir"
         )
-    states = KraftHistory(profile.kraft.history_dir).states(profile.name)
+    states = KraftHistory(profile.kraft.history_dir).states_of(look.cluster.cluster_id)
     return soak_problem(states, datetime.now(UTC), profile.kraft.soak_hours)
 
 

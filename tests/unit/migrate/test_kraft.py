@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -12,10 +12,13 @@ from unittest.mock import MagicMock
 import pytest
 from typer.testing import CliRunner
 
+from kit.analyze.metadata.phase import state
 from kit.cli import kraft_plan
 from kit.cli.main import app
 from kit.cli.terminal import refusals
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
+from kit.kraft import KraftStatus
+from kit.kraft_watch import KraftHistory, KraftLook
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
 from kit.migrate.engine.checks import raise_if_unsafe
 from kit.migrate.engine.observation import Observation
@@ -32,6 +35,7 @@ from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings, Profile
 from tests.models.engine import START, make_plan
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
+from tests.unit.test_kraft_watch import diff, difference
 
 CONTROLLERS = {3000: "host:9093"}
 """Of the sound dual write that the tests of phases have: one broker in migration mode."""
@@ -180,7 +184,8 @@ def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
 
 def look_at(now: Standing, **profile):
     given = {"kraft": KraftSettings(controllers="3000@host:9093"), "name": "production", **profile}
-    return gates.Look(SimpleNamespace(profile=SimpleNamespace(**given), name="production", zookeeper=object()), now)
+    cluster = SimpleNamespace(profile=SimpleNamespace(**given), name="production", cluster_id="abc", zookeeper=object())
+    return gates.Look(cluster, now)
 
 
 def gate(to_phase: str, name: str, look) -> object:
@@ -243,6 +248,21 @@ def test_finalising_asks_for_a_history_of_looks(tmp_path):
     empty = gate("finalised", "soak", look_at(in_phase("kraft"), kraft=KraftSettings(history_dir=tmp_path)))
     assert empty.is_met is None
     assert "there is no history of looks" in empty.sentence
+
+
+def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
+    now = in_phase("kraft")
+    for cluster_id in ("old", "abc"):
+        history = KraftHistory(tmp_path / cluster_id)
+        for minutes, epoch in ((0, 8), (1, 9), (2, 9)):
+            facts = replace(now.facts, cluster="production", cluster_id=cluster_id, at=datetime.now(UTC))
+            facts = replace(facts, at=facts.at - timedelta(minutes=2 - minutes))
+            made = replace(state(facts), kraft_epoch=epoch)
+            history.append(KraftLook(KraftStatus("production", made, (), facts), diff(difference("topic", "equal"))))
+    settings = KraftSettings(history_dir=tmp_path / "old", soak_hours=0.01)
+    assert "no look at it" in gate("finalised", "soak", look_at(now, kraft=settings)).sentence
+    settings = replace(settings, history_dir=tmp_path / "abc")
+    assert gate("finalised", "soak", look_at(now, name="staging", kraft=settings)).is_met
 
 
 def test_an_overridden_soak_is_on_record_with_what_it_lacked():
