@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.errors import PlanError
 from kit.migrate.engine.parameters import StepParameters
-from kit.migrate.engine.plan import Consent
+from kit.migrate.engine.plan import Consent, Plan
 from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
+from kit.migrate.kraft.overrides import left_behind, takes_second_person
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 KIND = "move to KRaft"
 """Of plans."""
-ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP = KINDS = (
+ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST = KINDS = (
     "roll brokers",
     "start controllers",
     "stop controllers",
@@ -25,11 +26,16 @@ ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP = KI
     "finalise",
     "mend ZooKeeper",
     "fail over",
+    "return the flag",
+    "archive ZooKeeper",
+    "list what stays",
 )
 PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
 """What ``--to`` may name."""
 REPAIR, FAIL_OVER = "repair", "fail over"
 """What is asked for instead of a phase."""
+RETURN_FLAG = "return the flag"
+"""Where a plan to KRaft mode leads while a controller lacks the migration flag."""
 REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
     "repair /controller",
     "repair /migration",
@@ -59,12 +65,15 @@ def target_of(cluster_id: str) -> str:
     return f"cluster {cluster_id}"
 
 
-def consent_of(to_phase: str, cluster_name: str) -> Consent:
-    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says."""
+def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ()) -> Consent:
+    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says, and so do
+    some overrides.
+    """
     is_final = to_phase == FINALISED
     is_phase = to_phase in PHASES
     verb = _VERBS.get(to_phase, f"move to {to_phase}" if is_phase else to_phase)
-    return Consent(f"{verb} {cluster_name}", is_final, FINAL_HOURS if is_final else None)
+    second_person = is_final or takes_second_person(overridden)
+    return Consent(f"{verb} {cluster_name}", second_person, FINAL_HOURS if is_final else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ class KraftParameters(StepParameters):
     """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
 
     ``nodes``: the ids that the step moves, brokers of a roll, else controllers. ``from_mode`` and ``to_mode`` of those.
+    ``left_behind``: groups of old consumers that somebody answers for, and that forbid nothing.
     """
 
     target: str
@@ -88,6 +98,7 @@ class KraftParameters(StepParameters):
     by_person: bool = False
     node_timeout_s: float = NODE_TIMEOUT_S
     quiet_s: float = QUIET_S
+    left_behind: tuple[str, ...] = ()
 
     @property
     def broker_addresses(self) -> dict[int, str]:
@@ -156,7 +167,8 @@ def _before_roll(words: KraftParameters) -> str:
     if words.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
     if words.to_mode == KRAFT_MODE:
-        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member is under /consumers"
+        but = f" but of {', '.join(words.left_behind)}" if words.left_behind else ""
+        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
     return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
@@ -313,6 +325,50 @@ def finalise_step(step_id: str, words: KraftParameters) -> Step:
     )
 
 
+def archive_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=ARCHIVE,
+        title="Save what ZooKeeper holds into the run's folder",
+        precondition="ZooKeeper answers",
+        verification="the file holds every znode of Kafka's but /consumers, without a secret, and its SHA-256 is in the"
+        " evidence",
+        deadline_s=words.node_timeout_s,
+        undo="There is nothing to take back: the file stays.",
+        parameters=words.to_json(),
+    )
+
+
+def list_step(step_id: str, words: KraftParameters) -> Step:
+    return Step(
+        step_id=step_id,
+        kind=LIST,
+        title="List what stays in ZooKeeper; nothing of it is deleted",
+        precondition="ZooKeeper answers",
+        verification="what stays is in the evidence, by kind: how much, who reads it still, who may delete it",
+        deadline_s=words.node_timeout_s,
+        undo="There is nothing to take back.",
+        parameters=words.to_json(),
+    )
+
+
+def return_flag_step(step_id: str, words: KraftParameters) -> Step:
+    listed = ", ".join(map(str, words.nodes))
+    return Step(
+        step_id=step_id,
+        kind=FLAG_STEP,
+        title=f"Restart controller{'' if len(words.nodes) == 1 else 's'} {listed} with the migration flag, one by one",
+        precondition="before each: the log says state 1, every controller answers, the active one has the flag",
+        verification="every controller answers with the migration flag, and dual write goes on (state 1)",
+        deadline_s=words.node_timeout_s,
+        changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in words.nodes),
+        cannot_be_undone="a controller without the flag finalises the migration as soon as it is elected",
+        affects=OBSERVED,
+        parameters=words.to_json(),
+        **_performed(words),
+    )
+
+
 def fail_over_step(step_id: str, words: KraftParameters) -> Step:
     (number,) = words.nodes
     return Step(
@@ -342,6 +398,9 @@ _MAKERS = {
     FINALISE: finalise_step,
     MEND: mend_step,
     FAIL_OVER_STEP: fail_over_step,
+    FLAG_STEP: return_flag_step,
+    ARCHIVE: archive_step,
+    LIST: list_step,
 }
 
 
@@ -349,12 +408,14 @@ def _remake(step: Step) -> Step:
     return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
 
 
-def _consent(step: Step) -> Consent:
+def _consent(plan: Plan, step: Step) -> Consent:
     words = KraftParameters.of(step)
+    if words.left_behind != left_behind(plan.overridden):
+        raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
     is_final = step.kind == FINALISE
     if is_final != (words.to_phase == FINALISED) and is_final:
         raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
-    return consent_of(words.to_phase, words.cluster_name)
+    return consent_of(words.to_phase, words.cluster_name, plan.overridden)
 
 
 def _target(step: Step) -> frozenset[str]:
