@@ -26,7 +26,7 @@ from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
-from kit.migrate.kraft import steps
+from kit.migrate.kraft import end_steps, steps
 from kit.migrate.kraft.archive import ArchiveActor, ListActor
 from kit.migrate.kraft.conditions import Look
 from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
@@ -37,6 +37,7 @@ from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.overrides import left_behind
+from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.repair import (
     MendActor,
     first_damage,
@@ -52,7 +53,6 @@ from kit.migrate.kraft.standing import Standing, look, without_flag, zookeeper_o
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     KIND,
-    RECIPES,
     REPAIR,
     REPAIR_BROKERS,
     REPAIR_CLAIM,
@@ -286,16 +286,16 @@ class _Maker:
         yield self._compare()
 
     def _finalise(self) -> Iterator[Part]:
-        yield "archive", steps.archive_step, self._words
+        yield "archive", end_steps.archive_step, self._words
         yield self._compare()
-        yield "finalise", steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
-        yield "list", steps.list_step, self._words
+        yield "finalise", end_steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
+        yield "list", end_steps.list_step, self._words
 
     def _return_flag(self) -> Iterator[Part]:
         lacking = without_flag(self._now, self._words.controller_addresses)
         yield (
             "return-flag",
-            steps.return_flag_step,
+            end_steps.return_flag_step,
             replace(self._controllers(RESTART, "finalised", MIGRATION_MODE), nodes=lacking),
         )
         yield self._compare()

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.errors import PlanError
 from kit.migrate.engine.parameters import StepParameters
-from kit.migrate.engine.plan import Consent, Plan
-from kit.migrate.engine.recipes import Recipe, Recipes
+from kit.migrate.engine.plan import Consent
 from kit.migrate.engine.step import Change, Step
-from kit.migrate.kraft.overrides import left_behind, takes_second_person
+from kit.migrate.kraft.overrides import takes_second_person
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 KIND = "move to KRaft"
@@ -159,7 +158,7 @@ def roll_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone=stuck,
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -172,7 +171,7 @@ def _before_roll(words: KraftParameters) -> str:
     return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
-def _performed(words: KraftParameters) -> dict[str, str | None]:
+def performed(words: KraftParameters) -> dict[str, str | None]:
     return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
 
 
@@ -192,7 +191,7 @@ def start_step(step_id: str, words: KraftParameters) -> Step:
         " condition of its version, their disks are wiped.",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -212,7 +211,7 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -289,7 +288,7 @@ def wipe_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone="what was on the disks is gone",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -303,69 +302,6 @@ def compare_step(step_id: str, words: KraftParameters) -> Step:
         deadline_s=COMPARE_S,
         undo="There is nothing to take back.",
         parameters=words.to_json(),
-    )
-
-
-def finalise_step(step_id: str, words: KraftParameters) -> Step:
-    nodes = words.nodes
-    return Step(
-        step_id=step_id,
-        kind=FINALISE,
-        title=f"Restart controllers {', '.join(map(str, nodes))} without the migration flag, the active one last",
-        precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
-        " hold the same, compared again now",
-        verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "with the migration flag", "without it") for it in nodes),
-        cannot_be_undone="the first controller that leads without the flag ends the migration for good; ZooKeeper gets"
-        " no change any more",
-        affects=OBSERVED,
-        parameters=words.to_json(),
-        **_performed(words),
-    )
-
-
-def archive_step(step_id: str, words: KraftParameters) -> Step:
-    return Step(
-        step_id=step_id,
-        kind=ARCHIVE,
-        title="Save what ZooKeeper holds into the run's folder",
-        precondition="ZooKeeper answers",
-        verification="the file holds every znode of Kafka's but /consumers, without a secret, and its SHA-256 is in the"
-        " evidence",
-        deadline_s=words.node_timeout_s,
-        undo="There is nothing to take back: the file stays.",
-        parameters=words.to_json(),
-    )
-
-
-def list_step(step_id: str, words: KraftParameters) -> Step:
-    return Step(
-        step_id=step_id,
-        kind=LIST,
-        title="List what stays in ZooKeeper; nothing of it is deleted",
-        precondition="ZooKeeper answers",
-        verification="what stays is in the evidence, by kind: how much, who reads it still, who may delete it",
-        deadline_s=words.node_timeout_s,
-        undo="There is nothing to take back.",
-        parameters=words.to_json(),
-    )
-
-
-def return_flag_step(step_id: str, words: KraftParameters) -> Step:
-    listed = ", ".join(map(str, words.nodes))
-    return Step(
-        step_id=step_id,
-        kind=FLAG_STEP,
-        title=f"Restart controller{'' if len(words.nodes) == 1 else 's'} {listed} with the migration flag, one by one",
-        precondition="before each: the log says state 1, every controller answers, the active one has the flag",
-        verification="every controller answers with the migration flag, and dual write goes on (state 1)",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "without the migration flag", "with it") for it in words.nodes),
-        cannot_be_undone="a controller without the flag finalises the migration as soon as it is elected",
-        affects=OBSERVED,
-        parameters=words.to_json(),
-        **_performed(words),
     )
 
 
@@ -384,42 +320,5 @@ def fail_over_step(step_id: str, words: KraftParameters) -> Step:
         undo="There is nothing to take back: who leads is no setting.",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
-
-
-_MAKERS = {
-    ROLL: roll_step,
-    START: start_step,
-    STOP: stop_step,
-    HAND_BACK: hand_back_step,
-    WIPE: wipe_step,
-    COMPARE: compare_step,
-    FINALISE: finalise_step,
-    MEND: mend_step,
-    FAIL_OVER_STEP: fail_over_step,
-    FLAG_STEP: return_flag_step,
-    ARCHIVE: archive_step,
-    LIST: list_step,
-}
-
-
-def _remake(step: Step) -> Step:
-    return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
-
-
-def _consent(plan: Plan, step: Step) -> Consent:
-    words = KraftParameters.of(step)
-    if words.left_behind != left_behind(plan.overridden):
-        raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
-    is_final = step.kind == FINALISE
-    if is_final != (words.to_phase == FINALISED) and is_final:
-        raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
-    return consent_of(words.to_phase, words.cluster_name, plan.overridden)
-
-
-def _target(step: Step) -> frozenset[str]:
-    return frozenset({KraftParameters.of(step).target})
-
-
-RECIPES: Recipes = {kind: Recipe(_remake, _target, _consent) for kind in KINDS}

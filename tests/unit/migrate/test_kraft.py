@@ -24,7 +24,7 @@ from kit.migrate.engine.checks import raise_if_unsafe
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
 from kit.migrate.engine.values import parse_json, readable
-from kit.migrate.kraft import conditions, gates, hand_back, standing, steps
+from kit.migrate.kraft import conditions, end_steps, gates, hand_back, standing, steps
 from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_person
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.request import KraftPlanRequest
@@ -374,7 +374,7 @@ def test_a_plan_that_asks_less_of_its_approval_is_refused(changed):
 def test_a_finalising_step_is_in_no_other_plan():
     final = plan_to("finalised").steps[2]
     words = replace(KraftParameters.of(final), to_phase="kraft")
-    forged = plan_to("kraft", steps=(steps.finalise_step("01-finalise", words),))
+    forged = plan_to("kraft", steps=(end_steps.finalise_step("01-finalise", words),))
     with pytest.raises(PlanError, match="finalises a plan to 'kraft'"):
         refuse_altered(forged)
 

@@ -14,12 +14,13 @@ from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.kraft import archive, orders
 from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
 from kit.migrate.kraft.controllers import CompareActor
+from kit.migrate.kraft.end_steps import archive_step, list_step, return_flag_step
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.standing import flag_problem, without_flag
-from kit.migrate.kraft.steps import KraftParameters, archive_step, compare_step, list_step, return_flag_step
+from kit.migrate.kraft.steps import KraftParameters, compare_step
 from tests.unit.analyze.metadata.test_phase import node
 from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, stand
 from tests.unit.test_kraft_watch import diff, difference
