@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,12 +25,10 @@ from kit.cli.terminal import (
 )
 from kit.cluster import connect
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
-from kit.identity.login import system_user
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
 from kit.kraft_watch import KraftHistory, look
 from kit.metadata_file import SavedMetadata, load_metadata
-from kit.migrate.kraft.rehearsals import keep as keep_rehearsal
-from kit.migrate.kraft.rehearsals import result_of, sha256_of
+from kit.migrate.kraft.rehearsals import keep_result, sha256_of
 from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
 from kit.profile import Profile, load_profile
 from kit.tables import schema as tables
@@ -226,8 +223,7 @@ def rehearse_(
         digest = sha256_of(file)
         found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
         kinds = [each.kind for each in found.rows]
-        result = result_of(saved, digest, kinds, controllers, system_user(), datetime.now(UTC))
-        say(f"the result is kept: {keep_rehearsal(runs, result)}")
+        say(f"the result is kept: {keep_result(runs, saved, digest, kinds, controllers)}")
         if as_json:
             print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
         else:

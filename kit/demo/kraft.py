@@ -25,7 +25,7 @@ from kit.migrate.engine.approval import approve, save_approval
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import REPORT
-from kit.migrate.kraft.rehearsals import keep, result_of, sha256_of
+from kit.migrate.kraft.rehearsals import keep_result, sha256_of
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations, operator
 from kit.migrate.runs_folder import PLANS, PREFIX, approval_file
@@ -82,7 +82,7 @@ def rehearse_first(profile: Profile, file: Path, say: Callable[[str], None]) -> 
     say("rehearsal of the saved cluster: real controllers, brokers without data; no broker of the lab is asked")
     found = rehearse(saved)
     kinds = [each.kind for each in found.rows]
-    keep(RUNS, result_of(saved, sha256_of(file), kinds, REHEARSAL_CONTROLLERS, operator(), datetime.now(UTC)))
+    keep_result(RUNS, saved, sha256_of(file), kinds, REHEARSAL_CONTROLLERS)
     found.verify()
     say(f"  it went well, in {sum(each.seconds for each in found.steps):.0f} s")
 

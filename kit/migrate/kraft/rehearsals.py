@@ -10,12 +10,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from kit.errors import EvidenceError
+from kit.identity.login import system_user
 from kit.metadata_file import SavedMetadata
 from kit.migrate.engine.files import private_folder, write_whole
 from kit.migrate.engine.values import digest_of, parse_json, readable
@@ -56,14 +57,11 @@ class RehearsalResult:
         return {"format": FORMAT, **asdict(self), **times, "found": dict(self.found)}
 
 
-def result_of(
-    saved: SavedMetadata, save_sha256: str, kinds: Iterable[str], controllers: int, by: str, at: datetime
-) -> RehearsalResult:
-    """``kinds``: of each finding of the rehearsal."""
-    found = dict(sorted(Counter(kinds).items()))
-    return RehearsalResult(
-        saved.cluster_id, saved.cluster_name, save_sha256, saved.taken_at, at, by, controllers, found
-    )
+def keep_result(runs: Path, saved: SavedMetadata, save_sha256: str, kinds: Iterable[str], controllers: int) -> Path:
+    """Keep how a rehearsal ended now. ``kinds``: of each of its findings. Raises EvidenceError: it can't be."""
+    found, who, now = dict(sorted(Counter(kinds).items())), system_user(), datetime.now(UTC)
+    of_cluster = (saved.cluster_id, saved.cluster_name)
+    return keep(runs, RehearsalResult(*of_cluster, save_sha256, saved.taken_at, now, who, controllers, found))
 
 
 def sha256_of(file: Path) -> str:
