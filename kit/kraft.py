@@ -121,7 +121,7 @@ def _read(
         except OfframpError as error:
             control_error = str(error)
     addresses = [(address, number) for number, address in brokers.items()]
-    return _facts(cluster.profile, addresses, control, control_error)
+    return _facts(cluster.profile, cluster.cluster_id, addresses, control, control_error)
 
 
 def broker_addresses(cluster: Cluster) -> dict[int, str]:
@@ -151,7 +151,7 @@ def status_without(profile: Profile) -> KraftStatus:
         except ConnectError as error:
             control_error = str(error)
     brokers = [(each.strip(), None) for each in profile.bootstrap_servers.split(",") if each.strip()]
-    return _judged(_facts(profile, brokers, control, control_error))
+    return _judged(_facts(profile, control.cluster_id if control else None, brokers, control, control_error))
 
 
 def _control(zookeeper: KazooClient) -> MetadataControl:
@@ -164,6 +164,7 @@ def _judged(facts: Facts) -> KraftStatus:
 
 def _facts(
     profile: Profile,
+    cluster_id: str | None,
     brokers: Sequence[tuple[str, int | None]],
     control: MetadataControl | None,
     control_error: str | None,
@@ -173,6 +174,7 @@ def _facts(
     log_read_at = datetime.now(UTC) if log else None
     return Facts(
         cluster=profile.name,
+        cluster_id=cluster_id,
         at=datetime.now(UTC),
         control=control,
         nodes=nodes,

@@ -187,6 +187,10 @@ class KraftHistory:
         """
         return self._states().filter(pl.col("cluster") == cluster).sort("at")
 
+    def states_of(self, cluster_id: str) -> pl.DataFrame:
+        """As ``states``, of the cluster that answers by this id, whatever profiles called it."""
+        return self._states().filter(pl.col("cluster_id") == cluster_id).sort("at")
+
     def differences(self, cluster: str) -> pl.DataFrame:
         """``tables.METADATA_DIFFERENCES`` that were open in complete looks at the cluster, stamped, the oldest first.
 
@@ -198,6 +202,8 @@ class KraftHistory:
     def soak(self, cluster: str = "", last_hours: float = 0.0) -> Soak:
         """The looks at a cluster (empty: the only one of the history) in the hours before its newest one (0: all).
 
+        Where the name stood for another cluster before, by their ids, looks at that one are left out.
+
         Raises:
             HistoryError: as ``states``; or there is no such cluster, or none was named and there are several.
         """
@@ -208,7 +214,10 @@ class KraftHistory:
         name = cluster or known[0]
         if name not in known:
             raise HistoryError(f"{self._folder} has no look at {name!r}; it has looks at {', '.join(known)}")
-        states = since(rows.filter(pl.col("cluster") == name).sort("at"), last_hours)
+        named = rows.filter(pl.col("cluster") == name).sort("at")
+        newest = named["cluster_id"].drop_nulls().tail(1)
+        is_its = pl.col("cluster_id").is_null() | pl.col("cluster_id").is_in(newest.implode())
+        states = since(named.filter(is_its), last_hours)
         return Soak(name, states, self._differences_in(states))
 
     def _differences_in(self, states: pl.DataFrame) -> pl.DataFrame:

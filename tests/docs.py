@@ -20,7 +20,7 @@ from kit.analyze.metadata import preflight
 from kit.migrate import lock, runs_folder
 from kit.migrate.engine import event, journal, record
 from kit.migrate.engine.approval import Approval
-from kit.migrate.engine.checks import Rule
+from kit.migrate.engine.checks import NEVER, OPERATOR, SECOND_PERSON, Rule
 from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.engine.plan import FORMAT, Plan
 from kit.migrate.engine.states import MOVES, RunState
@@ -28,6 +28,9 @@ from kit.migrate.engine.step import Step
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import rules as group_rules
 from kit.migrate.kraft import gates as kraft_gates
+from kit.migrate.kraft import rehearsals
+from kit.migrate.kraft.archive import ARCHIVE
+from kit.migrate.kraft.overrides import OLD_CONSUMERS
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
 from tests import settings
@@ -212,6 +215,17 @@ def files() -> str:
         (f"{run}/{journal.EVENTS}", "the journal: a line per event, each chained to the one before", "same"),
         (f"{run}/{record.VERDICT}", "how it ended, with hashes of the rest; after each ending", "same"),
         (f"{run}/{record.REPORT}", "the same for a reader; after each ending", "same"),
+        (f"{run}/{ARCHIVE}", "what ZooKeeper held before a move to KRaft was finalised; without secrets", "`act`"),
+        (
+            f"{run}/differences-<step>.parquet",
+            "values that differed, or were expected to, in the step's last diff",
+            "`act`",
+        ),
+        (
+            f"{rehearsals.REHEARSALS}/<cluster id>-<first 12 of the save's SHA-256>.json",
+            "how a rehearsal ended",
+            "`offramp kraft rehearse`",
+        ),
         (
             f"{run}/{journal.STOP}",
             "somebody asks the run to stop; it is removed when the run has read it",
@@ -277,7 +291,9 @@ def kraft_plan_gates() -> str:
 
 
 def _overridden(rule: Rule) -> str:
-    return "by its name" if rule.can_be_overridden else "never"
+    if rule is OLD_CONSUMERS:
+        return f"a second person, by group (`{rule.name}:GROUP`)"
+    return {OPERATOR: "the operator", SECOND_PERSON: "a second person", NEVER: "never"}[rule.overridden_by]
 
 
 BLOCKS: dict[str, Callable[[], str]] = {

@@ -28,6 +28,7 @@ from kit.errors import AuthenticationFailed, ConnectError, PartialRead
 from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
 from kit.kraft_watch import KraftHistory, look
 from kit.metadata_file import SavedMetadata, load_metadata
+from kit.migrate.kraft.rehearsals import keep_result, sha256_of
 from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
 from kit.profile import Profile, load_profile
 from kit.tables import schema as tables
@@ -209,12 +210,16 @@ def _about(saved: SavedMetadata) -> str:
 def rehearse_(
     file: Annotated[Path, typer.Argument(help="A file of `offramp kraft save`.")],
     controllers: Annotated[int, typer.Option(min=1, max=5, help="Controllers of the lab.")] = 3,
+    runs: Annotated[
+        Path, typer.Option("--runs", help="Folder of plans and runs, in which the result is kept for plans to move.")
+    ] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
     """Rehearse the move to KRaft with a saved cluster, on a throw-away lab on this machine. Exit code 15: it fails.
 
     A ZooKeeper takes the znodes, real controllers copy them, brokers are ghosts without data. Then both stores are
-    compared, and a controller fails over. Exit code 12: some values could not be judged.
+    compared, and a controller fails over. Exit code 12: some values could not be judged. The result is kept, however
+    it ended: a plan to start controllers asks for it.
     """
     from kit.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
 
@@ -222,8 +227,11 @@ def rehearse_(
         with waiting(f"reading {file}"):
             saved = load_metadata(file)
         say(_about(saved))
+        digest = sha256_of(file)
         with waiting("the rehearsal goes on"):
             found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        kinds = [each.kind for each in found.rows]
+        say(f"the result is kept: {keep_result(runs, saved, digest, kinds, controllers)}")
         if as_json:
             print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
         else:

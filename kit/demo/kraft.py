@@ -20,14 +20,18 @@ from kit.lab import Lab
 from kit.lab.members.handles import consumption_folder
 from kit.lab.members.new_consumers import NewMember, production_folder
 from kit.lab.process import wait_until
+from kit.lab.servers.rehearsal import CONTROLLERS as REHEARSAL_CONTROLLERS
 from kit.migrate.engine.approval import approve, save_approval
 from kit.migrate.engine.event import Event
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import REPORT
+from kit.migrate.kraft.rehearsals import keep_result, sha256_of
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.operations import Operations, operator
 from kit.migrate.runs_folder import PLANS, PREFIX, approval_file
+from kit.preflight import save_metadata
 from kit.profile import Profile, load_profile
+from kit.rehearsal import rehearse
 
 RUNS = Path("runs")
 BROKERS, CONTROLLERS = 2, 3
@@ -59,11 +63,28 @@ def run(say: Callable[[str], None]) -> None:
         say(f"under load: {RECORDS_PER_SECOND:g} records a second with acks=all, a group of two reads them")
         file = lab.folder / "offramp.toml"
         file.write_text(lab.profile_toml(), encoding="utf-8")
+        rehearse_first(load_profile(file=file), lab.folder / "cluster.save", say)
         for phase in WAY:
             move(load_profile(file=file), phase, say)
         producer.stop()
         wait_until(lambda: not unread(lab.folder).height, f"group {GROUP} to read all", READ_SECONDS)
         prove(lab.folder, say)
+
+
+def rehearse_first(profile: Profile, file: Path, say: Callable[[str], None]) -> None:
+    """Save the cluster, rehearse its move on a lab of its own, keep the result: the first plan asks for it.
+
+    Raises:
+        UnsafePlan: the rehearsal did not go well.
+    """
+    with connect(profile) as cluster:
+        saved = save_metadata(cluster, file)
+    say("rehearsal of the saved cluster: real controllers, brokers without data; no broker of the lab is asked")
+    found = rehearse(saved)
+    kinds = [each.kind for each in found.rows]
+    keep_result(RUNS, saved, sha256_of(file), kinds, REHEARSAL_CONTROLLERS)
+    found.verify()
+    say(f"  it went well, in {sum(each.seconds for each in found.steps):.0f} s")
 
 
 def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:

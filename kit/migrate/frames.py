@@ -114,6 +114,15 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
     return _words(("at", "step", "item", "outcome", "before", "after", "error"), rows)
 
 
+def stays(record: RunRecord | None) -> pl.DataFrame:
+    """What a run found to stay in ZooKeeper after a move's end: kind, count, read_by, may_delete. None before that."""
+    verified = [it for it in (record.events if record else ()) if it.event == "verified"]
+    kept = [evidence(it).get("stays") for it in verified]
+    rows: list[Any] = [row for each in kept if isinstance(each, list | tuple) for row in each]
+    schema: dict[str, Any] = {"kind": pl.String, "count": pl.Int64, "read_by": pl.String, "may_delete": pl.String}
+    return pl.DataFrame(rows, schema=schema)
+
+
 def stages(rows: pl.DataFrame) -> pl.DataFrame:
     """Of a fleet, one row per stage in the path's order: stage, n_groups, n_ready, n_blocked, n_new_members."""
     counts = rows.group_by("stage").agg(

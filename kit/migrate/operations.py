@@ -94,7 +94,7 @@ class Operations:
         from kit.migrate.kraft.plan import plan_kraft  # It loads pyarrow, which no other plan needs.
 
         nodes = node_deployer(self.cluster.profile)
-        return self.save_plan(plan_kraft(self.cluster, nodes, request, made_by or operator(), overrides))
+        return self.save_plan(plan_kraft(self.cluster, nodes, request, made_by or operator(), self.runs, overrides))
 
     def plan_delete_groups(
         self, request: DeleteGroupsRequest, overrides: Iterable[str] = (), made_by: str | None = None
@@ -226,7 +226,7 @@ class Operations:
     def _run(self, folder: Path, plan: Plan) -> Run:
         return Run(
             folder,
-            self._performer(plan),
+            self._performer(plan, folder),
             self._lock(plan),
             clock=self._clock,
             poll_s=0.5,
@@ -237,7 +237,8 @@ class Operations:
     def _lock(self, plan: Plan) -> Lock:
         return ClusterLock(self.cluster) if plan.kind == MOVE_TO_KRAFT else ZookeeperLock(self.cluster)
 
-    def _performer(self, plan: Plan) -> Performer:
+    def _performer(self, plan: Plan, folder: Path | None = None) -> Performer:
+        """``folder``: of the run, where one goes on."""
         if {step.kind for step in plan.steps} <= set(STEP_KINDS):
             return OffsetsPerformer(self.cluster)
         if plan.kind == fleet.KIND:
@@ -249,7 +250,8 @@ class Operations:
         if plan.kind == MOVE_TO_KRAFT:
             from kit.migrate.kraft.plan import performer
 
-            return performer(self.cluster, node_deployer(self.cluster.profile), self._say, self._clock)
+            nodes = node_deployer(self.cluster.profile)
+            return performer(self.cluster, nodes, self._say, self._clock, self.runs, folder)
         raise PlanError(f"a plan of kind {plan.kind!r} can't be carried out by this version")
 
     def backup_file(self, plan: Plan) -> Path:

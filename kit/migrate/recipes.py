@@ -6,7 +6,7 @@ from kit.migrate.engine import recipes
 from kit.migrate.engine.plan import Plan
 from kit.migrate.fleet import plan as fleet
 from kit.migrate.group import plan as group
-from kit.migrate.kraft import steps as kraft
+from kit.migrate.kraft import recipes as kraft
 from kit.migrate.offsets import group_steps
 from kit.migrate.offsets import steps as offsets
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from kit.analyze.metadata.phase import KRAFT
+from kit.analyze.metadata.phase import KRAFT, UNKNOWN
 from kit.analyze.metadata.soak import CLEAN, DIVERGED, IN_FLIGHT, NOT_READ, USUAL_LAG, fail_overs, gaps, with_verdicts
 from kit.show.brief import Brief
 from kit.text.quantity import quantity
@@ -53,8 +53,8 @@ def _span(first: datetime, last: datetime) -> str:
 
 
 def _since(states: pl.DataFrame) -> str:
-    """Since when the looks show the phase of the last one without another between."""
-    others = states.with_row_index().filter(pl.col("phase") != states["phase"][-1])
+    """Since when the looks show the phase of the last one without another between; an unknown one is no other."""
+    others = states.with_row_index().filter(pl.col("phase") != states["phase"][-1], pl.col("phase") != UNKNOWN)
     first = others["index"][-1] + 1 if len(others) else 0
     return f"since {states['at'][first]:%Y-%m-%d %H:%M} UTC"
 

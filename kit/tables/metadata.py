@@ -249,10 +249,11 @@ class KraftState:
     them (high watermark - 1 - checkpoint); None unless both were read. ``n_zookeeper``: brokers in ``/brokers/ids``;
     ``n_migrating``: those registered in ZooKeeper mode; ``n_kraft``: in KRaft mode; ``n_fenced``: fenced ones.
     ``n_equal`` to ``n_unknown``: values of a diff by verdict, None where none was made. ``error``: what could not be
-    read. ``cluster``: the profile's name.
+    read. ``cluster``: the profile's name. ``cluster_id``: None where neither brokers nor ZooKeeper told it.
     """
 
     cluster: str
+    cluster_id: str | None
     at: datetime
     phase: str
     zk_state: str | None

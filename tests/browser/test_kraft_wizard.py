@@ -17,16 +17,19 @@ import papermill
 import pytest
 from playwright.sync_api import expect
 
+from kit.cluster import connect
 from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.migrate.engine.approval import approve, save_approval
 from kit.migrate.engine.plan import load_plan
 from kit.migrate.engine.record import list_runs
 from kit.migrate.runs_folder import PLANS, PREFIX, approval_file, plan_files
+from kit.profile import load_profile
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, Tab, command, environment
 from tests.browser.notebook_page import WIDTH, NotebookPage
 from tests.browser.test_wizard import RUN_MS, Wizard
 from tests.interop.group import IS_SOAK
+from tests.interop.kraft_scene import vouch
 from tests.notebooks.shop import NOTEBOOKS, ended
 
 pytestmark = [
@@ -66,6 +69,8 @@ def site(tmp_path_factory) -> Iterator[Site]:
         (lab.folder / "offramp.toml").write_text(lab.profile_toml(), encoding="utf-8")
         lab.create_topic("orders", 2)
         lab.migration.reach(BEGUN)
+        with connect(load_profile(file=lab.folder / "offramp.toml")) as cluster:
+            vouch(cluster, lab.folder / "runs")
         prepare(home, lab.folder / "offramp.toml")
         (port,) = free_ports(1)
         running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))

@@ -29,8 +29,8 @@ pytestmark = [
 ]
 PARTITIONS, RATE = 4, 200.0
 SOAK_S = 20.0
-NEXT_ITEM = "acted/01-finalise/*/CONFIRMED"
-KILLS = ((NEXT_ITEM, 0.0), ("attempted/01-finalise/*", 0.3))
+NEXT_ITEM = "acted/03-finalise/*/CONFIRMED"
+KILLS = ((NEXT_ITEM, 0.0), ("attempted/03-finalise/*", 0.3))
 """After the first controller; in the second's order; from then on after each, until nothing is left.
 
 Which one that is nobody knows beforehand: the one that leads goes last, and each kill of a node elects anew.

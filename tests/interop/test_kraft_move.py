@@ -38,6 +38,7 @@ from kit.migrate.operations import Operations
 from kit.migrate.runs_folder import approval_file
 from kit.profile import load_profile
 from kit.zookeeper_files import read_zookeeper_files
+from tests.interop.kraft_scene import vouch
 
 QUIET_S = 2.0
 LOCK_S = 40.0
@@ -104,6 +105,7 @@ class Walk:
                 self._cut_at(event, left)
 
             operations = Operations(cluster, self.profile.parent / "runs", tell=tell)
+            vouch(cluster, operations.runs)
             plan = operations.plan_kraft(KraftPlanRequest(to, quiet_s=QUIET_S), OVERRIDES.get(to, ()))
             if plan.consent is not None and plan.consent.second_person:
                 self._by_two(operations, plan)

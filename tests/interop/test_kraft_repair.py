@@ -34,7 +34,7 @@ from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import names_controller
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
-from tests.interop.kraft_scene import OVERRIDES, Scene
+from tests.interop.kraft_scene import OVERRIDES, Scene, vouch
 
 pytestmark = pytest.mark.timeout(900)
 IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
@@ -68,6 +68,7 @@ class Walk:
         """Plan, approve, act, and look again."""
         with connect(load_profile(file=self.scene.profile)) as cluster:
             operations = Operations(cluster, self.scene.runs)
+            vouch(cluster, operations.runs)
             plan = operations.plan_kraft(KraftPlanRequest(to), overrides)
             name = str(plan.parameters["to_phase"])
             self.before[name] = self.control()

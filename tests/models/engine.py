@@ -67,6 +67,7 @@ class Cluster:
     end_offset: int = 100
     refuses: bool = False
     late_by: int = 0
+    forbids: str | None = None
     writes: list[tuple[str, str, str]] = field(default_factory=list)
     wrongs: list[str] = field(default_factory=list)
 
@@ -132,6 +133,10 @@ class ModelPerformer:
     def observe(self, plan):
         self._hazard("observe")
         return {"members": self.cluster.members, "end": self.cluster.end_offset, "values": dict(self.cluster.values)}
+
+    def refusal(self, plan):
+        self._hazard("refusal")
+        return self.cluster.forbids
 
     def check(self, step):
         self._hazard(f"{step.step_id}.check")

@@ -18,7 +18,9 @@ from kit.errors import PartialRead
 from kit.lab import Lab
 from kit.lab.entities import QUOTAS, set_quotas
 from kit.lab.servers.migrating import connected
+from kit.metadata_file import load_metadata
 from kit.migrate.engine.record import list_runs
+from kit.migrate.kraft.rehearsals import newest
 from tests.notebooks import html_tables
 from tests.notebooks.shop import NOTEBOOKS
 from tests.notebooks.test_explore import texts
@@ -88,7 +90,7 @@ def seen(tmp_path_factory) -> Seen:
             broker.process.stop()
         lab.migration.stop_controllers()
         found.run("silent", EXPLORE)
-    found.run("rehearsed", REHEARSAL, file=kept, controllers=1)
+    found.run("rehearsed", REHEARSAL, file=kept, controllers=1, runs=str(found.folder / "kept"))
     return found
 
 
@@ -184,6 +186,10 @@ def test_the_timeline_has_the_looks_of_the_history(seen):
 
 def test_a_rehearsal_of_the_saved_cluster_passes_and_compares_twice(seen):
     assert "rehearsed" not in seen.raised
+    saved = load_metadata(seen.folder / "kept.save")
+    kept = newest(seen.folder / "kept", saved.cluster_id)
+    assert kept is not None
+    assert (kept.found, kept.controllers, kept.saved_at) == ({}, 1, saved.taken_at)
     tables = [each for each in html_tables.of_notebook(seen.notebooks["rehearsed"]) if each and "n_diverged" in each[0]]
     assert [[row["n_diverged"] for row in table] for table in tables] == [[0] * len(table) for table in tables]
     assert len(tables) == 2

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from kit.analyze.metadata.phase import PHASES, UNKNOWN
 from kit.kraft import KraftStatus
+from kit.migrate.engine.checks import SECOND_PERSON, Rule
 from kit.migrate.engine.event import Event, at, items_of
 from kit.migrate.engine.record import RunRecord
 from kit.migrate.kraft.gates import GATES
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, left_behind
 from kit.migrate.rendering.text import shown
 from kit.text.visible import html_text
 from widgets.run import html
@@ -32,11 +34,22 @@ def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
 
 def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     """The gates that a person may override on the way to a phase, and which of them are overridden."""
-    rules = {gate.rule.name: gate.rule.sentence for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
-    told = "; ".join(f"<code>{html_text(name)}</code>: {html_text(sentence)}" for name, sentence in rules.items())
-    chosen = [f"<code>{html_text(each)}</code>{'' if each in rules else ' (no such gate here)'}" for each in overrides]
+    rules = {gate.rule.name: gate.rule for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
+    told = "; ".join(f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values())
+    known = {*rules, *(each for each in overrides if left_behind([each]) and OLD_CONSUMERS.name in rules)}
+    chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
     return f'<p class="soft">May be overridden on this way: {told or "no gate"}.</p>{now}'
+
+
+def _asked(rule: Rule) -> str:
+    return f"{rule.name}:GROUP" if rule is OLD_CONSUMERS else rule.name
+
+
+def _by_whom(rule: Rule) -> str:
+    """The rule, and that overriding it makes another person approve."""
+    also = " (a second person has to approve then)" if rule.overridden_by == SECOND_PERSON else ""
+    return f"{rule.sentence}{also}"
 
 
 def nodes(status: KraftStatus) -> str:

@@ -13,7 +13,7 @@ from kit.errors import InputError
 from kit.kraft import KraftStatus
 from kit.migrate.engine.plan import Plan
 from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.steps import FAIL_OVER, KIND, NODE_TIMEOUT_S, PHASES, REPAIR
+from kit.migrate.kraft.steps import FAIL_OVER, KIND, NODE_TIMEOUT_S, PHASES, REPAIR, RETURN_FLAG
 from widgets.run.procedure import OpenOperations, Procedure
 from widgets.run.run_model import OVER, showing
 
@@ -94,7 +94,8 @@ class KraftMove(Procedure):
         """
         super().prepare(approval_digest)
         leads = self._required_plan().parameters["to_phase"]
-        if not str(leads).startswith(to_phase):  # A repair leads to one of several.
+        is_flag = leads == RETURN_FLAG and to_phase == KRAFT  # Asked for the same way.
+        if not is_flag and not str(leads).startswith(to_phase):  # A repair leads to one of several.
             self._void()
             raise InputError(f"plan {approval_digest[:8]} leads to {leads!r}, not to {to_phase!r}")
 

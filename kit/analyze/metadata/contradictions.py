@@ -50,7 +50,8 @@ def _would_finalise(facts: Facts) -> Iterator[KraftFinding]:
                 f"controller {node.address}",
                 f"The controller at {node.address} runs without zookeeper.metadata.migration.enable while dual write "
                 "goes on (state 1): it finalises the migration at once when it is elected.",
-                "Give it the flag back and restart it, before any other controller is restarted.",
+                "Give it the flag back before any other controller is restarted: offramp plan kraft --to kraft. Or "
+                "resume the run that was finalising.",
             )
 
 

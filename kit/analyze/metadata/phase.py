@@ -69,6 +69,7 @@ class Facts:
     behind: timedelta | None = None
     control_error: str | None = None
     cluster: str = ""
+    cluster_id: str | None = None
 
     @property
     def has_log(self) -> bool:
@@ -100,6 +101,7 @@ def state(facts: Facts) -> KraftState:
     is_known = high_watermark is not None and checkpoint is not None and phase(facts) in (DUAL_WRITE, KRAFT)
     return KraftState(
         cluster=facts.cluster,
+        cluster_id=facts.cluster_id,
         at=facts.at,
         phase=phase(facts),
         zk_state=facts.zk_state,

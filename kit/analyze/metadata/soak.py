@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT
+from kit.analyze.metadata.phase import DUAL_WRITE, KRAFT, UNKNOWN
 
 DIVERGED, NOT_READ, IN_FLIGHT, CLEAN, NOT_COMPARED = VERDICTS = (
     "diverged",
@@ -126,11 +126,12 @@ def soak_problem(states: pl.DataFrame, now: datetime, hours: float) -> str | Non
     """Why a cluster was not watched in KRaft mode for ``hours`` up to ``now``, with nothing diverged and a fail-over.
 
     A soak begins anew where the phase was another, a value diverged, or nobody looked for longer than
-    ``LONGEST_GAP_S``. A look that could not read all is no look.
+    ``LONGEST_GAP_S``. A look that could not read all is no look, unless it shows another phase: while no controller
+    leads nobody tells the log, and in KRaft mode ZooKeeper alone does not tell the phase.
     """
     begin, end, why = None, now, "the history begins there"
     for at, phase, verdict in reversed(with_verdicts(states).select("at", "phase", "verdict").rows()):
-        if verdict == NOT_READ and phase == KRAFT:
+        if verdict == NOT_READ and phase in (KRAFT, UNKNOWN):
             continue
         if (end - at).total_seconds() > LONGEST_GAP_S:
             why = f"nobody looked from {at:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"

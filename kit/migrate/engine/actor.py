@@ -37,7 +37,7 @@ class Identified(Protocol):
 
 
 class ClusterPerformer:
-    """Carries out plans on one cluster. ``observe`` reads what plans of its kind have observed."""
+    """Carries out plans on one cluster. ``observe`` reads what its plans have observed; ``refusal``: see there."""
 
     def __init__(
         self,
@@ -45,11 +45,12 @@ class ClusterPerformer:
         actors: Mapping[str, Actor],
         recipes: Recipes,
         observe: Callable[[Plan], Mapping[str, Json]],
+        refusal: Callable[[Plan], str | None] = lambda plan: None,
     ) -> None:
         self._cluster = cluster
         self._actors = dict(actors)
         self._recipes = recipes
-        self._observe = observe
+        self._observe, self._refusal = observe, refusal
 
     @property
     def cluster_id(self) -> str:
@@ -60,6 +61,9 @@ class ClusterPerformer:
 
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return self._observe(plan)
+
+    def refusal(self, plan: Plan) -> str | None:
+        return self._refusal(plan)
 
     def check(self, step: Step) -> Checked:
         return self._actor(step).check(step)

@@ -1,4 +1,8 @@
-"""Rules that a plan has to meet, told as sentences; one that blocks is overridden by its name or not at all."""
+"""Rules that a plan has to meet, told as sentences; one that blocks is overridden by its name or not at all.
+
+Who may override says the rule: the operator, by naming it; a second person, who then has to approve the plan (its
+consent says so); nobody.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,27 @@ from kit.errors import InputError, UnsafePlan
 
 BLOCKS = "blocks"
 WARNS = "warns"
+OPERATOR, SECOND_PERSON, NEVER = OVERRIDERS = ("operator", "second person", "never")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must be so, in a sentence. ``level`` is ``blocks`` or ``warns``; some that block can't be overridden."""
+    """What must be so, in a sentence. ``level`` is ``blocks`` or ``warns``; ``overridden_by``: see the module."""
 
     name: str
     sentence: str
     level: str = BLOCKS
-    can_be_overridden: bool = True
+    overridden_by: str = OPERATOR
 
     def __post_init__(self) -> None:
+        if self.overridden_by not in OVERRIDERS:
+            raise InputError(f"rule {self.name!r}: nobody is {self.overridden_by!r}; there are {', '.join(OVERRIDERS)}")
         if self.level not in (BLOCKS, WARNS):
             raise InputError(f"rule {self.name!r}: the level {self.level!r} is neither {BLOCKS!r} nor {WARNS!r}")
+
+    @property
+    def can_be_overridden(self) -> bool:
+        return self.overridden_by != NEVER
 
     def found(self, is_met: bool | None, sentence: str) -> Finding:
         """What an evaluation of this rule found; None: it could not be told, and that is not met."""
@@ -51,8 +62,7 @@ def raise_if_unsafe(findings: Iterable[Finding], overrides: Iterable[str] = ()) 
     """
     findings = tuple(findings)
     named = set(overrides)
-    problems = _wrong_overrides(findings, named)
-    problems += [f"{_told(finding)}" for finding in findings if finding.is_blocking and finding.rule.name not in named]
+    problems = [*_wrong_overrides(findings, named), *unmet(findings, named)]
     if problems:
         raise UnsafePlan("; ".join(problems))
     needed: dict[str, list[str]] = {}
@@ -60,6 +70,13 @@ def raise_if_unsafe(findings: Iterable[Finding], overrides: Iterable[str] = ()) 
         if finding.is_blocking:
             needed.setdefault(finding.rule.name, []).append(finding.sentence)
     return {name: " ".join(sentences) for name, sentences in needed.items()}
+
+
+def unmet(findings: Iterable[Finding], overrides: Iterable[str] = ()) -> list[str]:
+    """What blocks and is not overridden, told; an override of a rule that nobody may override counts for nothing."""
+    named = set(overrides)
+    blocking = [each for each in findings if each.is_blocking]
+    return [_told(each) for each in blocking if each.rule.name not in named or not each.rule.can_be_overridden]
 
 
 def warnings(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Put ``text`` where ``path`` is; who reads meanwhile sees the old file or the new one."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Put ``content`` where ``path`` is; who reads meanwhile sees the old file or the new one."""
     handle, scratch = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+        with open(handle, "wb") as file:
             os.fchmod(file.fileno(), 0o600 | _for_group(path.parent) & 0o060)
-            file.write(text)
+            file.write(content if isinstance(content, bytes) else content.encode())
             file.flush()
             os.fsync(file.fileno())
         os.replace(scratch, path)

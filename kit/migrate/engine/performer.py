@@ -187,6 +187,13 @@ class Performer(Protocol):
         """The plan's observations, under the same names, as they are now. Reads only."""
         ...
 
+    def refusal(self, plan: Plan) -> str | None:
+        """Why what had to hold for the plan to be made does not hold any more; None: it does.
+
+        Asked with the first step's check, until the run has written something. Reads only.
+        """
+        ...
+
     def check(self, step: Step) -> Checked:
         """Whether the step's precondition holds. Reads only; is also asked of a step that is partly done."""
         ...

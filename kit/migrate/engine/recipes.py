@@ -23,12 +23,12 @@ P = TypeVar("P", bound=StepParameters)
 class Recipe:
     """Of one kind of step: how it is made again from its parameters, and which targets it reads or writes.
 
-    ``consent``: what a plan with such a step has to ask of its approval.
+    ``consent``: what a plan with such a step has to ask of its approval, by the rules that it overrides.
     """
 
     remake: Callable[[Step], Step]
     groups: Callable[[Step], frozenset[str]]
-    consent: Callable[[Step], Consent | None] = lambda step: None
+    consent: Callable[[Plan, Step], Consent | None] = lambda plan, step: None
 
 
 Recipes = Mapping[str, Recipe]
@@ -48,7 +48,7 @@ def refuse_altered(plan: Plan, recipes: Recipes) -> None:
     refuse_older_format(plan)
     for step in plan.steps:
         _refuse_altered(step, recipes)
-        _refuse_other_consent(plan, step, recipes[step.kind].consent(step))
+        _refuse_other_consent(plan, step, recipes[step.kind].consent(plan, step))
         strangers = recipes[step.kind].groups(step) - set(plan.targets)
         if strangers:
             raise PlanError(

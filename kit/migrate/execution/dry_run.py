@@ -34,11 +34,13 @@ def dry_run(plan: Plan, performer: Performer) -> DryRun:
     """
     refuse_other_cluster(plan, performer)
     changed = differences(plan.observed, performer.observe(plan))
-    return DryRun(changed, tuple(_dry(step, performer) for step in plan.steps))
+    return DryRun(changed, tuple(_dry(step, plan, performer) for step in plan.steps))
 
 
-def _dry(step: Step, performer: Performer) -> DryStep:
+def _dry(step: Step, plan: Plan, performer: Performer) -> DryStep:
     try:
+        if step is plan.steps[0] and (refusal := performer.refusal(plan)) is not None:
+            return DryStep(step, False, refusal)
         checked = performer.check(step)
     except OfframpError as error:
         return DryStep(step, False, f"the precondition could not be checked: {error}")

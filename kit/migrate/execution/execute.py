@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kit.errors import AuthenticationFailed, ConnectError, RunError, StalePlan
 from kit.migrate.engine.journal import Entry
 from kit.migrate.engine.observation import IGNORED, Difference, Observation, differences
-from kit.migrate.engine.performer import Outcome, StepState
+from kit.migrate.engine.performer import Checked, Outcome, StepState
 from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import canonical
@@ -24,6 +24,8 @@ class Execution:
     def __init__(self, context: RunContext) -> None:
         self._context, self._plan = context, context.record.plan
         self.step: Step | None = None
+        self._is_open = not context.record.has_written
+        """Whether what allowed the plan is to be asked again."""
 
     def walk(self) -> None:
         """Raises:
@@ -89,13 +91,22 @@ class Execution:
         self._context.raise_unless_permitted()
         self._context.journal.move(RunState.CHECKING, step.step_id)
         started = self._context.clock.monotonic()
-        checked = self._context.performer.check(step)
+        checked = self._first_checked(step)
         outcome, ms = "ok" if checked.ok else "failed", self._context.ms_since(started)
         self._context.journal.append(
             Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
         )
         if not checked.ok:
             raise RunError(f"its precondition does not hold: {checked.sentence}")
+
+    def _first_checked(self, step: Step) -> Checked:
+        """Before a run's first write also what had to hold for its plan; from then on each step asks what it needs."""
+        if self._is_open:
+            refusal = self._context.performer.refusal(self._plan)
+            if refusal is not None:
+                return Checked(False, refusal)
+            self._is_open = False
+        return self._context.performer.check(step)
 
     def _act(self, step: Step) -> None:
         self._context.raise_unless_permitted()

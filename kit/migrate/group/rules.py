@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from kit.migrate.engine.checks import WARNS, Finding, Rule
+from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, listed
 from kit.migrate.group.movement import seconds_between, silent_members, storage
 from kit.text.quantity import quantity
@@ -25,7 +25,7 @@ LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records betw
 COMMITS = Rule("commits", "each member that has records to read commits between two looks", level=WARNS)
 CANARY = Rule("canary_size", "the canary is one member, or at most a third of them")
 STORAGE = Rule("storage_mode", "old members commit to ZooKeeper alone (KIP-125, Migration Plan, step 1)")
-MIX = Rule("one_coordination", "no member reads what another reads", can_be_overridden=False)
+MIX = Rule("one_coordination", "no member reads what another reads", overridden_by=NEVER)
 METADATA = Rule("metadata_size", "the Kafka group's metadata fits into one record")
 TOGGLE = Rule("toggle", "the toggle holds what the group's stage needs")
 PARITY = Rule("parity", "no store is ahead of the other", level=WARNS)

@@ -73,9 +73,11 @@ class FailOverActor(NodeActor):
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
         found = self.hands.look(words)
-        problem = first_problem(lambda: self._not_over(words, found), lambda: diff_problem(self.cluster))
+        problem = first_problem(lambda: self._not_over(words, found))
+        if problem is not None:
+            return verified(problem, "")
         leader = found.facts.leader
-        return verified(problem, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
+        return self.compared(step, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(True, "who leads is no setting")

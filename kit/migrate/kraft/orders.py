@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 from kit.cluster import Cluster
-from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, EvidenceError, OfframpError, RunError
+from kit.kraft import MetadataDiff, kraft_diff
 from kit.migrate.engine.clock import Clock
+from kit.migrate.engine.files import write_whole
 from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified, Waiting
 from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
 from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
-from kit.migrate.kraft.standing import Standing, look
+from kit.migrate.kraft.standing import Standing, look, told_diff
 from kit.migrate.kraft.steps import KraftParameters
+from kit.tables.schema import METADATA_DIFFERENCES
 
 
 class Hands:
-    """One cluster and who restarts its nodes. ``say`` tells a person what to do now."""
+    """One cluster and who restarts its nodes. ``say`` tells a person what to do now; ``folder``: of the run, if any."""
 
     def __init__(
         self,
@@ -25,8 +31,9 @@ class Hands:
         say: Callable[[str], None] = lambda sentence: None,
         clock: Clock = Clock(),  # noqa: B008 - it holds functions, no state
         poll_s: float = 1.0,
+        folder: Path | None = None,
     ) -> None:
-        self.cluster, self.say, self.clock = cluster, say, clock
+        self.cluster, self.say, self.clock, self.folder = cluster, say, clock, folder
         self._deployer, self._poll_s = deployer, poll_s
         self._values: dict[str, tuple[object, float]] = {}
 
@@ -148,11 +155,39 @@ class NodeActor:
     def cluster(self) -> Cluster:
         return self.hands.cluster
 
+    def compared(self, step: Step, met: str) -> Verified:
+        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder."""
+        try:
+            found = kraft_diff(self.cluster)
+        except AuthenticationFailed:
+            raise
+        except OfframpError as error:
+            return Verified(False, str(error))
+        counts = {str(verdict): number for verdict, number in found.differences["verdict"].value_counts().iter_rows()}
+        evidence: dict[str, Json] = {"checkpoint": found.checkpoint, "until": found.until, "counts": counts}
+        if self.hands.folder is not None:
+            evidence["differences"] = _kept_differences(
+                found, self.hands.folder / f"differences-{step.step_id}.parquet"
+            )
+        return Verified(found.is_clean, met if found.is_clean else told_diff(found), evidence)
+
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(False, step.cannot_be_undone or "it can't be undone")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}")
+
+
+def _kept_differences(found: MetadataDiff, path: Path) -> dict[str, Json]:
+    """The file's name, SHA-256 and number of rows. Raises EvidenceError: it can't be written."""
+    rows = found.of("diverged", "in_flight", "unknown", "expected").sort("kind", "entity", "item")
+    data = BytesIO()
+    rows.select(METADATA_DIFFERENCES.schema.names).write_parquet(data)
+    try:
+        write_whole(path, data.getvalue())
+    except OSError as error:
+        raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+    return {"file": path.name, "sha256": sha256(data.getvalue()).hexdigest(), "rows": rows.height}
 
 
 def checked(problem: str | None, met: str) -> Checked:

@@ -13,25 +13,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeAlias
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, PHASES, ZOOKEEPER
 from kit.cluster import Cluster
 from kit.errors import NothingToDo, PlanError
 from kit.migrate.engine.actor import Actor, ClusterPerformer
-from kit.migrate.engine.checks import raise_if_unsafe, warnings
+from kit.migrate.engine.checks import raise_if_unsafe, unmet, warnings
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
-from kit.migrate.kraft import steps
+from kit.migrate.kraft import end_steps, steps
+from kit.migrate.kraft.archive import ArchiveActor, ListActor
+from kit.migrate.kraft.conditions import Look
 from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
 from kit.migrate.kraft.fail_over import FailOverActor
-from kit.migrate.kraft.gates import Look, findings
+from kit.migrate.kraft.gates import findings
 from kit.migrate.kraft.hand_back import HandBackActor
+from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.nodes import BROKER, CONTROLLER, RESTART, START, STOP, WIPE, NodeDeployer
 from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.overrides import left_behind
+from kit.migrate.kraft.recipes import RECIPES
 from kit.migrate.kraft.repair import (
     MendActor,
     first_damage,
@@ -41,17 +47,18 @@ from kit.migrate.kraft.repair import (
     stale_migration,
 )
 from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.roll import RollActor
-from kit.migrate.kraft.standing import Standing, look
+from kit.migrate.kraft.standing import Standing, look, without_flag, zookeeper_of
 from kit.migrate.kraft.steps import (
     FAIL_OVER,
     KIND,
-    RECIPES,
     REPAIR,
     REPAIR_BROKERS,
     REPAIR_CLAIM,
     REPAIR_EPOCH,
     REPAIR_MIGRATION,
+    RETURN_FLAG,
     KraftParameters,
     consent_of,
     target_of,
@@ -77,9 +84,14 @@ RISKS: Mapping[str, tuple[str, ...]] = {
 
 
 def plan_kraft(
-    cluster: Cluster, deployer: NodeDeployer, request: KraftPlanRequest, made_by: str, overrides: Iterable[str] = ()
+    cluster: Cluster,
+    deployer: NodeDeployer,
+    request: KraftPlanRequest,
+    made_by: str,
+    runs: Path,
+    overrides: Iterable[str] = (),
 ) -> Plan:
-    """Look at the cluster and say what is to be done. Writes nothing.
+    """Look at the cluster and say what is to be done. Writes nothing. ``runs``: where results of rehearsals are kept.
 
     Raises:
         ConnectError: it can't be read.
@@ -98,9 +110,11 @@ def plan_kraft(
         )
     elif to_phase != FAIL_OVER:
         _refuse_detours(cluster, now, to_phase)
-    seen = Look(cluster, now)
-    found = findings(to_phase, seen)
-    overridden = raise_if_unsafe(found, overrides)
+    if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
+        to_phase = RETURN_FLAG
+    seen, names = Look(cluster, now, runs), tuple(overrides)
+    found = findings(to_phase, seen, names)
+    overridden = raise_if_unsafe(found, names)
     words = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
@@ -110,6 +124,7 @@ def plan_kraft(
         by_person=deployer.needs_person,
         node_timeout_s=request.node_timeout_s,
         quiet_s=request.quiet_s,
+        left_behind=left_behind(overridden),
     )
     return Plan(
         kind=KIND,
@@ -120,16 +135,27 @@ def plan_kraft(
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
-        risks=(*warnings(found), *risks),
+        risks=(*warnings(found), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
         overridden=overridden,
         way_back_s=request.way_back_s,
-        consent=consent_of(to_phase, cluster.name),
+        consent=consent_of(to_phase, cluster.name, overridden),
     )
 
 
-def performer(cluster: Cluster, deployer: NodeDeployer, say: Callable[[str], None], clock: Clock) -> ClusterPerformer:
-    """Carries out this module's plans."""
-    hands = Hands(cluster, deployer, say, clock)
+def _told_leftovers(cluster: Cluster) -> Iterator[str]:
+    yield from (f"Stays in ZooKeeper: {each.sentence}." for each in leftovers(zookeeper_of(cluster)))
+
+
+def performer(
+    cluster: Cluster,
+    deployer: NodeDeployer,
+    say: Callable[[str], None],
+    clock: Clock,
+    runs: Path,
+    folder: Path | None = None,
+) -> ClusterPerformer:
+    """Carries out this module's plans. ``folder``: of the run, where one goes on; ``runs``: as of ``plan_kraft``."""
+    hands = Hands(cluster, deployer, say, clock, folder=folder)
     actors: dict[str, Actor] = {
         steps.ROLL: RollActor(hands),
         steps.START: StartActor(hands),
@@ -140,13 +166,28 @@ def performer(cluster: Cluster, deployer: NodeDeployer, say: Callable[[str], Non
         steps.FINALISE: FinaliseActor(hands),
         steps.MEND: MendActor(hands),
         steps.FAIL_OVER_STEP: FailOverActor(hands),
+        steps.FLAG_STEP: ReturnFlagActor(hands),
+        steps.ARCHIVE: ArchiveActor(hands),
+        steps.LIST: ListActor(hands),
     }
 
     def observe(plan: Plan) -> Mapping[str, Json]:
         words = KraftParameters.of(plan.steps[0])
         return observed(hands.look(words), cluster)
 
-    return ClusterPerformer(cluster, actors, RECIPES, observe)
+    return ClusterPerformer(cluster, actors, RECIPES, observe, lambda plan: gates_refusal(cluster, plan, runs))
+
+
+def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
+    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now."""
+    words = KraftParameters.of(plan.steps[0])
+    is_repair = words.to_phase in steps.REPAIRS
+    now = look(cluster, known_brokers(cluster) if is_repair else None)
+    if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
+        return f"brokers {joined} have joined since the plan was made: make a new plan"
+    seen = Look(cluster, for_repair(now, cluster) if is_repair else now, runs)
+    problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
+    return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None
 
 
 def observed(now: Standing, cluster: Cluster) -> dict[str, Json]:
@@ -190,7 +231,9 @@ def _refuse_detours(cluster: Cluster, now: Standing, to_phase: str) -> None:
             f"{where}: nothing is planned before all facts are known; see offramp kraft status. If somebody left it so:"
             " offramp plan kraft --repair"
         )
-    is_whole = len(set(now.modes.values())) == 1
+    is_whole = len(set(now.modes.values())) == 1 and not (
+        here == KRAFT and without_flag(now, cluster.profile.kraft.ids)
+    )
     if here == to_phase == ZOOKEEPER and migrating_brokers(now):
         raise PlanError(f"{where}, and brokers run in migration mode: offramp plan kraft --repair")
     if here == to_phase and is_whole:
@@ -220,6 +263,7 @@ class _Maker:
             REPAIR_EPOCH: self._mend,
             REPAIR_BROKERS: self._to_zookeeper_mode,
             FAIL_OVER: self._fail_over,
+            RETURN_FLAG: self._return_flag,
         }[self._words.to_phase]()
         for number, (name, make, words) in enumerate(made, start=1):
             yield make(f"{number:02d}-{name}", words)
@@ -242,7 +286,19 @@ class _Maker:
         yield self._compare()
 
     def _finalise(self) -> Iterator[Part]:
-        yield "finalise", steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
+        yield "archive", end_steps.archive_step, self._words
+        yield self._compare()
+        yield "finalise", end_steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
+        yield "list", end_steps.list_step, self._words
+
+    def _return_flag(self) -> Iterator[Part]:
+        lacking = without_flag(self._now, self._words.controller_addresses)
+        yield (
+            "return-flag",
+            end_steps.return_flag_step,
+            replace(self._controllers(RESTART, "finalised", MIGRATION_MODE), nodes=lacking),
+        )
+        yield self._compare()
 
     def _back(self) -> Iterator[Part]:
         has_claim = self._now.phase != CONTROLLERS

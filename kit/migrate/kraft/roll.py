@@ -160,8 +160,10 @@ class RollActor(NodeActor):
             return alarms[0]
         if ZOOKEEPER_MODE in way:
             return self._before_copy_problem(words, found)
-        if way == (MIGRATION_MODE, KRAFT_MODE) and (live := live_old_members(zookeeper_of(self.cluster))):
-            return f"groups {', '.join(live)} have live members under /consumers: they would find no broker"
+        if way == (MIGRATION_MODE, KRAFT_MODE):
+            live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in words.left_behind]
+            if live:
+                return f"groups {', '.join(live)} have live members under /consumers: they would find no broker"
         return dual_write_problem(found, words.controller_addresses)
 
     def _before_copy_problem(self, words: KraftParameters, found: Standing) -> str | None:

@@ -134,15 +134,15 @@ def _metadata_problem(told: ClusterMetadata, brokers: Iterable[int]) -> str | No
     return f"no leader or no full ISR: {', '.join(bad[:SHOWN])}{more}" if bad else None
 
 
-def controllers_problem(found: Standing, controllers: Mapping[int, str], has_flag: bool = True) -> str | None:
-    """Every controller answers, with or without the flag; they are all the voters; one leads."""
+def controllers_problem(found: Standing, controllers: Mapping[int, str], has_flag: bool | None = True) -> str | None:
+    """Every controller answers, with or without the flag (None: either); they are all the voters; one leads."""
     for number, address in controllers.items():
         node = found.controller_at(address)
         if node is None:
             row = next((each for each in found.facts.controllers if each.address == address), None)
             why = f": {row.error.removeprefix(f'{address}: ')}" if row is not None and row.error else ""
             return f"controller {number} at {address} does not answer{why}"
-        if node.has_flag is not has_flag:
+        if has_flag is not None and node.has_flag is not has_flag:
             return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
     leader = found.facts.leader
     if leader is None:
@@ -152,6 +152,22 @@ def controllers_problem(found: Standing, controllers: Mapping[int, str], has_fla
     if not found.facts.has_log:
         return f"the metadata log can't be read: {found.facts.log_error}"
     return None
+
+
+def without_flag(found: Standing, controllers: Mapping[int, str]) -> tuple[int, ...]:
+    """The controllers that say that they run without the migration flag."""
+    nodes = {number: found.controller_at(address) for number, address in controllers.items()}
+    return tuple(sorted(number for number, node in nodes.items() if node is not None and node.has_flag is False))
+
+
+def flag_problem(found: Standing, controllers: Mapping[int, str]) -> str | None:
+    """Why a controller may not be given the flag back: the migration is over, or the active one lacks the flag too."""
+    problem, leader = controllers_problem(found, controllers, has_flag=None), found.facts.leader
+    if problem is not None or leader is None:
+        return problem
+    if found.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {found.facts.zk_state}, not {STATE_MIGRATION}"
+    return None if leader.has_flag else f"controller {leader.node_id}, which is active, runs without the migration flag"
 
 
 def dual_write_problem(found: Standing, controllers: Mapping[int, str]) -> str | None:

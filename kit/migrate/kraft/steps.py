@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kit.analyze.metadata.phase import CONTROLLERS, DUAL_WRITE, FINALISED, KRAFT, ZOOKEEPER
 from kit.errors import PlanError
 from kit.migrate.engine.parameters import StepParameters
 from kit.migrate.engine.plan import Consent
-from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
+from kit.migrate.kraft.overrides import takes_second_person
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
 KIND = "move to KRaft"
 """Of plans."""
-ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP = KINDS = (
+ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP, FLAG_STEP, ARCHIVE, LIST = KINDS = (
     "roll brokers",
     "start controllers",
     "stop controllers",
@@ -25,11 +25,16 @@ ROLL, START, STOP, HAND_BACK, WIPE, COMPARE, FINALISE, MEND, FAIL_OVER_STEP = KI
     "finalise",
     "mend ZooKeeper",
     "fail over",
+    "return the flag",
+    "archive ZooKeeper",
+    "list what stays",
 )
 PHASES = (CONTROLLERS, DUAL_WRITE, KRAFT, FINALISED, ZOOKEEPER)
 """What ``--to`` may name."""
 REPAIR, FAIL_OVER = "repair", "fail over"
 """What is asked for instead of a phase."""
+RETURN_FLAG = "return the flag"
+"""Where a plan to KRaft mode leads while a controller lacks the migration flag."""
 REPAIR_CLAIM, REPAIR_MIGRATION, REPAIR_EPOCH, REPAIR_BROKERS = REPAIRS = (
     "repair /controller",
     "repair /migration",
@@ -59,12 +64,15 @@ def target_of(cluster_id: str) -> str:
     return f"cluster {cluster_id}"
 
 
-def consent_of(to_phase: str, cluster_name: str) -> Consent:
-    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says."""
+def consent_of(to_phase: str, cluster_name: str, overridden: Iterable[str] = ()) -> Consent:
+    """What is typed: the phase and the cluster; finalising takes a second person, whatever the profile says, and so do
+    some overrides.
+    """
     is_final = to_phase == FINALISED
     is_phase = to_phase in PHASES
     verb = _VERBS.get(to_phase, f"move to {to_phase}" if is_phase else to_phase)
-    return Consent(f"{verb} {cluster_name}", is_final, FINAL_HOURS if is_final else None)
+    second_person = is_final or takes_second_person(overridden)
+    return Consent(f"{verb} {cluster_name}", second_person, FINAL_HOURS if is_final else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,7 @@ class KraftParameters(StepParameters):
     """What every step knows. ``all_brokers``, ``controllers``: id → ``host:port``; ``instruction``: the deployer's.
 
     ``nodes``: the ids that the step moves, brokers of a roll, else controllers. ``from_mode`` and ``to_mode`` of those.
+    ``left_behind``: groups of old consumers that somebody answers for, and that forbid nothing.
     """
 
     target: str
@@ -88,6 +97,7 @@ class KraftParameters(StepParameters):
     by_person: bool = False
     node_timeout_s: float = NODE_TIMEOUT_S
     quiet_s: float = QUIET_S
+    left_behind: tuple[str, ...] = ()
 
     @property
     def broker_addresses(self) -> dict[int, str]:
@@ -148,7 +158,7 @@ def roll_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone=stuck,
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -156,11 +166,12 @@ def _before_roll(words: KraftParameters) -> str:
     if words.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
     if words.to_mode == KRAFT_MODE:
-        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member is under /consumers"
+        but = f" but of {', '.join(words.left_behind)}" if words.left_behind else ""
+        return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
     return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
 
-def _performed(words: KraftParameters) -> dict[str, str | None]:
+def performed(words: KraftParameters) -> dict[str, str | None]:
     return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
 
 
@@ -180,7 +191,7 @@ def start_step(step_id: str, words: KraftParameters) -> Step:
         " condition of its version, their disks are wiped.",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -200,7 +211,7 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone="started again they would act on what is repaired" if is_repair else None,
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -277,7 +288,7 @@ def wipe_step(step_id: str, words: KraftParameters) -> Step:
         cannot_be_undone="what was on the disks is gone",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
 
 
@@ -291,25 +302,6 @@ def compare_step(step_id: str, words: KraftParameters) -> Step:
         deadline_s=COMPARE_S,
         undo="There is nothing to take back.",
         parameters=words.to_json(),
-    )
-
-
-def finalise_step(step_id: str, words: KraftParameters) -> Step:
-    nodes = words.nodes
-    return Step(
-        step_id=step_id,
-        kind=FINALISE,
-        title=f"Restart controllers {', '.join(map(str, nodes))} without the migration flag, the active one last",
-        precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
-        " hold the same, compared again now",
-        verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",
-        deadline_s=words.node_timeout_s,
-        changes=tuple(Change(controller_item(it), "with the migration flag", "without it") for it in nodes),
-        cannot_be_undone="the first controller that leads without the flag ends the migration for good; ZooKeeper gets"
-        " no change any more",
-        affects=OBSERVED,
-        parameters=words.to_json(),
-        **_performed(words),
     )
 
 
@@ -328,37 +320,5 @@ def fail_over_step(step_id: str, words: KraftParameters) -> Step:
         undo="There is nothing to take back: who leads is no setting.",
         affects=OBSERVED,
         parameters=words.to_json(),
-        **_performed(words),
+        **performed(words),
     )
-
-
-_MAKERS = {
-    ROLL: roll_step,
-    START: start_step,
-    STOP: stop_step,
-    HAND_BACK: hand_back_step,
-    WIPE: wipe_step,
-    COMPARE: compare_step,
-    FINALISE: finalise_step,
-    MEND: mend_step,
-    FAIL_OVER_STEP: fail_over_step,
-}
-
-
-def _remake(step: Step) -> Step:
-    return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
-
-
-def _consent(step: Step) -> Consent:
-    words = KraftParameters.of(step)
-    is_final = step.kind == FINALISE
-    if is_final != (words.to_phase == FINALISED) and is_final:
-        raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
-    return consent_of(words.to_phase, words.cluster_name)
-
-
-def _target(step: Step) -> frozenset[str]:
-    return frozenset({KraftParameters.of(step).target})
-
-
-RECIPES: Recipes = {kind: Recipe(_remake, _target, _consent) for kind in KINDS}

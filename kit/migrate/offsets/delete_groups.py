@@ -16,7 +16,7 @@ from pathlib import Path
 from kit.cluster import Cluster
 from kit.errors import InputError, NotFound
 from kit.migrate.engine.actor import ClusterPerformer
-from kit.migrate.engine.checks import Finding, Rule, raise_if_unsafe
+from kit.migrate.engine.checks import NEVER, Finding, Rule, raise_if_unsafe
 from kit.migrate.engine.plan import STOP, Plan
 from kit.migrate.offsets.fetch import GroupInStore, fetch_logs, fetch_stores
 from kit.migrate.offsets.files import save_offsets
@@ -29,8 +29,8 @@ from kit.text.quantity import quantity
 
 DELETE_GROUPS = "deletion"
 AT_MOST = 100
-AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", can_be_overridden=False)
-READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", can_be_overridden=False)
+AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", overridden_by=NEVER)
+READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", overridden_by=NEVER)
 _ONLY_IN_ZOOKEEPER = "is in ZooKeeper alone, where offramp deletes offsets (plan offsets delete) but no groups"
 
 

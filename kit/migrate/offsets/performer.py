@@ -213,6 +213,10 @@ class OffsetsPerformer(OffsetsActor):
     def observe(self, plan: Plan) -> Mapping[str, Json]:
         return observe_offsets(self._cluster, plan.observed)
 
+    def refusal(self, plan: Plan) -> str | None:
+        """Its rules are about offsets and members: each step's check and each write asks them itself."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class _Batch:

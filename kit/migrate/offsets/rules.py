@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kit.migrate.engine.checks import WARNS, Finding, Rule
+from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule
 from kit.migrate.offsets.fetch import GroupInStore
 from kit.migrate.offsets.moves import Move, item_of, shortened
 from kit.migrate.offsets.selection import Key
@@ -14,7 +14,7 @@ from kit.text.quantity import quantity
 NO_MEMBERS = Rule(
     "no_members",
     "The group has no members in the store that is written.",
-    can_be_overridden=False,
+    overridden_by=NEVER,
 )
 IDLE_ELSEWHERE = Rule(
     "idle_elsewhere",
@@ -25,8 +25,8 @@ KEPT_ELSEWHERE = Rule(
     "kept_elsewhere",
     "The other store has each deleted offset, as high or higher: otherwise the group's position is lost.",
 )
-READABLE_OFFSETS = Rule("readable_offsets", "Every selected offset can be read.", can_be_overridden=False)
-KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", can_be_overridden=False)
+READABLE_OFFSETS = Rule("readable_offsets", "Every selected offset can be read.", overridden_by=NEVER)
+KNOWN_LOGS = Rule("known_logs", "The start and the end of every log are known.", overridden_by=NEVER)
 SOURCE_IDLE = Rule("source_idle", "The group has no members in the store that is read.", level=WARNS)
 _IDLE_STATES = (None, "Empty", "Dead")
 

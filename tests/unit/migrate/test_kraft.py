@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -12,16 +12,20 @@ from unittest.mock import MagicMock
 import pytest
 from typer.testing import CliRunner
 
+from kit.analyze.metadata.phase import state
 from kit.cli import kraft_plan
 from kit.cli.main import app
 from kit.cli.terminal import refusals
 from kit.errors import ApprovalError, InputError, NothingToDo, PlanError, UnsafePlan
+from kit.kraft import KraftStatus
+from kit.kraft_watch import KraftHistory, KraftLook
 from kit.migrate.engine.approval import Approval, approve, refuse_unless_genuine
 from kit.migrate.engine.checks import raise_if_unsafe
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.plan import Consent, Plan, parse_plan
 from kit.migrate.engine.values import parse_json, readable
-from kit.migrate.kraft import gates, hand_back, standing, steps
+from kit.migrate.kraft import conditions, end_steps, gates, hand_back, standing, steps
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, of_group, takes_second_person
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.request import KraftPlanRequest
 from kit.migrate.kraft.standing import Standing
@@ -32,6 +36,7 @@ from kit.migrate.recipes import refuse_altered
 from kit.profile import ApprovalSettings, KraftSettings, Profile
 from tests.models.engine import START, make_plan
 from tests.unit.analyze.metadata.test_phase import SOUND, broker, control, node, plain
+from tests.unit.test_kraft_watch import diff, difference
 
 CONTROLLERS = {3000: "host:9093"}
 """Of the sound dual write that the tests of phases have: one broker in migration mode."""
@@ -69,7 +74,9 @@ WORDS = KraftParameters(
     controllers={"3000": "host:9093"},
 )
 DEPLOYER = SimpleNamespace(needs_person=False, instruction=lambda action, role, mode: f"{action} {role} {mode}".strip())
-CLUSTER = SimpleNamespace(name="production")
+CLUSTER = SimpleNamespace(
+    name="production", profile=SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093,3001@other:9093"))
+)
 
 
 def made(to_phase: str, now: Standing) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -85,7 +92,12 @@ def test_each_plan_has_the_steps_of_its_phase():
         ("compare", ">", ()),
     ]
     assert made("kraft", in_phase("dual write")) == [("roll brokers", "migration>kraft", (1,)), ("compare", ">", ())]
-    assert made("finalised", in_phase("kraft")) == [("finalise", "migration>finalised", (3000,))]
+    assert made("finalised", in_phase("kraft")) == [
+        ("archive ZooKeeper", ">", ()),
+        ("compare", ">", ()),
+        ("finalise", "migration>finalised", (3000,)),
+        ("list what stays", ">", ()),
+    ]
 
 
 def test_the_way_back_from_each_phase_is_one_plan():
@@ -180,16 +192,17 @@ def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
 
 def look_at(now: Standing, **profile):
     given = {"kraft": KraftSettings(controllers="3000@host:9093"), "name": "production", **profile}
-    return gates.Look(SimpleNamespace(profile=SimpleNamespace(**given), name="production", zookeeper=object()), now)
+    cluster = SimpleNamespace(profile=SimpleNamespace(**given), name="production", cluster_id="abc", zookeeper=object())
+    return gates.Look(cluster, now, Path("runs"))
 
 
 def gate(to_phase: str, name: str, look) -> object:
-    (found,) = [each.found(look) for each in gates.GATES[to_phase] if each.rule.name == name]
+    (found,) = [found for each in gates.GATES[to_phase] if each.rule.name == name for found in each.found(look)]
     return found
 
 
 def test_no_plan_to_kraft_mode_while_old_members_live(monkeypatch):
-    monkeypatch.setattr(gates, "live_old_members", lambda client: {"orders": ["orders_a", "orders_b"]})
+    monkeypatch.setattr(conditions, "live_old_members", lambda client: {"orders": ["orders_a", "orders_b"]})
     found = gate("kraft", "old_consumers", look_at(in_phase("dual write")))
     assert found.is_blocking
     assert not found.rule.can_be_overridden
@@ -245,6 +258,21 @@ def test_finalising_asks_for_a_history_of_looks(tmp_path):
     assert "there is no history of looks" in empty.sentence
 
 
+def test_a_soak_is_of_the_cluster_that_answers_and_not_of_a_name(tmp_path):
+    now = in_phase("kraft")
+    for cluster_id in ("old", "abc"):
+        history = KraftHistory(tmp_path / cluster_id)
+        for minutes, epoch in ((0, 8), (1, 9), (2, 9)):
+            facts = replace(now.facts, cluster="production", cluster_id=cluster_id, at=datetime.now(UTC))
+            facts = replace(facts, at=facts.at - timedelta(minutes=2 - minutes))
+            made = replace(state(facts), kraft_epoch=epoch)
+            history.append(KraftLook(KraftStatus("production", made, (), facts), diff(difference("topic", "equal"))))
+    settings = KraftSettings(history_dir=tmp_path / "old", soak_hours=0.01)
+    assert "no look at it" in gate("finalised", "soak", look_at(now, kraft=settings)).sentence
+    settings = replace(settings, history_dir=tmp_path / "abc")
+    assert gate("finalised", "soak", look_at(now, name="staging", kraft=settings)).is_met
+
+
 def test_an_overridden_soak_is_on_record_with_what_it_lacked():
     found = [gate("finalised", "soak", look_at(in_phase("kraft")))]
     with pytest.raises(UnsafePlan, match="soak: no history of looks is known"):
@@ -260,17 +288,22 @@ def test_every_plan_asks_for_the_rights_of_a_way_back(to_phase):
 
 
 def test_only_these_gates_can_be_overridden():
-    names = {(to, each.rule.name) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden}
-    assert names == {
-        ("controllers", "preflight_known"),
-        ("controllers", "in_sync"),
-        ("dual write", "low_epoch"),
-        ("dual write", "preflight_known"),
-        ("finalised", "soak"),
-        ("zookeeper", "R03_known"),
-        ("repair /controller", "controllers_gone"),
-        ("repair /migration", "controller_ids"),
+    rules = [(to, each.rule) for to, all_ in gates.GATES.items() for each in all_ if each.rule.can_be_overridden]
+    assert {(to, rule.name, rule.overridden_by) for to, rule in rules} == {
+        ("controllers", "preflight_known", "operator"),
+        ("controllers", "in_sync", "operator"),
+        ("controllers", "rehearsed", "second person"),
+        ("dual write", "low_epoch", "operator"),
+        ("dual write", "preflight_known", "operator"),
+        ("kraft", "old_consumers", "second person"),
+        ("finalised", "soak", "second person"),
+        ("zookeeper", "R03_known", "operator"),
+        ("repair /controller", "controllers_gone", "operator"),
+        ("repair /migration", "controller_ids", "operator"),
     }
+    for _, rule in rules:
+        assert takes_second_person([rule.name]) is (rule.overridden_by == "second person" and rule is not OLD_CONSUMERS)
+    assert takes_second_person([of_group("shop").name])
 
 
 def plan_to(to_phase: str, **changed) -> Plan:
@@ -339,9 +372,9 @@ def test_a_plan_that_asks_less_of_its_approval_is_refused(changed):
 
 
 def test_a_finalising_step_is_in_no_other_plan():
-    (final,) = plan_to("finalised").steps
+    final = plan_to("finalised").steps[2]
     words = replace(KraftParameters.of(final), to_phase="kraft")
-    forged = plan_to("kraft", steps=(steps.finalise_step("01-finalise", words),))
+    forged = plan_to("kraft", steps=(end_steps.finalise_step("01-finalise", words),))
     with pytest.raises(PlanError, match="finalises a plan to 'kraft'"):
         refuse_altered(forged)
 
@@ -420,7 +453,7 @@ def plan_kraft(monkeypatch, tmp_path, *words, plan=None, error=None):
     """The verb, on a cluster for which a plan or an error is there already."""
     asked = []
 
-    def made(cluster, deployer, request, made_by, overrides):
+    def made(cluster, deployer, request, made_by, runs, overrides):
         asked.append((request, tuple(overrides)))
         if error is not None:
             raise error

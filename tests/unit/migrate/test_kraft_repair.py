@@ -11,6 +11,7 @@ from kit.errors import NothingToDo, PlanError
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import StepState
 from kit.migrate.kraft import fail_over, gates, hand_back, repair, standing
+from kit.migrate.kraft import orders as orders_of_nodes
 from kit.migrate.kraft.controllers import StopActor
 from kit.migrate.kraft.fail_over import FailOverActor
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
@@ -19,6 +20,7 @@ from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, fail_o
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
 from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
+from tests.unit.test_kraft_watch import diff, difference
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}
 HIDDEN = "{}: it can't be read: NoAuthError (the login needs the right READ there)"
@@ -176,7 +178,7 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
 )
 def test_what_is_not_safe_is_refused_by_its_gate(plan, gate, now, told):
     look = look_at(now) if now is not None else look_at(stand(), kraft=KraftSettings())
-    (found,) = [each.found(look) for each in gates.GATES[plan] if each.rule.name == gate]
+    (found,) = [found for each in gates.GATES[plan] if each.rule.name == gate for found in each.found(look)]
     assert found.is_blocking
     assert told in found.sentence
 
@@ -305,6 +307,7 @@ def failing(monkeypatch):
     orders, leads = [], {"now": 3000}
     for name in ("behind_problem", "sync_problem", "diff_problem"):
         monkeypatch.setattr(fail_over, name, lambda *given: None)
+    monkeypatch.setattr(orders_of_nodes, "kraft_diff", lambda cluster: diff(difference("topic", "equal")))
 
     def order(words, role, number, action, modes):
         orders.append((role, number, action))
@@ -323,7 +326,7 @@ def failing(monkeypatch):
         assert problem(look(words)) is None
         return look(words)
 
-    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER)
+    hands = SimpleNamespace(order=order, look=look, await_so=await_so, cluster=CLUSTER, folder=None)
     hands.instruction_problem = lambda *given: None
     return FailOverActor(hands), orders
 

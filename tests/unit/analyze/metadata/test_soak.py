@@ -12,7 +12,7 @@ from kit.analyze.metadata import soak
 from kit.errors import HistoryError, PartialRead
 from kit.kraft_watch import KraftHistory, Soak
 from kit.show.kraft_brief import brief
-from tests.unit.analyze.metadata.test_phase import SOUND
+from tests.unit.analyze.metadata.test_phase import SOUND, control, node
 from tests.unit.test_kraft_watch import diff, difference, seen
 
 CLEAN = diff(difference("topic", "equal"))
@@ -170,6 +170,45 @@ def test_a_soak_is_long_enough_with_a_fail_over_and_nothing_diverged(tmp_path):
 def test_what_a_soak_lacks_is_told(tmp_path, looks, told):
     minutes_later = 170 if looks == SOAKED[:3] else 160
     assert told in problem(tmp_path, *looks, minutes_later=minutes_later)
+
+
+def without_leader(minutes: int, brokers: tuple[int, ...] = ()):
+    """A look while nobody leads, in KRaft mode unless ``brokers`` are in ZooKeeper: no log, so no state of it."""
+    return seen(
+        None,
+        None,
+        minutes,
+        control=control(brokers=brokers),
+        registrations=(),
+        nodes=(node("broker", mode="kraft"), node("controller", is_leader=False, leader_id=None)),
+        zk_state=None,
+        log_read_at=None,
+        log_error="no controller leads the quorum",
+    )
+
+
+def test_a_soak_outlasts_the_election_of_its_own_fail_over(tmp_path):
+    """In those seconds the phase is not known: that is no other phase."""
+    assert without_leader(99).state.phase == "unknown"
+    looks = [*SOAKED[:2], without_leader(99), *SOAKED[2:]]
+    assert problem(tmp_path, *looks) is None
+    found = KraftHistory(tmp_path).soak()
+    figure = brief(found.states, found.values, found.cluster).figures[0]
+    assert figure == ("phase now", "kraft", f"since {SOUND.at:%Y-%m-%d %H:%M} UTC")
+
+
+def test_looks_without_a_leader_are_not_watching(tmp_path):
+    looks = [SOAKED[0], *(without_leader(at) for at in range(10, 100, 10)), *SOAKED[2:]]
+    assert "1.0 h of 2 h without a break: nobody looked" in problem(tmp_path, *looks)
+
+
+def test_a_broker_back_in_zookeeper_ends_a_soak_though_nobody_leads(tmp_path):
+    assert "the phase was dual write" in problem(tmp_path, *SOAKED[:2], without_leader(99, (1,)), *SOAKED[2:])
+
+
+def test_a_name_that_stood_for_another_cluster_shows_the_newest_alone(tmp_path):
+    looks = [look(0, cluster_id="old"), look(1, cluster_id=None), look(2, cluster_id="new")]
+    assert history(tmp_path, *looks).states["cluster_id"].to_list() == [None, "new"]
 
 
 def test_a_history_without_a_look_is_no_soak(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from kit.errors import ApprovalError, InputError, UnsafePlan
 from kit.migrate.engine.approval import load_approval, refuse_unless_valid, save_approval
-from kit.migrate.engine.checks import WARNS, Finding, Rule, raise_if_unsafe, warnings
+from kit.migrate.engine.checks import NEVER, WARNS, Finding, Rule, raise_if_unsafe, warnings
 from kit.migrate.operations import operator
 from kit.profile import ApprovalSettings
 from kit.text.visible import visible
@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 SECOND = ApprovalSettings(require_second_person=True)
 STABLE = Rule("stable", "The group has been stable for ten minutes.")
 SHARE = Rule("canary-share", "The canary gets no more than a third.")
-TOGETHER = Rule("one-cluster", "All groups are of one cluster.", can_be_overridden=False)
+TOGETHER = Rule("one-cluster", "All groups are of one cluster.", overridden_by=NEVER)
 LAG = Rule("lag", "Lag does not grow.", WARNS)
 
 

@@ -199,6 +199,20 @@ def test_a_failed_precondition_writes_nothing(world):
     assert (result.to_undo, world.cluster.writes) == ((), [])
 
 
+def test_what_allowed_the_plan_is_asked_again_until_something_was_written(world):
+    world.cluster.forbids = "soak: a value diverged"
+    for verb in (world.run.act, world.process().resume):
+        result = verb()
+        assert (result.state, world.cluster.writes) == (RunState.FAILED, [])
+        assert result.sentence == "step 's0': its precondition does not hold: soak: a value diverged"
+    assert dry_run(world.plan, world.performer).steps[0].sentence == "soak: a value diverged"
+    world.cluster.forbids = None
+    world.cluster.refuses = True
+    assert world.process().resume().state == RunState.FAILED
+    world.cluster.forbids = "too late: the first item is written"
+    assert world.process().resume().state == RunState.VERIFIED
+
+
 def test_a_failed_verification_halts_and_undoes_nothing_by_itself(world):
     result = answering(world, "verify", lambda step: Verified(False, "no offsets move")).act()
     assert result.state == RunState.FAILED
@@ -661,7 +675,7 @@ def test_a_dry_run_walks_the_same_steps_and_writes_nothing(world):
     told = dry_run(world.plan, world.performer)
     assert [it.sentence for it in told.differences] == ["members: expected 3 (exact), found 4"]
     assert [(it.step, it.can_begin, it.sentence) for it in told.steps] == [(s, True, "ready") for s in world.plan.steps]
-    assert world.hazard.points == ["observe", "s0.check", "s1.check"]
+    assert world.hazard.points == ["observe", "refusal", "s0.check", "s1.check"]
     assert world.cluster.writes == []
     assert before == sorted((path.name, path.read_bytes()) for path in world.folder.iterdir())
     world.performer.check = lambda step: world.fail("")

@@ -112,7 +112,7 @@ def test_an_error_does_not_stand_below_the_result_of_the_action_before(move):
     [
         ("kraft", "The run can be undone without a new approval until 24 h after its start."),
         ("zookeeper", "From step 4 on it can't be undone; before that without a new approval until 24 h"),
-        ("finalised", "stop at that step. It can't be undone."),
+        ("finalised", "From step 3 on it can't be undone; before that without a new approval until 24 h"),
     ],
 )
 def test_a_plan_promises_no_undo_that_no_run_offers(to_phase, said):
@@ -159,7 +159,10 @@ def test_every_phase_has_a_next_step(move, phases):
         assert NEXT_STEPS[phase].endswith(".")
     wizard = KraftWizard(move)
     assert "Next: Look whether both stores hold the same." in text(wizard)
-    assert "May be overridden on this way: no gate." in text(wizard)
+    said = "old_consumers:GROUP: no live member stands under /consumers (a second person has to approve then)"
+    assert f"May be overridden on this way: {said}." in text(wizard)
+    move.overrides = "old_consumers:shop"
+    assert "The next plan overrides old_consumers:shop." in text(wizard)
     move.to_phase = "zookeeper"
     assert "May be overridden on this way: R03_known: it is known that no broker was formatted" in text(wizard)
     move.overrides = "R03_known,x"

@@ -1,0 +1,85 @@
+"""Before the end: all that ZooKeeper holds in one file of the run's folder. After it: a list of what stays there.
+
+Neither writes to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kit.errors import RunError
+from kit.metadata_file import load_metadata
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.engine.values import Json
+from kit.migrate.kraft.leftovers import leftovers
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem
+from kit.migrate.kraft.rehearsals import sha256_of
+from kit.migrate.kraft.standing import Standing, zookeeper_of
+from kit.migrate.kraft.steps import KraftParameters
+from kit.preflight import save_metadata
+
+ARCHIVE = "zookeeper.save"
+"""In the run's folder, as of ``offramp kraft save``."""
+
+
+class _ReadingActor(NodeActor):
+    """Asks the cluster, and leaves nothing there that could be taken back."""
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        return StepState.NOT_DONE
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
+        return Checked(True, "it wrote nothing to the cluster")
+
+    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        return []
+
+
+class ArchiveActor(_ReadingActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """What a process saved before it was cut off stays: nothing was finalised since."""
+        if not self._file.exists():
+            save_metadata(self.cluster, self._file)
+        return []
+
+    def verify(self, step: Step) -> Verified:
+        saved = load_metadata(self._file)  # Each table against its own SHA-256.
+        errors = [each for each in saved.znodes.column("error").to_pylist() if each]
+        if errors:
+            return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
+        told = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
+        evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
+        return Verified(True, f"{ARCHIVE} in the run's folder holds {told}; no secret is in it", evidence)
+
+    @property
+    def _file(self) -> Path:
+        """Raises:
+        RunError: there is no folder: only a run has one.
+        """
+        if self.hands.folder is None:
+            raise RunError("there is no run to whose folder ZooKeeper's content could be saved")
+        return self.hands.folder / ARCHIVE
+
+
+class ListActor(_ReadingActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper answers")
+
+    def verify(self, step: Step) -> Verified:
+        rows = leftovers(zookeeper_of(self.cluster))
+        told = "; ".join(each.sentence for each in rows)
+        return Verified(True, f"In ZooKeeper stay: {told}.", {"stays": tuple(each.to_json() for each in rows)})
+
+
+def _unread(found: Standing) -> str | None:
+    return next(iter(found.control.problems), None)

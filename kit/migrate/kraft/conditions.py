@@ -1,0 +1,327 @@
+"""What the gates of a move look at: each condition is a sentence that says what is wrong, or None.
+
+What can't be read raises; the gate then counts as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from kit.analyze.metadata.contradictions import findings as contradictions
+from kit.analyze.metadata.phase import CONTROLLERS, PRE_MIGRATION
+from kit.analyze.metadata.preflight import blocking
+from kit.analyze.metadata.preflight import unknown as not_known
+from kit.analyze.metadata.preflight_checks import ROLLBACK
+from kit.analyze.metadata.soak import soak_problem
+from kit.cluster import Cluster
+from kit.kraft_watch import KraftHistory
+from kit.migrate.kraft.nodes import BROKER
+from kit.migrate.kraft.orders import settings_file
+from kit.migrate.kraft.rehearsals import REHEARSALS
+from kit.migrate.kraft.rehearsals import newest as newest_rehearsal
+from kit.migrate.kraft.rights import hidden_problem, writes_problem
+from kit.migrate.kraft.standing import (
+    Standing,
+    behind_problem,
+    broker_problem,
+    controllers_problem,
+    diff_problem,
+    dual_write_problem,
+    flag_problem,
+    live_old_members,
+    sync_problem,
+    zookeeper_of,
+)
+from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
+from kit.profile import LAB
+from kit.read.nodes import KRAFT_MODE, ZOOKEEPER_MODE
+from kit.tables.preflight import PreflightFinding
+
+
+@dataclass(frozen=True)
+class Look:
+    """What gates look at; what takes long is read when a gate asks for it. ``runs``: of plans, runs and rehearsals."""
+
+    cluster: Cluster
+    now: Standing
+    runs: Path
+
+    @cached_property
+    def old_members(self) -> Mapping[str, Sequence[str]]:
+        """Group → live members under ``/consumers``."""
+        return live_old_members(zookeeper_of(self.cluster))
+
+    @property
+    def controllers(self) -> Mapping[int, str]:
+        return self.cluster.profile.kraft.ids
+
+    @cached_property
+    def preflight(self) -> Preflight:
+        folder = self.cluster.profile.kraft.settings_dir
+        return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
+
+    def rows(self, *overridable: str) -> list[PreflightFinding]:
+        """Of the preflight, without rules that stand for themselves."""
+        return [each for each in self.preflight.rows if each.check_id not in overridable]
+
+
+Problem = Callable[[Look], str | None]
+
+
+def ids_known(look: Look) -> str | None:
+    profile = look.cluster.profile
+    if profile.kraft.addresses and len(profile.kraft.ids) == len(profile.kraft.addresses):
+        clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
+        return f"{clash} are ids of brokers and of controllers" if clash else None
+    return (
+        f"the profile does not name every controller with its id: write [clusters.{profile.name}.kraft] controllers ="
+        ' "3000@host:9093,…"'
+    )
+
+
+def every_broker(look: Look) -> str | None:
+    """Nobody is forgotten: who is registered anywhere was asked, and answers."""
+    control = look.now.control
+    known = set(control.brokers) | {each.node_id for each in look.now.facts.registered_brokers}
+    missing = sorted(known - set(look.now.brokers))
+    if missing:
+        return f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+    silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
+    if silent:
+        return f"brokers {silent} do not answer: start them"
+    return None if look.now.brokers else "no broker is known"
+
+
+def sync(look: Look) -> str | None:
+    return sync_problem(look.cluster, look.now.brokers)
+
+
+def told(rows: Sequence[PreflightFinding]) -> str | None:
+    told = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    return f"{'; '.join(told)}{more}: see offramp kraft preflight" if rows else None
+
+
+def preflight(look: Look) -> str | None:
+    return told(blocking(look.rows("A06", "L03")))
+
+
+def low_epoch(look: Look) -> str | None:
+    return told([each for each in look.preflight.rows if each.check_id == "L03" and each.is_met is False])
+
+
+def preflight_known(*elsewhere: str) -> Problem:
+    """``elsewhere``: checks that are not asked yet."""
+
+    def look_at(look: Look) -> str | None:
+        return told(not_known(look.rows(*elsewhere)))
+
+    return look_at
+
+
+def phase(*allowed: str) -> Problem:
+    def look_at(look: Look) -> str | None:
+        if look.now.phase in allowed:
+            return None
+        return f"the cluster is in phase {look.now.phase!r}; this plan begins in {' or '.join(map(repr, allowed))}"
+
+    return look_at
+
+
+def no_contradiction(look: Look) -> str | None:
+    bad = [each for each in contradictions(look.now.facts) if each.severity in ("alarm", "block")]
+    return "; ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad) or None
+
+
+def waiting(look: Look) -> str | None:
+    problem = controllers_problem(look.now, look.controllers)
+    control, state = look.now.control, look.now.facts.zk_state
+    if problem is not None:
+        return problem
+    if state != PRE_MIGRATION:
+        return f"the metadata log says the state {state}, not {PRE_MIGRATION}"
+    if not control.has_migration or control.checkpoint is not None:
+        return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt"
+    return None
+
+
+def dual_write(look: Look) -> str | None:
+    return dual_write_problem(look.now, look.controllers)
+
+
+def same(look: Look) -> str | None:
+    return dual_write_problem(look.now, look.controllers) or diff_problem(look.cluster)
+
+
+def old_members(look: Look, without: Collection[str] = ()) -> str | None:
+    live = {name: members for name, members in look.old_members.items() if name not in without}
+    if not live:
+        return None
+    names = ", ".join(f"{group} ({len(members)})" for group, members in list(live.items())[:10])
+    more = f" and {len(live) - 10} more" if len(live) > 10 else ""
+    plans = "; ".join(f"offramp plan group {group} --to 'all KC'" for group in list(live)[:3])
+    return (
+        f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
+        " In KRaft mode no broker is in"
+        f" /brokers/ids, so they would find none and own nothing, without an error. Move them first: {plans}."
+        " Or a second person answers for each of them: --override old_consumers:GROUP"
+    )
+
+
+def lives(look: Look, group: str) -> str | None:
+    """Whether one group, which somebody leaves behind, still has members."""
+    members = look.old_members.get(group, ())
+    return f"group {group} is left behind with {len(members)} live members, who will own nothing" if members else None
+
+
+def all_in_kraft_mode(look: Look) -> str | None:
+    bad = (broker_problem(look.now, number, KRAFT_MODE) for number in look.now.brokers)
+    if (problem := next((each for each in bad if each), None)) is not None:
+        return problem
+    migrating = [each.node_id for each in look.now.facts.registered_brokers if each.is_migrating or each.is_fenced]
+    if migrating or look.now.control.brokers:
+        return (
+            f"brokers {migrating} are registered in ZooKeeper mode or fenced; /brokers/ids: {look.now.control.brokers}"
+        )
+    return None
+
+
+def no_migrating_broker(look: Look) -> str | None:
+    """Before anything was copied."""
+    if look.now.phase != CONTROLLERS:
+        return None
+    moved = sorted(number for number, mode in look.now.modes.items() if mode != ZOOKEEPER_MODE)
+    if not moved:
+        return None
+    return (
+        f"brokers {moved} are in migration mode already, and nothing is copied yet. Undo the run that moved them"
+        " (offramp runs; offramp undo RUN), or resume it and go back from dual write"
+    )
+
+
+def log_known(look: Look) -> str | None:
+    """Who runs tells its log; nobody who runs is a fact, too."""
+    answering = look.now.answering_controllers
+    mute = [each for each in look.now.live_controllers if each.error is not None]
+    if mute and not look.now.facts.has_log:
+        return (
+            f"a controller runs and does not answer as it should: {mute[0].error}. Before the copy only super.users"
+            " have rights there; one that hangs has to be stopped by hand"
+        )
+    if not answering or look.now.facts.has_log:
+        return None
+    return f"controllers {', '.join(each.address for each in answering)} answer, and their log can't be read: " + (
+        look.now.facts.log_error or "no reason given"
+    )
+
+
+def controllers_silent(look: Look) -> str | None:
+    running = ", ".join(each.address for each in look.now.live_controllers)
+    return f"controllers {running} run: offramp plan kraft --to zookeeper stops them" if running else None
+
+
+def no_broker_in_kraft_mode(look: Look) -> str | None:
+    in_kraft = sorted(number for number, mode in look.now.modes.items() if mode == KRAFT_MODE)
+    if not in_kraft:
+        return None
+    return (
+        f"brokers {in_kraft} are in KRaft mode: without controllers they hang. Start the controllers with their disks,"
+        " then: offramp plan kraft --to zookeeper"
+    )
+
+
+def nothing_synced(look: Look) -> str | None:
+    """``/migration`` in the epoch of controllers whose log holds no migration: they have written to ZooKeeper."""
+    leader, control = look.now.facts.leader, look.now.control
+    if leader is None or control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
+        return None
+    return (
+        f"controller {leader.node_id} has written to ZooKeeper from a log without topics: what it did not know is"
+        " deleted. Stop the controllers at once, restart no broker (their disks hold the partitions still), and restore"
+        " ZooKeeper's topics from its snapshots: offramp znodes"
+    )
+
+
+def controllers_gone(look: Look) -> str | None:
+    if look.now.live_controllers:
+        return None
+    return (
+        "no controller answers, and nobody can see from here whether their disks hold the migration still. If they do:"
+        " start the controllers, then offramp plan kraft --to zookeeper. Only if the disks are gone, or ZooKeeper was"
+        " compared with them, may the claim be deleted"
+    )
+
+
+def three_controllers(look: Look) -> str | None:
+    number = len(look.controllers)
+    return None if number >= 3 else f"the quorum of {number} has no majority while one is restarted: nobody would lead"
+
+
+def caught_up(look: Look) -> str | None:
+    return behind_problem(look.cluster, look.now)
+
+
+def v0(look: Look) -> str | None:
+    rows = [each for each in look.preflight.rows if each.check_id == "R03" and each.phase == ROLLBACK]
+    return told([each for each in rows if each.is_met is False])
+
+
+def v0_known(look: Look) -> str | None:
+    rows = [each for each in look.preflight.rows if each.check_id == "R03" and each.is_met is None]
+    return told(rows)
+
+
+def settings(role: str, mode: str) -> Problem:
+    """The operator's files for the next mode, or for an undo, are there and right; the lab makes its own."""
+
+    def look_at(look: Look) -> str | None:
+        profile, numbers = look.cluster.profile, look.now.brokers if role == BROKER else look.controllers
+        if profile.deploy.nodes.kind == LAB:
+            return None
+        folder = profile.kraft.settings_dir
+        if folder is None:
+            return (
+                f"no settings for {mode} mode are known: offramp kraft preflight --write-settings FOLDER makes them;"
+                f" complete them, and write [clusters.{profile.name}.kraft] settings_dir"
+            )
+        wrong = [lint_settings_file(settings_file(folder, role, each, mode), role, each, mode) for each in numbers]
+        return next((each for each in wrong if each is not None), None)
+
+    return look_at
+
+
+def rehearsed(look: Look) -> str | None:
+    kept = newest_rehearsal(look.runs, look.cluster.cluster_id)
+    if kept is not None:
+        return kept.problem(datetime.now(UTC))
+    return (
+        f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
+        f" rehearse FILE --runs {look.runs}"
+    )
+
+
+def active_flag(look: Look) -> str | None:
+    return flag_problem(look.now, look.controllers)
+
+
+def soaked(look: Look) -> str | None:
+    profile = look.cluster.profile
+    if profile.kraft.history_dir is None:
+        return (
+            "no history of looks is known: offramp kraft watch --history FOLDER makes one; write"
+            f" [clusters.{profile.name}.kraft] history_dir"
+        )
+    states = KraftHistory(profile.kraft.history_dir).states_of(look.cluster.cluster_id)
+    return soak_problem(states, datetime.now(UTC), profile.kraft.soak_hours)
+
+
+def writes(look: Look) -> str | None:
+    return writes_problem(look.cluster)
+
+
+def sees(look: Look) -> str | None:
+    return hidden_problem(look.cluster)

@@ -1,0 +1,48 @@
+"""How each step of a move is made again from its parameters, what it reaches, what it asks of its plan's approval."""
+
+from __future__ import annotations
+
+from kit.analyze.metadata.phase import FINALISED
+from kit.errors import PlanError
+from kit.migrate.engine.plan import Consent, Plan
+from kit.migrate.engine.recipes import Recipe, Recipes
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft import end_steps, steps
+from kit.migrate.kraft.overrides import left_behind
+from kit.migrate.kraft.steps import KraftParameters, consent_of
+
+_MAKERS = {
+    steps.ROLL: steps.roll_step,
+    steps.START: steps.start_step,
+    steps.STOP: steps.stop_step,
+    steps.HAND_BACK: steps.hand_back_step,
+    steps.WIPE: steps.wipe_step,
+    steps.COMPARE: steps.compare_step,
+    steps.FINALISE: end_steps.finalise_step,
+    steps.MEND: steps.mend_step,
+    steps.FAIL_OVER_STEP: steps.fail_over_step,
+    steps.FLAG_STEP: end_steps.return_flag_step,
+    steps.ARCHIVE: end_steps.archive_step,
+    steps.LIST: end_steps.list_step,
+}
+
+
+def _remake(step: Step) -> Step:
+    return _MAKERS[step.kind](step.step_id, KraftParameters.of(step))
+
+
+def _consent(plan: Plan, step: Step) -> Consent:
+    words = KraftParameters.of(step)
+    if words.left_behind != left_behind(plan.overridden):
+        raise PlanError(f"step {step.step_id!r} leaves other groups behind than the plan's overridden rules name")
+    is_final = step.kind == steps.FINALISE
+    if is_final != (words.to_phase == FINALISED) and is_final:
+        raise PlanError(f"step {step.step_id!r} finalises a plan to {words.to_phase!r}")
+    return consent_of(words.to_phase, words.cluster_name, plan.overridden)
+
+
+def _target(step: Step) -> frozenset[str]:
+    return frozenset({KraftParameters.of(step).target})
+
+
+RECIPES: Recipes = {kind: Recipe(_remake, _target, _consent) for kind in steps.KINDS}

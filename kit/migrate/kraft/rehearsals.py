@@ -1,0 +1,109 @@
+"""Results of rehearsals, kept beside plans and runs: which save was rehearsed, when, and how it ended.
+
+``runs/rehearsals/<cluster id>-<first 12 of the save's SHA-256>.json``, one per save; a later rehearsal of the same save
+replaces it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kit.errors import EvidenceError
+from kit.identity.login import system_user
+from kit.metadata_file import SavedMetadata
+from kit.migrate.engine.files import private_folder, write_whole
+from kit.migrate.engine.values import digest_of, parse_json, readable
+
+REHEARSALS, FORMAT = "rehearsals", 1
+OLDEST = timedelta(days=30)
+"""A save that is older says little about the cluster of today."""
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalResult:
+    """``found``: how many findings of each kind (aborts, waits, vanishes, diverges, unknown); none: it went well.
+
+    ``save_sha256``: of the whole file of ``offramp kraft save``. ``saved_at``, ``rehearsed_at``: UTC.
+    """
+
+    cluster_id: str
+    cluster_name: str
+    save_sha256: str
+    saved_at: datetime
+    rehearsed_at: datetime
+    rehearsed_by: str
+    controllers: int
+    found: Mapping[str, int]
+
+    def problem(self, now: datetime) -> str | None:
+        """Why it does not vouch for a move that begins now."""
+        what = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
+        if self.found:
+            told = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
+            return f"the rehearsal of {what} did not go well: {told}. Mend that, save, rehearse again"
+        if now - self.saved_at > OLDEST:
+            return f"{what} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        times = {name: getattr(self, name).isoformat() for name in ("saved_at", "rehearsed_at")}
+        return {"format": FORMAT, **asdict(self), **times, "found": dict(self.found)}
+
+
+def keep_result(runs: Path, saved: SavedMetadata, save_sha256: str, kinds: Iterable[str], controllers: int) -> Path:
+    """Keep how a rehearsal ended now. ``kinds``: of each of its findings. Raises EvidenceError: it can't be."""
+    found, who, now = dict(sorted(Counter(kinds).items())), system_user(), datetime.now(UTC)
+    of_cluster = (saved.cluster_id, saved.cluster_name)
+    return keep(runs, RehearsalResult(*of_cluster, save_sha256, saved.taken_at, now, who, controllers, found))
+
+
+def sha256_of(file: Path) -> str:
+    """Raises OSError."""
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def keep(runs: Path, result: RehearsalResult) -> Path:
+    """The file that was written.
+
+    Raises:
+        EvidenceError: it can't be.
+    """
+    name = f"{quote(result.cluster_id, safe='')}-{result.save_sha256[:12]}.json"
+    path, content = runs / REHEARSALS / name, result.to_json()
+    try:
+        private_folder(path.parent)
+        write_whole(path, readable({**content, "checksum": digest_of(content)}))
+    except OSError as error:
+        raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+    return path
+
+
+def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
+    """Of the newest save of this cluster that was rehearsed; None: none was.
+
+    Raises:
+        EvidenceError: a result was edited, or can't be read.
+    """
+    found = [each for each in _results(runs) if each.cluster_id == cluster_id]
+    return max(found, key=lambda each: (each.saved_at, each.rehearsed_at), default=None)
+
+
+def _results(runs: Path) -> Iterator[RehearsalResult]:
+    for path in sorted((runs / REHEARSALS).glob("*.json")):
+        try:
+            content: Any = parse_json(path.read_text(encoding="utf-8"))
+            kept = {name: value for name, value in content.items() if name != "checksum"}
+            if digest_of(kept) != content["checksum"] or kept.pop("format") != FORMAT:
+                raise ValueError("it was edited, or is of another version")
+            times = {name: datetime.fromisoformat(kept[name]) for name in ("saved_at", "rehearsed_at")}
+            yield RehearsalResult(**{**kept, **times})
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise EvidenceError(f"{path} is no result of a rehearsal: {error}; rehearse again") from error

@@ -1,0 +1,86 @@
+"""The migration flag given back to controllers that lack it, while the migration is not over: one by one.
+
+Whoever lacks the flag finalises as soon as it is elected. The active controller has it, and stays up meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kit.analyze.metadata.phase import POST_MIGRATION
+from kit.errors import RunError
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outcome, Report, StepState, Verified
+from kit.migrate.engine.step import Step
+from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.standing import Standing, dual_write_problem, flag_problem
+from kit.migrate.kraft.steps import KraftParameters, controller_item
+from kit.read.nodes import MIGRATION_MODE
+
+
+class ReturnFlagActor(NodeActor):
+    def check(self, step: Step) -> Checked:
+        words = KraftParameters.of(step)
+        return checked(
+            first_problem(
+                lambda: self.hands.instruction_problem(words, RESTART, CONTROLLER),
+                lambda: flag_problem(self.hands.look(words), words.controller_addresses),
+            ),
+            "the migration is not over, and the active controller has the flag",
+        )
+
+    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
+        words = KraftParameters.of(step)
+        found = self.hands.look(words)
+        nodes = [found.controller_at(words.controller_addresses[number]) for number in words.nodes]
+        flags = {None if node is None else node.has_flag for node in nodes}
+        if flags == {True}:
+            return StepState.DONE
+        return StepState.NOT_DONE if flags == {False} else StepState.PARTLY
+
+    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Raises:
+        RunError: the migration was finalised meanwhile, or a controller did not come back; nothing more is ordered.
+        """
+        words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
+        for number in words.nodes:
+            outcomes.append(self._restart(words, number, report))
+            report(outcomes[-1:])
+        return outcomes
+
+    def _restart(self, words: KraftParameters, number: int, report: Report) -> ItemOutcome:
+        item, told = controller_item(number), ("without the migration flag", "with it")
+        found = self.hands.look(words)
+        node = found.controller_at(words.controller_addresses[number])
+        if node is not None and node.has_flag:
+            return ItemOutcome(item, Outcome.UNCHANGED, *told)
+        # One that was ordered before and does not answer is started again: nobody else may be missing.
+        if node is not None and (problem := flag_problem(found, words.controller_addresses)) is not None:
+            raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
+        report.attempt([item])
+        try:
+            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (FINALISED, MIGRATION_MODE))
+            self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
+        except RunError as error:
+            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            raise
+        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+
+    def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
+        """Raises:
+        RunError: a controller without the flag was elected; there is only the way on.
+        """
+        if now.facts.zk_state == POST_MIGRATION:
+            raise RunError(
+                "a controller without the flag was elected, and the migration is finalised (state 3): take the flag"
+                " from all controllers (offramp kraft status)"
+            )
+        node = now.controller_at(words.controller_addresses[number])
+        if node is None or not node.has_flag:
+            return f"controller {number} does not answer with the flag yet"
+        return flag_problem(now, words.controller_addresses)
+
+    def verify(self, step: Step) -> Verified:
+        words = KraftParameters.of(step)
+        problem = first_problem(lambda: dual_write_problem(self.hands.look(words), words.controller_addresses))
+        return verified(problem, "every controller has the migration flag, and dual write goes on")

@@ -1,0 +1,134 @@
+"""A finalising that was cut off half-way, the flag given back by a plan, and then the end, with what it leaves behind.
+
+One broker, three controllers, in KRaft mode. Our process is killed after the first controller lost its flag. No plan
+but the one to KRaft mode leads on; it gives the flag back, and the old run is over. Then it is finalised: what
+ZooKeeper held is in the run's folder, what stays there in the evidence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from kit.errors import NothingToDo, UnsafePlan
+from kit.kraft import KraftStatus
+from kit.lab import Lab
+from kit.metadata_file import load_metadata
+from kit.migrate.engine.progress import evidence
+from kit.migrate.engine.record import load_run
+from kit.migrate.frames import stays
+from tests.interop.kraft_scene import KILLED, Ended, Scene
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes two minutes: make soak"),
+    pytest.mark.timeout(900),
+]
+
+
+@dataclass
+class Story:
+    """``refused``: what each verb said that led nowhere; ``runs``: by what they did."""
+
+    scene: Scene
+    statuses: dict[str, KraftStatus] = field(default_factory=dict)
+    refused: dict[str, Ended] = field(default_factory=dict)
+    runs: dict[str, str] = field(default_factory=dict)
+
+    def note(self, name: str) -> None:
+        self.statuses[name] = self.scene.status()
+
+    def events(self, run: str, kind: str) -> list[dict]:
+        return [each for each in self.scene.events(self.runs[run]) if each["event"] == kind]
+
+    def evidence(self, step_id: str) -> Mapping[str, Any]:
+        """Of the run that finalised."""
+        (found,) = [it for it in load_run(self.folder).events if (it.event, it.step_id) == ("verified", step_id)]
+        return evidence(found)
+
+    @property
+    def folder(self) -> Path:
+        return self.scene.runs / self.runs["the end"]
+
+
+@pytest.fixture(scope="module")
+def story() -> Iterator[Story]:
+    with Lab(brokers=1, controllers=3) as lab:
+        profile = lab.folder / "offramp.toml"
+        profile.write_text(lab.profile_toml())
+        lab.create_topic("orders", 2)
+        lab.migration.reach("kraft")
+        seen = Story(Scene(lab, profile))
+        seen.runs["half"], ended = seen.scene.begin("finalised", "acted/03-finalise/*/CONFIRMED")
+        assert ended.exit_code == KILLED
+        seen.note("half")
+        for to in ("zookeeper", "finalised"):
+            overrides = ("--override", "soak") if to == "finalised" else ()
+            seen.refused[to] = seen.scene.offramp("plan", "kraft", "--to", to, *overrides)
+        seen.runs["flag"] = seen.scene.go("kraft")
+        seen.note("flag")
+        seen.refused["again"] = seen.scene.offramp("plan", "kraft", "--to", "kraft")
+        seen.refused["half"] = seen.scene.resume(seen.runs["half"])
+        seen.runs["the end"] = seen.scene.go("finalised")
+        seen.note("the end")
+        yield seen
+
+
+def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(story):
+    half, after = story.statuses["half"], story.statuses["flag"]
+    assert sorted(each.has_flag for each in half.read.controllers) == [False, True, True]
+    assert [each.check_id for each in half.findings if each.severity == "alarm"] == ["P01"]
+    assert {each.has_flag for each in after.read.controllers} == {True}
+    assert (after.state.phase, after.state.zk_state) == ("kraft", "MIGRATION")
+    assert [each for each in after.findings if each.severity == "alarm"] == []
+
+
+def test_only_the_controller_that_lacks_it_is_restarted(story):
+    (attempted,) = story.events("flag", "attempted")
+    (lacking,) = [each.node_id for each in story.statuses["half"].read.controllers if each.has_flag is False]
+    assert attempted["item"] == f"controller {lacking}"
+
+
+@pytest.mark.parametrize("to", ["zookeeper", "finalised"])
+def test_until_then_no_other_plan_leads_on_and_says_which_does(story, to):
+    assert story.refused[to].exit_code == UnsafePlan.exit_code
+    assert "no_contradiction: P01" in story.refused[to].err
+    assert "offramp plan kraft --to kraft" in story.refused[to].err
+
+
+def test_afterwards_there_is_nothing_to_give_back_and_the_old_run_is_over(story):
+    assert story.refused["again"].exit_code == NothingToDo.exit_code
+    assert "can't be resumed or undone any more" in story.refused["half"].err
+
+
+def test_what_zookeeper_held_is_in_the_run_with_its_sum(story):
+    archived = story.evidence("01-archive")
+    file = story.folder / archived["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == archived["sha256"]
+    saved = load_metadata(file)
+    assert saved.counts["partitions"] >= 2
+    assert "/brokers/topics/orders" in saved.znodes.column("path").to_pylist()
+
+
+def test_the_last_diff_is_in_the_run_with_its_sum(story):
+    compared = story.evidence("02-compare")
+    data = (story.folder / compared["differences"]["file"]).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == compared["differences"]["sha256"]
+    assert set(pl.read_parquet(data)["verdict"]) <= {"expected"}
+
+
+def test_what_stays_in_zookeeper_is_in_the_plan_and_in_the_evidence(story):
+    record = load_run(story.folder)
+    rows = {row["kind"]: row for row in stays(record).to_dicts()}
+    assert rows["topics"]["count"] >= 1
+    assert "who runs ZooKeeper" in rows["topics"]["may_delete"]
+    assert rows["znodes of offramp"]["count"] >= 1
+    risks = [each for each in record.plan.risks if each.startswith("Stays in ZooKeeper: ")]
+    assert any(f"{rows['topics']['count']} topics" in each for each in risks)
+    assert story.statuses["the end"].state.phase == "finalised"

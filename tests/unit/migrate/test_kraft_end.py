@@ -1,0 +1,259 @@
+"""The end of a move: what is kept of ZooKeeper, what is said to stay, and the flag given back before it is over."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from kit.errors import InputError, NothingToDo, RunError
+from kit.migrate.engine.performer import Outcome, StepState
+from kit.migrate.kraft import archive, orders
+from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
+from kit.migrate.kraft.controllers import CompareActor
+from kit.migrate.kraft.end_steps import archive_step, list_step, return_flag_step
+from kit.migrate.kraft.leftovers import leftovers
+from kit.migrate.kraft.orders import Hands
+from kit.migrate.kraft.plan import _Maker, _refuse_detours
+from kit.migrate.kraft.return_flag import ReturnFlagActor
+from kit.migrate.kraft.standing import flag_problem, without_flag
+from kit.migrate.kraft.steps import KraftParameters, compare_step
+from tests.unit.analyze.metadata.test_phase import node
+from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, stand
+from tests.unit.test_kraft_watch import diff, difference
+from tests.unit.test_metadata_file import saved
+
+AT = {3000: "host:9093", 3001: "b:9093", 3002: "c:9093"}
+THREE = replace(WORDS, controllers={str(number): address for number, address in AT.items()})
+
+
+# The archive
+
+
+@pytest.fixture
+def hands(tmp_path):
+    made = Hands(CLUSTER, DEPLOYER, folder=tmp_path)
+    made.look = lambda words: in_phase("kraft")
+    return made
+
+
+def test_what_zookeeper_holds_is_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path, monkeypatch):
+    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: saved().write(path))
+    actor, step = ArchiveActor(hands), archive_step("01-archive", WORDS)
+    assert actor.check(step).ok
+    assert actor.act(step, None) == []
+    found, data = actor.verify(step), (tmp_path / ARCHIVE).read_bytes()
+    assert found.ok
+    assert found.evidence["sha256"] == hashlib.sha256(data).hexdigest()
+    assert dict(found.evidence["counts"]) == saved().counts
+    actor.act(step, None)  # Of a run that was cut off behind it: what was saved before the end stays.
+    assert (tmp_path / ARCHIVE).read_bytes() == data
+    (tmp_path / ARCHIVE).write_bytes(data[:200])
+    with pytest.raises(InputError, match="it was cut"):
+        actor.verify(step)
+
+
+def test_an_archive_that_lacks_a_znode_ends_the_run_before_the_end(hands, monkeypatch):
+    hidden = saved()
+    errors = ["NoAuthError"] + [None] * (hidden.znodes.num_rows - 1)
+    at = hidden.znodes.schema.get_field_index("error")
+    hidden = replace(hidden, znodes=hidden.znodes.set_column(at, hidden.znodes.schema.field(at), [errors]))
+    monkeypatch.setattr(archive, "save_metadata", lambda cluster, path: hidden.write(path))
+    actor, step = ArchiveActor(hands), archive_step("01-archive", WORDS)
+    actor.act(step, None)
+    assert actor.verify(step).sentence == "ZooKeeper did not show all: NoAuthError (1 in all)"
+
+
+def test_nothing_is_archived_without_a_run(hands):
+    hands.folder = None
+    with pytest.raises(RunError, match="there is no run"):
+        ArchiveActor(hands).act(archive_step("01", WORDS), None)
+
+
+# What differs, and what stays
+
+
+def test_values_that_differ_are_a_file_of_the_run_with_its_sum_in_the_evidence(hands, tmp_path, monkeypatch):
+    found = diff(
+        difference("topic", "equal"), difference("config", "diverged", item="b"), difference("quota", "expected")
+    )
+    monkeypatch.setattr(orders, "kraft_diff", lambda cluster: found)
+    verified = CompareActor(hands).compared(compare_step("02-compare", WORDS), "the same")
+    assert not verified.ok
+    kept, data = verified.evidence["differences"], (tmp_path / "differences-02-compare.parquet").read_bytes()
+    assert dict(kept) == {
+        "file": "differences-02-compare.parquet",
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "rows": 2,
+    }
+    assert dict(verified.evidence["counts"]) == {"equal": 1, "diverged": 1, "expected": 1}
+    assert pl.read_parquet(data)["verdict"].to_list() == ["diverged", "expected"]
+    monkeypatch.setattr(orders, "kraft_diff", lambda cluster: diff(difference("topic", "equal")))
+    assert CompareActor(hands).compared(compare_step("02-compare", WORDS), "the same").ok
+
+
+ZNODES = {
+    "/": ["brokers", "config", "consumers", "controller", "migration", "offramp", "kafka-acl", "hbase", "zookeeper"],
+    "/brokers/topics": ["orders", "shop"],
+    "/config/topics": ["orders"],
+    "/config/users": ["ann", "bob"],
+    "/consumers": ["old"],
+    "/controller": [],
+    "/migration": [],
+    "/offramp": ["locks"],
+    "/kafka-acl/Topic": None,
+}
+
+
+@pytest.fixture
+def znodes(monkeypatch):
+    held = dict(ZNODES)
+    monkeypatch.setattr("kit.migrate.kraft.leftovers.catch_up", lambda client: None)
+    monkeypatch.setattr(
+        "kit.migrate.kraft.leftovers.fetch_children", lambda client, paths: [held.get(path) for path in paths]
+    )
+    return held
+
+
+def test_what_stays_is_told_by_kind_with_who_may_delete_it(znodes):
+    assert {each.kind: each.count for each in leftovers(None)} == {
+        "topics": 2,
+        "entities with settings, quotas or SCRAM credentials": 3,
+        "znodes of Kafka's control": 2,
+        "groups of old consumers": 1,
+        "znodes of offramp": 1,
+        "znodes that are not Kafka's": 1,
+    }
+    told = {each.kind: each.sentence for each in leftovers(None)}
+    assert told["topics"].endswith("May be deleted by who runs ZooKeeper, together with all of Kafka's")
+    assert "who owns the group" in told["groups of old consumers"]
+
+
+def test_what_cannot_be_counted_is_unknown_and_not_nothing(znodes):
+    from kazoo.exceptions import NoAuthError
+
+    znodes["/brokers/topics"] = NoAuthError()
+    first = leftovers(None)[0]
+    assert (first.kind, first.count) == ("topics", None)
+    assert first.sentence.startswith("an unknown number of topics.")
+
+
+def test_the_list_is_in_the_evidence(hands, znodes, monkeypatch):
+    monkeypatch.setattr(archive, "zookeeper_of", lambda cluster: None)
+    found = ListActor(hands).verify(list_step("04-list", WORDS))
+    assert found.ok
+    assert [row["count"] for row in found.evidence["stays"]] == [2, 3, 2, 1, 1, 1]
+    assert found.sentence.startswith("In ZooKeeper stay: 2 topics.")
+
+
+# The flag
+
+
+def half_done(*lacking: int, leader: int = 3000, state: str = "MIGRATION", silent: tuple[int, ...] = ()):
+    """Three controllers in KRaft mode, some without the flag."""
+    nodes = [
+        node(
+            "controller",
+            node_id=it,
+            address=where,
+            has_flag=it not in lacking,
+            is_leader=it == leader,
+            voters=tuple(AT),
+            error="gone" if it in silent else None,
+        )
+        for it, where in AT.items()
+    ]
+    facts = in_phase("kraft").facts
+    return stand(replace(facts, nodes=(node("broker", mode="kraft"), *nodes), zk_state=state))
+
+
+def test_a_finalising_that_was_stopped_in_state_1_can_be_taken_back_by_a_plan_to_kraft_mode():
+    whole, half = half_done(), half_done(3001, 3002)
+    with pytest.raises(NothingToDo, match="already"):
+        _refuse_detours(CLUSTER, whole, "kraft")
+    cluster = SimpleNamespace(
+        name="production", profile=SimpleNamespace(kraft=SimpleNamespace(ids=AT, addresses=tuple(AT.values())))
+    )
+    _refuse_detours(cluster, half, "kraft")
+    first, second = _Maker(replace(THREE, to_phase="return the flag"), DEPLOYER, half).steps()
+    words = KraftParameters.of(first)
+    assert (first.kind, words.nodes, words.to_mode) == ("return the flag", (3001, 3002), "migration")
+    assert first.undo is None
+    assert second.kind == "compare"
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (half_done(3001), None),
+        (half_done(3001, state="POST_MIGRATION"), "the state POST_MIGRATION, not MIGRATION"),
+        (half_done(3000, 3001), "controller 3000, which is active, runs without the migration flag"),
+        (half_done(3001, silent=(3002,)), "controller 3002 at c:9093 does not answer"),
+        (half_done(3001, leader=9), "no controller leads the quorum"),
+    ],
+)
+def test_the_flag_is_given_back_only_while_the_active_controller_has_it(now, told):
+    found = flag_problem(now, AT)
+    assert found == told if told is None else told in found
+    assert 3001 in without_flag(now, AT)
+
+
+class Report(list):
+    def attempt(self, items, details=None):
+        self.extend(items)
+
+    def __call__(self, outcomes):
+        pass
+
+
+def actor_on(world: dict) -> ReturnFlagActor:
+    """``world``: which controllers lack the flag, who leads, what the log says, what an order brings about."""
+
+    def look(words):
+        return half_done(*world["lacking"], state=world["state"])
+
+    def order(words, role, number, action, modes):
+        world["orders"].append((role, number, action, modes))
+        world["lacking"].discard(number)
+        world["state"] = world.get("then", world["state"])
+        return None, "done"
+
+    def await_so(words, problem, report):
+        assert problem(look(words)) is None
+        return look(words)
+
+    hands = SimpleNamespace(look=look, order=order, await_so=await_so, cluster=CLUSTER)
+    hands.instruction_problem = lambda *given: None
+    return ReturnFlagActor(hands)
+
+
+STEP = return_flag_step("01-return-flag", replace(THREE, to_phase="return the flag", nodes=(3001, 3002)))
+
+
+def test_the_flag_is_given_back_one_by_one_and_once():
+    world = {"lacking": {3001, 3002}, "state": "MIGRATION", "orders": []}
+    actor, report = actor_on(world), Report()
+    assert actor.check(STEP).ok
+    assert actor.state(STEP) == StepState.NOT_DONE
+    outcomes = actor.act(STEP, report)
+    assert world["orders"] == [("controller", number, "restart", ("finalised", "migration")) for number in (3001, 3002)]
+    assert {each.outcome for each in outcomes} == {Outcome.CONFIRMED}
+    assert actor.state(STEP) == StepState.DONE
+    assert actor.verify(STEP).ok
+    assert {each.outcome for each in actor.act(STEP, report)} == {Outcome.UNCHANGED}
+    assert report == ["controller 3001", "controller 3002"]
+
+
+def test_once_it_is_finalised_no_flag_is_given_back():
+    world = {"lacking": {3001, 3002}, "state": "MIGRATION", "then": "POST_MIGRATION", "orders": []}
+    with pytest.raises(RunError, match="the migration is finalised"):
+        actor_on(world).act(STEP, Report())
+    assert len(world["orders"]) == 1
+    world = {"lacking": {3001}, "state": "POST_MIGRATION", "orders": []}
+    assert not actor_on(world).check(STEP).ok
+    with pytest.raises(RunError, match="Nothing more is ordered"):
+        actor_on(world).act(STEP, Report())
+    assert world["orders"] == []

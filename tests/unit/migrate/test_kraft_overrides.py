@@ -1,0 +1,201 @@
+"""Who overrides which gate, what that asks of the approval, and that gates are asked again before the first order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from kit import rehearsal
+from kit.analyze.metadata.phase import state
+from kit.cli.kraft import app
+from kit.errors import ApprovalError, EvidenceError, InputError, PlanError, UnsafePlan
+from kit.kraft import KraftStatus
+from kit.kraft_watch import KraftHistory, KraftLook
+from kit.migrate.engine.checks import NEVER, OPERATOR, SECOND_PERSON, Rule, raise_if_unsafe, unmet
+from kit.migrate.kraft import conditions, gates
+from kit.migrate.kraft import plan as planning
+from kit.migrate.kraft.gates import Gate, GroupsGate
+from kit.migrate.kraft.overrides import OLD_CONSUMERS, REHEARSED, SOAK
+from kit.migrate.kraft.rehearsals import OLDEST, RehearsalResult, keep, newest, sha256_of
+from kit.migrate.kraft.request import KraftPlanRequest
+from kit.migrate.kraft.steps import KraftParameters
+from kit.migrate.recipes import refuse_altered
+from kit.profile import KraftSettings
+from kit.tables.preflight import RehearsalFinding
+from tests.unit.migrate.test_kraft import DEPLOYER, approved, in_phase, look_at, plan_to
+from tests.unit.test_kraft_watch import diff, difference
+from tests.unit.test_metadata_file import saved
+
+NOW = datetime(2026, 11, 25, 9, tzinfo=UTC)
+RESULT = RehearsalResult("abc", "production", "5a" * 32, NOW - timedelta(days=1), NOW, "ann", 3, {})
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path):
+    """A cluster in dual write, of which the tables of gates say nothing but what a test lets them ask."""
+    profile = SimpleNamespace(kraft=KraftSettings(controllers="3000@host:9093"), name="production")
+    cluster = SimpleNamespace(profile=profile, name="production", cluster_id="abc", zookeeper=object())
+    seen = SimpleNamespace(cluster=cluster, now=in_phase("dual write"), live={}, runs=tmp_path)
+    monkeypatch.setattr(planning, "look", lambda *given: seen.now)
+    monkeypatch.setattr(planning, "leftovers", lambda client: [])
+    monkeypatch.setattr(conditions, "live_old_members", lambda client: seen.live)
+    monkeypatch.setattr(gates, "GATES", {"kraft": (GroupsGate(OLD_CONSUMERS, conditions.old_members),)})
+    return seen
+
+
+def make(site, to_phase: str, *overrides: str):
+    return planning.plan_kraft(site.cluster, DEPLOYER, KraftPlanRequest(to_phase), "Ann", site.runs, overrides)
+
+
+def test_a_rule_says_who_overrides_it():
+    assert [Rule("x", "y", overridden_by=who).can_be_overridden for who in (OPERATOR, SECOND_PERSON, NEVER)] == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(InputError, match="nobody is 'the cat'"):
+        Rule("x", "y", overridden_by="the cat")
+    never = Rule("x", "y", overridden_by=NEVER).found(False, "so it is")
+    assert unmet([never], ["x"]) == ["x: so it is"]
+
+
+def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answers_for_them(site):
+    site.live = {"orders": ["a"], "shop": ["b", "c"]}
+    with pytest.raises(UnsafePlan, match=r"2 groups have live members .*--override old_consumers:GROUP"):
+        make(site, "kraft")
+    with pytest.raises(UnsafePlan, match=r"the rule 'old_consumers' can't be overridden.*orders \(1\), shop \(2\)"):
+        make(site, "kraft", "old_consumers")
+    with pytest.raises(UnsafePlan, match=r"old_consumers: 1 group has live members under /consumers: orders \(1\)"):
+        make(site, "kraft", "old_consumers:shop")
+    plan = make(site, "kraft", "old_consumers:shop", "old_consumers:orders")
+    assert plan.overridden["old_consumers:shop"] == (
+        "group shop is left behind with 2 live members, who will own nothing"
+    )
+    assert plan.consent is not None
+    assert plan.consent.second_person
+    assert "no live member but of orders, shop is under /consumers" in plan.steps[0].precondition
+    refuse_altered(plan)
+    with pytest.raises(ApprovalError, match="Ann made this plan: another person has to approve it"):
+        approved(plan, approver="Ann", login="ann")
+
+
+def test_without_such_an_override_the_profile_decides_who_approves(site):
+    consent = make(site, "kraft").consent
+    assert consent is not None
+    assert not consent.second_person
+
+
+@pytest.mark.parametrize("overridden", [{}, {"old_consumers:shop": "it lives"}])
+def test_groups_that_nobody_answered_for_are_not_left_behind(overridden):
+    plan = plan_to("kraft", overridden=overridden)
+    words = replace(KraftParameters.of(plan.steps[0]), left_behind=("orders",))
+    forged = plan_to("kraft", overridden=overridden, steps=(replace(plan.steps[0], parameters=words.to_json()),))
+    with pytest.raises(PlanError, match=r"altered or forged|leaves other groups behind"):
+        refuse_altered(forged)
+
+
+@pytest.mark.parametrize("name", ["rehearsed", "soak", "old_consumers:shop"])
+def test_a_plan_that_hides_what_its_overrides_ask_of_the_approval_is_forged(name):
+    with pytest.raises(PlanError, match=r"altered or forged|leaves other groups behind"):
+        refuse_altered(plan_to("kraft", overridden={name: "it is not so"}))
+
+
+def test_a_group_that_came_alive_after_the_plan_is_refused_before_the_first_order(site):
+    site.live = {"shop": ["b"]}
+    plan = make(site, "kraft", "old_consumers:shop")
+    assert planning.gates_refusal(site.cluster, plan, site.runs) is None
+    site.live = {"orders": ["a"], "shop": ["b"]}
+    refusal = planning.gates_refusal(site.cluster, plan, site.runs)
+    assert refusal.startswith("what allowed the plan does not hold any more: old_consumers: 1 group has live members")
+    assert "orders (1)" in refusal
+
+
+def test_a_soak_that_broke_after_the_plan_is_refused_before_the_first_order(site, monkeypatch):
+    """Nobody but this gate asks the history; the steps look at the cluster."""
+    site.now = in_phase("kraft")
+    monkeypatch.setattr(gates, "GATES", {"finalised": (Gate(SOAK, conditions.soaked),)})
+    monkeypatch.setattr(planning, "zookeeper_of", lambda cluster: None)
+    site.cluster.profile.kraft = replace(site.cluster.profile.kraft, history_dir=site.runs, soak_hours=0.01)
+    watch(site, (120, 8, "equal"), (60, 9, "equal"), (1, 9, "equal"))
+    plan = make(site, "finalised")
+    assert planning.gates_refusal(site.cluster, plan, site.runs) is None
+    watch(site, (0, 9, "diverged"))
+    assert "soak: KRaft mode was not watched: values diverged" in planning.gates_refusal(site.cluster, plan, site.runs)
+    overridden = make(site, "finalised", "soak")
+    assert planning.gates_refusal(site.cluster, overridden, site.runs) is None
+
+
+def watch(site, *looks: tuple[int, int, str]) -> None:
+    """Seconds ago, KRaft's epoch, the verdict of the only value."""
+    for seconds, epoch, verdict in looks:
+        facts = replace(site.now.facts, cluster_id="abc", at=datetime.now(UTC) - timedelta(seconds=seconds))
+        status = KraftStatus("production", replace(state(facts), kraft_epoch=epoch), (), facts)
+        KraftHistory(site.runs).append(KraftLook(status, diff(difference("topic", verdict))))
+
+
+def test_a_broker_that_joined_after_the_plan_is_refused_before_the_first_order(site):
+    plan = make(site, "kraft")
+    site.now = replace(site.now, brokers={**site.now.brokers, 7: "new:9092"})
+    assert "brokers [7] have joined since" in planning.gates_refusal(site.cluster, plan, site.runs)
+
+
+# Rehearsals
+
+
+def test_a_move_begins_only_after_a_rehearsal_of_this_cluster_that_went_well(tmp_path):
+    now = datetime.now(UTC)
+    look = replace(look_at(in_phase("zookeeper")), runs=tmp_path)
+    gate = Gate(REHEARSED, conditions.rehearsed)
+
+    def told() -> str | None:
+        (found,) = gate.found(look)
+        return None if found.is_met else found.sentence
+
+    assert "no rehearsal of this cluster is kept in" in told()
+    fresh = replace(RESULT, saved_at=now, rehearsed_at=now)
+    keep(tmp_path, replace(fresh, cluster_id="other"))
+    assert "no rehearsal of this cluster is kept in" in told()
+    keep(tmp_path, replace(fresh, saved_at=now - OLDEST - timedelta(hours=1), save_sha256="01" * 32))
+    assert "is older than 30 days" in told()
+    keep(tmp_path, replace(fresh, saved_at=now - timedelta(hours=2), found={"aborts": 2, "unknown": 1}))
+    assert "did not go well: 2 aborts, 1 unknown. Mend that, save, rehearse again" in told()
+    keep(tmp_path, replace(fresh, save_sha256="77" * 32))
+    assert told() is None
+
+
+def test_a_result_that_was_edited_is_refused(tmp_path):
+    path = keep(tmp_path, replace(RESULT, found={"aborts": 1}))
+    path.write_text(path.read_text().replace('"aborts": 1', '"aborts": 0'))
+    with pytest.raises(EvidenceError, match="is no result of a rehearsal: it was edited"):
+        newest(tmp_path, "abc")
+    path.write_text("{")
+    with pytest.raises(EvidenceError, match="is no result of a rehearsal"):
+        newest(tmp_path, "abc")
+
+
+@pytest.mark.parametrize(("kinds", "exit_code"), [((), 0), (("aborts", "waits", "aborts"), 15)])
+def test_the_verb_keeps_how_a_rehearsal_ended(tmp_path, monkeypatch, kinds, exit_code):
+    file, runs = tmp_path / "production.save", tmp_path / "runs"
+    saved().write(file)
+    rows = [RehearsalFinding(kind, None, None, "so it was.") for kind in kinds]
+    monkeypatch.setattr(rehearsal, "rehearse", lambda of, *given: rehearsal.Rehearsal(of, rows, [], None, {}))
+    ended = CliRunner().invoke(app, ["rehearse", str(file), "--runs", str(runs)])
+    assert ended.exit_code == exit_code, ended.output
+    kept = newest(runs, "cid")
+    assert kept is not None
+    assert (kept.save_sha256, kept.saved_at, kept.found) == (
+        sha256_of(file),
+        saved().taken_at,
+        {"aborts": 2, "waits": 1} if kinds else {},
+    )
+    assert str(runs / "rehearsals") in ended.stderr
+
+
+def test_overriding_the_rehearsal_makes_a_second_person_approve():
+    found = [REHEARSED.found(False, "none is kept")]
+    assert raise_if_unsafe(found, ["rehearsed"]) == {"rehearsed": "none is kept"}
+    assert [each.rule for each in gates.GATES["controllers"]][-1] is REHEARSED
