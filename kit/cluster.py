@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
@@ -21,6 +21,8 @@ from kit.read.brokers import ClusterMetadata, fetch_metadata
 from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
+ZookeeperConnection: TypeAlias = KazooClient
+"""For the hints of who only hands a connection on to ``kit.read``."""
 
 # Both clients warn about every lost connection; without a handler of the user's that would go to the terminal.
 for _client_name in ("kafka", "kazoo"):

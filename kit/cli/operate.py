@@ -19,7 +19,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group.plan import PATH, GroupPlanRequest
-from kit.migrate.group.toggle import SETTLE_S
+from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.operations import operator
 from kit.migrate.rendering.text import plan_text
 

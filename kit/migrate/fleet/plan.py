@@ -34,7 +34,8 @@ from kit.migrate.fleet.wave import (
     read_ms,
     wave_step,
 )
-from kit.migrate.group.toggle import SETTLE_S, Toggle
+from kit.migrate.group.rules import SETTLE_S
+from kit.migrate.group.toggle import Toggle
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity

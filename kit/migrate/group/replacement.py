@@ -12,8 +12,7 @@ from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outc
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.group.deploy import MemberReplacement
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
-from kit.migrate.group.toggle import NAMES
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 
 KIND = "replace"
 STEP_TIMEOUT_S = 180.0
@@ -94,7 +93,7 @@ def replace_step(step_id: str, words: ReplaceParameters) -> Step:
         step_id=step_id,
         kind=KIND,
         title=f"Replace {count} {from_flavour}{plural} of {words.group} by {to_flavour}{plural}",
-        precondition=f"the group has {counted(words.before)} under {NAMES[words.mode]}'s assignment, and "
+        precondition=f"the group has {counted(words.before)} under {STORE_NAMES[words.mode]}'s assignment, and "
         "each partition is owned by one of them",
         verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
         deadline_s=words.step_timeout_s,
@@ -142,7 +141,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
         return f"the stage of group {state.group_id} is {state.stage!r}"
     effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
     if effective != words.mode:
-        return f"{NAMES[words.mode]}'s assignment must be in force, found {effective}"
+        return f"{STORE_NAMES[words.mode]}'s assignment must be in force, found {effective}"
     if KC in words.flavours and state.mode != KAFKA:
         return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None

@@ -16,17 +16,15 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
+from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.lock import ANSWER_S
 from kit.read.access import inherited
 from kit.read.owner_history import OwnerWatch
 from kit.read.paths import group_path
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 
 KIND = "toggle"
-NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
-SETTLE_S = 180.0
-"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
 
 
 def mode_path(group_id: str) -> str:
@@ -49,7 +47,7 @@ class ToggleParameters(StepParameters):
 
 
 def toggle_step(step_id: str, words: ToggleParameters) -> Step:
-    name = NAMES[words.after]
+    name = STORE_NAMES[words.after]
     back = f"the znode is set to {words.before!r} again" if words.before is not None else "the znode is deleted again"
     return Step(
         step_id=step_id,
@@ -112,7 +110,7 @@ class ToggleActor:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
         evidence = self._pauses(step)
-        assignment = f"{NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
+        assignment = f"{STORE_NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
         who = quantity(state.count("MEZKCC"), "member follows", "members follow")
         return Verified(True, f"{who} {assignment}", evidence)
 
