@@ -92,7 +92,7 @@ class KraftStatus:
         return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
 
     def verify(self) -> None:
-        """Raises PartialRead where a fact could not be read: which, and why."""
+        """Refuse a status with gaps: PartialRead where a fact could not be read, with which and why."""
         if self.unread:
             raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
 

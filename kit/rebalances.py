@@ -154,7 +154,7 @@ def read_rebalances(
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
     if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
-        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}")
+        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}. Name another --group")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")

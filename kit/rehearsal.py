@@ -94,7 +94,12 @@ class Rehearsal:
         return pl.DataFrame(tables.REHEARSAL_STEPS.from_rows(self.steps))
 
     def verify(self) -> None:
-        """Raises UnsafePlan where the move would fail or lose something, PartialRead where that is not known."""
+        """Judge the rehearsal.
+
+        Raises:
+            UnsafePlan: the move would fail or lose something.
+            PartialRead: whether it would is not known.
+        """
         name = self.saved.cluster_name
         kinds = [each.kind for each in self.rows]
         bad = {kind: kinds.count(kind) for kind in ("aborts", "waits", "vanishes", "diverges") if kind in kinds}

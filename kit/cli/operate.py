@@ -197,8 +197,10 @@ def _asked_subject(plan: Plan) -> str:
 
 
 def _duration(hours: float) -> timedelta:
-    """Raises:
-    InputError: ``hours`` can't be a validity.
+    """``--valid-for`` as a duration.
+
+    Raises:
+        InputError: ``hours`` can't be a validity.
     """
     if not -LONGEST_HOURS <= hours <= LONGEST_HOURS:
         raise InputError(f"--hours {hours:g}: an approval can't be valid for that time; give hours greater than 0")

@@ -112,8 +112,10 @@ def _produced(lab: Path) -> pl.DataFrame:
 
 
 def prove(lab: Path, say: Callable[[str], None]) -> None:
-    """Raises:
-    RunError: a record is missing.
+    """Compare what was acknowledged with what was read.
+
+    Raises:
+        RunError: a record is missing.
     """
     produced, lost = _produced(lab), unread(lab)
     if lost.height or produced.is_empty():

@@ -89,7 +89,9 @@ class Controllers:
         try:
             return _ControllerClient(kafka_settings(profile), self.timeout_s)
         except AUTHENTICATION_FAILURES as error:
-            raise AuthenticationFailed(f"controllers {self.servers}: the login was refused ({error})") from None
+            raise AuthenticationFailed(
+                f"controllers {self.servers}: the login was refused ({error}): check the user and the password"
+            ) from None
         except (kafka_errors.KafkaError, OSError, ValueError) as error:
             raise ConnectError(
                 f"controllers {self.servers}: none answered within {self.timeout_s:g} s ({error}); check the "

@@ -108,7 +108,7 @@ def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
         finally:
             client.close()
     except AUTHENTICATION_FAILURES as error:
-        raise AuthenticationFailed(str(error)) from error
+        raise AuthenticationFailed(f"{error}: check security.kafka and its rights") from error
     except (kafka_errors.KafkaError, OSError, ValueError) as error:
         raise ConnectError(str(error)) from error
 

@@ -109,8 +109,10 @@ class FleetToggle(Procedure):
         super().set_request(to=to or self.to, **values)
 
     def request(self) -> FleetPlanRequest:
-        """Raises:
-        InputError: the request is not valid.
+        """What the fields ask for.
+
+        Raises:
+            InputError: the request is not valid.
         """
         return FleetPlanRequest(
             self.to,

@@ -130,8 +130,10 @@ class Journal:
         return RunState(self.events[-1].state) if self.events else RunState.PLANNED
 
     def move(self, state: RunState, step_id: str | None = None, sentence: str | None = None) -> None:
-        """Raises:
-        IllegalMove: the run can't go there from where it is.
+        """Write down that the run goes to another state.
+
+        Raises:
+            IllegalMove: the run can't go there from where it is.
         """
         self._write([Entry("moved", step_id, sentence=sentence)], moved(self.state, state))
 

@@ -26,10 +26,12 @@ class Execution:
         self.step: Step | None = None
 
     def walk(self) -> None:
-        """Raises:
-        StalePlan: what was observed has changed and nothing was written yet.
-        RunError: a step failed, or observations changed in the midst of the run.
-        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
+        """Observe again, then carry out what is not done yet, step by step.
+
+        Raises:
+            StalePlan: what was observed has changed and nothing was written yet.
+            RunError: a step failed, or observations changed in the midst of the run.
+            Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         verified, begun = self._context.record.verified, self._context.record.begun
         has_begun = [step for step in self._plan.steps if step.step_id in begun]
@@ -95,7 +97,7 @@ class Execution:
             Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
         )
         if not checked.ok:
-            raise RunError(f"its precondition does not hold: {checked.sentence}")
+            raise RunError(f"the precondition does not hold: {checked.sentence}")
 
     def _act(self, step: Step) -> None:
         self._context.raise_unless_permitted()

@@ -221,8 +221,10 @@ class CircuitBreakerActor:
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Raises:
-        RunError: the circuit breaker: lag or the time of a read are beyond their limits.
+        """Measure the lag of the toggled groups and the time of a read, until the pause is over.
+
+        Raises:
+            RunError: the circuit breaker: lag or the time of a read are beyond their limits.
         """
         words = CircuitBreakerParameters.of(step)
         snapshot = observe_groups(self._cluster, words.groups)

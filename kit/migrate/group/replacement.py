@@ -79,8 +79,10 @@ class ReplaceParameters(StepParameters):
 
 
 def replace_step(step_id: str, words: ReplaceParameters) -> Step:
-    """Raises:
-    PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    """The step that replaces members of one kind by members of another.
+
+    Raises:
+        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
     """
     _refuse_senseless(words)
     (from_flavour, to_flavour), count = words.direction, words.count
@@ -110,9 +112,12 @@ def replace_step(step_id: str, words: ReplaceParameters) -> Step:
 def _refuse_senseless(words: ReplaceParameters) -> None:
     before, after = words.before, words.after
     if not any(words.flavours <= pair for pair in SIDE_BY_SIDE):
-        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
+        raise PlanError(
+            f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions;"
+            " go by way of MEZKCCs"
+        )
     if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
-        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
+        raise PlanError(f"{dict(before)} → {dict(after)}: the plan must replace each member by exactly one other")
     if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
         raise PlanError(
             f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"
