@@ -225,7 +225,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
 
     before = signal.signal(signal.SIGINT, stop)
     try:
-        ending = verb(run)
+        result = verb(run)
     except KeyboardInterrupt:
         raise OfframpError(
             f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"
@@ -233,7 +233,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     finally:
         signal.signal(signal.SIGINT, before)
     say(f"evidence: {run.folder / 'report.html'}")
-    if ending.state not in (RunState.VERIFIED, RunState.UNDONE):
-        back = f"    undo: offramp undo {run.run_id}" if ending.to_undo else ""
+    if result.state not in (RunState.VERIFIED, RunState.UNDONE):
+        back = f"    undo: offramp undo {run.run_id}" if result.to_undo else ""
         say(f"continue: offramp resume {run.run_id}{back}")
-    ending.raise_unless(wanted)
+    result.raise_unless(wanted)

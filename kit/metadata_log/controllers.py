@@ -72,11 +72,11 @@ class Controllers:
             AuthenticationFailed: one refused the login.
             ReadError: the leader refused, for example because a right is missing.
         """
-        link = self._connect()
+        client = self._connect()
         try:
-            fetched: Fetched = link.run(link.fetch, self.servers, Deadline(DEADLINE_S))
+            fetched: Fetched = client.run(client.fetch, self.servers, Deadline(DEADLINE_S))
         finally:
-            link.close()
+            client.close()
         return fetched
 
     def _connect(self) -> _ControllerClient:

@@ -32,7 +32,7 @@ def verdict(
     duplicates: FrameT,
     stalls: FrameT,
     handovers: FrameT,
-    unowned_hand_outs: FrameT | None = None,
+    unowned_consumption: FrameT | None = None,
 ) -> FrameT:
     """One row per group and topic-partition from the results of the analyses of these names (``kit.proof`` runs them
     all).
@@ -74,10 +74,10 @@ def verdict(
         _counted(handovers, handovers=nw.len(), longest_handover_ms=nw.col("gap_ms").max()),
         stalls.select(*GROUP_PARTITION, longest_stall_ms="longest_ms", open_stall_ms="open_ms"),
     ]
-    if unowned_hand_outs is not None:
-        registered = unowned_hand_outs.filter(nw.col("is_registered"))
+    if unowned_consumption is not None:
+        registered = unowned_consumption.filter(nw.col("is_registered"))
         parts.append(_counted(registered, unowned=nw.col("records").sum()))
-    return _judged(_beside(parts), unowned_hand_outs is not None)
+    return _judged(_beside(parts), unowned_consumption is not None)
 
 
 @nw.narwhalify

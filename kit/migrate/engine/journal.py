@@ -20,7 +20,7 @@ from typing import Any
 from kit.errors import EvidenceError
 from kit.migrate.engine.approval import Approval, save_approval
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.event import Event, link, parse_chain, shown, to_line
+from kit.migrate.engine.event import Event, line_hash, parse_chain, shown, to_line
 from kit.migrate.engine.files import private_folder, sync_folder, write_whole
 from kit.migrate.engine.performer import ItemOutcome
 from kit.migrate.engine.plan import Plan, save_plan
@@ -177,7 +177,7 @@ class Journal:
         for entry in entries:
             events.append(self._event(entry, len(self.events) + len(events) + 1, state, head))
             line = to_line(events[-1])
-            head = link(line)
+            head = line_hash(line)
             lines += line + b"\n"
         self._sync(bytes(lines))
         self.events += events

@@ -109,7 +109,7 @@ class ToggleActor:
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
-        evidence = self._pauses(step)
+        evidence = self._handovers(step)
         assignment = f"{STORE_NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
         who = quantity(state.count("MEZKCC"), "member follows", "members follow")
         return Verified(True, f"{who} {assignment}", evidence)
@@ -131,9 +131,9 @@ class ToggleActor:
         words, client = ToggleParameters.of(step), self._cluster.zookeeper
         return [unset_toggle(client, outcome, words.group, words.before, report) for outcome in acted.written]
 
-    def _pauses(self, step: Step) -> Mapping[str, Json]:
+    def _handovers(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
-        return watch.pauses() if watch is not None else {"unowned_ms": None}
+        return watch.handovers() if watch is not None else {"unowned_ms": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class _Watch:
             self._client.start(timeout=10)
             self._watch = OwnerWatch(self._client, group).start()
 
-    def pauses(self) -> Mapping[str, Json]:
+    def handovers(self) -> Mapping[str, Json]:
         """How many partitions changed hands, and the longest time in which one had no owner znode (ms)."""
         lives: dict[Partition, list[tuple[int, int | None]]] = {}
         if self._watch is not None:
