@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafka import errors as kafka_errors
 from kazoo.client import KazooClient
@@ -21,6 +21,8 @@ from kit.read.brokers import ClusterMetadata, fetch_metadata
 from kit.read.multiread import Znode, fetch_data
 
 CONNECT_TIMEOUT_S = 10.0
+ZookeeperConnection: TypeAlias = KazooClient
+"""For the hints of who only hands a connection on to ``kit.read``."""
 
 # Both clients warn about every lost connection; without a handler of the user's that would go to the terminal.
 for _client_name in ("kafka", "kazoo"):
@@ -100,8 +102,8 @@ def _connect_kafka(profile: Profile, timeout_s: float) -> BrokerClient:
         return BrokerClient(kafka_settings(profile), timeout_s)
     except AUTHENTICATION_FAILURES as error:
         raise AuthenticationFailed(
-            f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused: wrong user or "
-            f"password ({type(error).__name__})"
+            f"{where}: {security.mechanism or 'TLS'} login as {security.username!r} was refused "
+            f"({type(error).__name__}): check the user and the password in security.kafka"
         ) from None
     except kafka_errors.KafkaError as error:
         raise ConnectError(
@@ -149,7 +151,9 @@ def _connect_zookeeper(profile: Profile, timeout_s: float) -> KazooClient:
             raise ConnectError(f"{where}: there is no chroot {client.chroot}")
     except AuthFailedError:
         _stop(client)
-        raise AuthenticationFailed(f"{where}: the digest or the SASL login was refused") from None
+        raise AuthenticationFailed(
+            f"{where}: the digest or the SASL login was refused: check security.zookeeper"
+        ) from None
     except (KazooException, client.handler.timeout_exception) as error:
         _stop(client)
         raise ConnectError(
@@ -210,7 +214,7 @@ def _check_identity(profile: Profile, metadata: ClusterMetadata, zookeeper: Kazo
     if profile.cluster_id is not None and profile.cluster_id != actual:
         raise WrongCluster(
             f"cluster {profile.name!r}: expected cluster id {profile.cluster_id}, but {profile.bootstrap_servers} "
-            f"answers as {actual}; nothing was read"
+            f"answers as {actual}; nothing was read: compare both, or name another cluster by --profile"
         )
     if zookeeper is not None:
         _check_zookeeper(profile, actual, zookeeper, f"the brokers answer as {actual}")
@@ -223,7 +227,8 @@ def _check_zookeeper(profile: Profile, cluster_id: str, zookeeper: KazooClient, 
     if f'"{cluster_id}"' not in data:
         raise WrongCluster(
             f"cluster {profile.name!r}: {because}, but ZooKeeper {profile.zookeeper_connect} "
-            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read"
+            f"holds {data or 'no /cluster/id'}: two different clusters, or a missing chroot; nothing was read: "
+            "check zookeeper_connect"
         )
 
 

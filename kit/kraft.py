@@ -16,14 +16,13 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 
 import polars as pl
-from kazoo.client import KazooClient
 
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
 from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state, why_no_zookeeper
-from kit.cluster import Cluster, connect_zookeeper, kafka_settings
+from kit.cluster import Cluster, ZookeeperConnection, connect_zookeeper, kafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead, ReadError
 from kit.metadata_log import Controllers, MetadataLog, read_log
 from kit.metadata_log.earlier import earlier_values
@@ -93,7 +92,7 @@ class KraftStatus:
         return self.read.control is not None or self.read.has_log or any(each.mode for each in self.read.nodes)
 
     def verify(self) -> None:
-        """Raises PartialRead where a fact could not be read: which, and why."""
+        """Refuse a status with gaps: PartialRead where a fact could not be read, with which and why."""
         if self.unread:
             raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
 
@@ -112,7 +111,7 @@ def read_facts(cluster: Cluster, brokers: Mapping[int, str]) -> Facts:
 
 
 def _read(
-    cluster: Cluster, brokers: Mapping[int, str], read_control: Callable[[KazooClient], MetadataControl]
+    cluster: Cluster, brokers: Mapping[int, str], read_control: Callable[[ZookeeperConnection], MetadataControl]
 ) -> Facts:
     control, control_error = None, None
     if cluster.zookeeper is not None:
@@ -154,7 +153,7 @@ def status_without(profile: Profile) -> KraftStatus:
     return _judged(_facts(profile, control.cluster_id if control else None, brokers, control, control_error))
 
 
-def _control(zookeeper: KazooClient) -> MetadataControl:
+def _control(zookeeper: ZookeeperConnection) -> MetadataControl:
     return with_max_state_epoch(zookeeper, fetch_control(zookeeper))
 
 
@@ -261,7 +260,7 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
 
 
 def diff_stores(
-    name: str, zookeeper: KazooClient, controllers: Controllers, settle_s: float = SETTLE_S
+    name: str, zookeeper: ZookeeperConnection, controllers: Controllers, settle_s: float = SETTLE_S
 ) -> MetadataDiff:
     """As ``kraft_diff``, of the stores themselves; brokers are not asked. Secrets are compared by fingerprints."""
     compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
@@ -307,7 +306,9 @@ def _explained(found: MetadataDiff) -> MetadataDiff:
     return replace(found, differences=rows)
 
 
-def _compare(name: str, zookeeper: KazooClient, controllers: Controllers, hide: Hide, n_reads: int = 1) -> MetadataDiff:
+def _compare(
+    name: str, zookeeper: ZookeeperConnection, controllers: Controllers, hide: Hide, n_reads: int = 1
+) -> MetadataDiff:
     """One read of ZooKeeper, then one of the log, side by side."""
     znodes = fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
     log = read_log(controllers, hide)
@@ -341,7 +342,7 @@ def _sync_cause(items: pl.DataFrame) -> str | None:
     return None if items.filter(pl.col("entity").str.starts_with(METRICS_PREFIX)).is_empty() else CLIENT_METRICS
 
 
-def _await_checkpoint(zookeeper: KazooClient, offset: int, deadline: float) -> None:
+def _await_checkpoint(zookeeper: ZookeeperConnection, offset: int, deadline: float) -> None:
     """Until ``/migration`` is at least at ``offset``, or the deadline; NoOps move it twice a second."""
     while time.monotonic() < deadline:
         checkpoint = fetch_control(zookeeper).checkpoint

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-from kafka.errors import KafkaError
 
 from kit.analyze.metadata.node_files import SettingsChange, changed_lines, render, settings_change
 from kit.analyze.metadata.node_lint import lint
@@ -349,7 +348,7 @@ def _described(cluster: Cluster, nodes: Iterable[NodeFact]) -> tuple[list[NodeSe
         try:
             rows = fetch_node_settings(kafka_settings(cluster.profile), node.address, node_id)
             told.append(of_described(node_id, rows))
-        except (OfframpError, KafkaError, OSError) as error:
+        except OfframpError as error:
             unread[f"node {node_id}"] = str(error)
     return told, unread
 

@@ -96,15 +96,15 @@ class SecretReference:
         """
         if self.env is not None:
             if self.env not in os.environ:
-                raise ProfileError(
-                    f"the environment variable {self.env} is not set; the profile expects a secret in it"
-                )
+                raise ProfileError(f"the environment variable {self.env} is not set: set it to the profile's secret")
             return Secret(os.environ[self.env])
         assert self.file is not None
         try:
             lines = self.file.read_text().splitlines()
         except OSError as error:
-            raise ProfileError(f"the profile's secret file {self.file} can't be read: {error.strerror}") from error
+            raise ProfileError(
+                f"the profile's secret file {self.file} can't be read: {error.strerror}; check its path and its rights"
+            ) from error
         return Secret(lines[0] if lines else "")
 
 
@@ -250,7 +250,7 @@ class KraftSettings:
 
 
 def _controllers_in(text: str) -> list[tuple[int | None, str]]:
-    """Raises ValueError where an id is no number."""
+    """``3000@host:9093, …`` → id → address; ValueError where an id is no number."""
     entries = [each.strip().rpartition("@") for each in text.split(",") if each.strip()]
     wrong = [number for number, at, _ in entries if at and partition_in(number) is None]
     if wrong:
@@ -294,7 +294,7 @@ def load_profile(name: str | None = None, file: str | Path | None = None) -> Pro
         raise ProfileError(f"{path} has several clusters: choose one of {', '.join(sorted(clusters))}")
     name = name or next(iter(clusters))
     if name not in clusters:
-        raise ProfileError(f"{path} has no cluster {name!r}; it has {', '.join(sorted(clusters))}")
+        raise ProfileError(f"{path} has no cluster {name!r}; name one of {', '.join(sorted(clusters))}")
     return _validated(path, name, clusters[name])
 
 
@@ -302,7 +302,7 @@ def _find(file: str | Path | None) -> Path:
     named = file or os.environ.get(FILE_VARIABLE)
     if named:
         if not Path(named).is_file():
-            raise ProfileError(f"there is no profile file {named}")
+            raise ProfileError(f"there is no profile file {named}: check --profile-file or ${FILE_VARIABLE}")
         return Path(named).resolve()
     here = Path.cwd()
     places = [*(folder / FILE_NAME for folder in (here, *here.parents)), Path.home() / ".config/offramp" / FILE_NAME]
@@ -319,14 +319,14 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path} is not TOML: {error}") from error
+        raise ProfileError(f"{path} is not TOML: {error}; mend that line") from error
     except OSError as error:
-        raise ProfileError(f"{path} can't be read: {error.strerror}") from error
+        raise ProfileError(f"{path} can't be read: {error.strerror}; check its rights") from error
 
 
 def _validated(path: Path, name: str, section: Any) -> Profile:
     if not isinstance(section, dict):
-        raise ProfileError(f"{path}: clusters.{name} is not a section")
+        raise ProfileError(f"{path}: clusters.{name} is not a section: write [clusters.{name}]")
     reading = _Reading(path.parent)
     profile = reading.section(Profile, {**section, "name": name, "file": path.name}, f"clusters.{name}")
     if profile is None:

@@ -18,7 +18,7 @@ from kit.analyze.proof.ownership_at import TOLERANCE_MS
 
 @dataclass(frozen=True)
 class Proof:
-    """One frame per analysis of ``kit.analyze``; ``unowned_hand_outs`` is None without an owner history."""
+    """One frame per analysis of ``kit.analyze``; ``unowned_consumption`` is None without an owner history."""
 
     verdict: pl.DataFrame
     summary: pl.DataFrame
@@ -29,7 +29,7 @@ class Proof:
     duplicates: pl.DataFrame
     stalls: pl.DataFrame
     handovers: pl.DataFrame
-    unowned_hand_outs: pl.DataFrame | None = None
+    unowned_consumption: pl.DataFrame | None = None
 
     def told(self) -> str:
         """The sentences, one per line: what a failed check should say."""
@@ -48,7 +48,7 @@ def prove(
     """Judge a history; frames of polars or of Spark, all of one engine. On Spark the intervals are cached meanwhile.
 
     Arguments and results: ``kit.analyze.overlaps``, ``lost``, ``duplicates``, ``stalls``, ``handovers``,
-    ``unowned_hand_outs``, ``verdict``.
+    ``unowned_consumption``, ``verdict``.
     """
     consumption, production, owner_history, ends = map(_lazy, (consumption, production, owner_history, ends))
     with ExitStack() as kept:
@@ -56,7 +56,9 @@ def prove(
         records = _kept(kept, analyze.records_of(intervals, production))
         results = _results(intervals, records, ends, clock_skew_ms)
         if owner_history is not None:
-            results["unowned_hand_outs"] = _collect(analyze.unowned_hand_outs(intervals, owner_history, tolerance_ms))
+            results["unowned_consumption"] = _collect(
+                analyze.unowned_consumption(intervals, owner_history, tolerance_ms)
+            )
     judged = analyze.verdict(**results)
     return Proof(judged, analyze.verdict_summary(judged), analyze.verdict_sentences(judged), **results)
 

@@ -20,7 +20,6 @@ from kit.analyze.rebalances.story import sentences
 from kit.errors import InputError, NotFound, PartialRead, ReadError
 from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.logs.local import files_here, read_logs_here
-from kit.offsets_topic import OffsetsTopic, read_offsets_topic, verify_offsets_topic
 from kit.profile import Profile
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
@@ -29,6 +28,8 @@ from kit.text.withholding import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from kit.offsets_topic import OffsetsTopic  # loads both Kafka clients, which logs alone do not need
 
 _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -99,7 +100,11 @@ class Rebalances:
         return "" if self.logs is None else verify_logs(self.logs)
 
     def _verify_topic(self) -> str:
-        return "" if self.topic is None else verify_offsets_topic(self.topic)
+        if self.topic is None:
+            return ""
+        from kit.offsets_topic import verify_offsets_topic
+
+        return verify_offsets_topic(self.topic)
 
 
 def read_rebalances(
@@ -136,7 +141,7 @@ def read_rebalances(
     pattern = None if group_id is None else re.escape(group_id)
     # A rebalance that began before ``until`` may be stored after it: the logs' ones would look as if they never were.
     end = None if paths else until
-    topic = None if profile is None else read_offsets_topic(_needed(spark), profile, pattern, since, end)
+    topic = None if profile is None else _read_topic(_needed(spark), profile, pattern, since, end)
     events = _withheld(_collected(tables.LOG_EVENTS, read_logs and read_logs.events), "reason")
     if read_logs is not None and len(events) != (n_logged := read_logs.files["n_events"].sum()):
         came = f"the logs hold {quantity(n_logged, 'event')}, but Spark returned {len(events):,}"
@@ -149,7 +154,7 @@ def read_rebalances(
     members, generations = chosen.of(member_rebalances(events)), chosen.of(rebalances(events))
     stored = chosen.of(pl.concat([topic_rebalances(records), epoch_rebalances(epochs)]))
     if group_id is not None and members.is_empty() and generations.is_empty() and stored.is_empty():
-        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}")
+        raise NotFound(f"neither source names a group {group_id!r}: {_known(events, topic)}. Name another --group")
     differences = source_differences(events, records, epochs) if paths and topic is not None else None
     findings = [log_findings(events), *([] if differences is None else [differences])]
     as_printed = pl.from_epoch("local_at", time_unit="us").dt.replace_time_zone("UTC")
@@ -237,6 +242,14 @@ def _read_logs(spark: SparkSession | None, paths: list[str], zone: str | None, l
     return (
         read_client_logs(_needed(spark), paths, zone, layout) if sizes is None else read_logs_here(sizes, zone, layout)
     )
+
+
+def _read_topic(
+    spark: SparkSession, profile: Profile, pattern: str | None, since: datetime | None, until: datetime | None
+) -> OffsetsTopic:
+    from kit.offsets_topic import read_offsets_topic
+
+    return read_offsets_topic(spark, profile, pattern, since, until)
 
 
 def _needed(spark: SparkSession | None) -> SparkSession:

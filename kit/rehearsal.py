@@ -17,9 +17,9 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 import polars as pl
-from kazoo.client import KazooClient
 
 from kit.analyze.metadata.diff import metadata_diff
+from kit.cluster import ZookeeperConnection
 from kit.errors import InputError, LabError, PartialRead, ReadError, UnsafePlan
 from kit.kraft import MetadataDiff, diff_stores
 from kit.lab.process import wait_until
@@ -94,7 +94,12 @@ class Rehearsal:
         return pl.DataFrame(tables.REHEARSAL_STEPS.from_rows(self.steps))
 
     def verify(self) -> None:
-        """Raises UnsafePlan where the move would fail or lose something, PartialRead where that is not known."""
+        """Judge the rehearsal.
+
+        Raises:
+            UnsafePlan: the move would fail or lose something.
+            PartialRead: whether it would is not known.
+        """
         name = self.saved.cluster_name
         kinds = [each.kind for each in self.rows]
         bad = {kind: kinds.count(kind) for kind in ("aborts", "waits", "vanishes", "diverges") if kind in kinds}
@@ -175,7 +180,7 @@ class _Stage:
         for path, error in unread.iter_rows():
             self._find("unknown", None, path, f"{path} was not saved: {error}.")
 
-    def _copy(self, zookeeper: KazooClient) -> MetadataZnodes | None:
+    def _copy(self, zookeeper: ZookeeperConnection) -> MetadataZnodes | None:
         """What ZooKeeper held before the copy that came to its end; None: none did."""
         taken_out = set[str]()
         self._step("ghosts", "brokers register", self.servers.register_ghosts)
@@ -314,7 +319,7 @@ class _Stage:
             None,
         )
 
-    def _diff(self, zookeeper: KazooClient, moment: str) -> None:
+    def _diff(self, zookeeper: ZookeeperConnection, moment: str) -> None:
         """`offramp kraft diff` of the lab."""
         controllers = Controllers(self.servers.controller_addresses)
         compare = partial(diff_stores, "the lab", zookeeper, controllers)
@@ -334,7 +339,7 @@ class _Stage:
             self._find("waits", None, None, f"After a controller was killed: {error} {self.servers.waiting_for()}")
 
 
-def _read(zookeeper: KazooClient, hide: Fingerprints) -> MetadataZnodes:
+def _read(zookeeper: ZookeeperConnection, hide: Fingerprints) -> MetadataZnodes:
     return fetch_metadata_znodes(zookeeper, lambda key: is_secret_config(_BROKER, key), hide)
 
 

@@ -114,7 +114,7 @@ def of_group(snapshot: Snapshot[Frame], group_id: str) -> Snapshot[Frame]:
         if "group_id" in frame.collect_schema().names() and name != tables.READ_ERRORS.name:
             frames[name] = frame.filter(nw.col("group_id") == group_id)
     if collect(nw.to_native(frames["groups"])).is_empty():
-        raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
+        raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups")
     referring = [frames[name].select("topic") for name in ("subscriptions", "ownership", "committed_offsets")]
     errors = frames["read_errors"].filter((nw.col("group_id") == group_id) | nw.col("group_id").is_null())
     apart = errors.filter(nw.col("topic").is_null())

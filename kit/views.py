@@ -174,5 +174,5 @@ def most_lagging(snapshot: Snapshot[Frame]) -> str:
     # In polars: choosing a group must not cost the seconds that Spark needs to plan joins of small tables.
     groups = summary(in_polars(snapshot)).sort("lag", "group_id", descending=[True, False], nulls_last=True)
     if groups.is_empty():
-        raise NotFound("the cluster has no group that owns, commits or subscribes to anything")
+        raise NotFound("the cluster has no group that owns, commits or subscribes to anything: choose another cluster")
     return str(groups["group_id"][0])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kit.analyze.proof.duplicates import duplicates
     from kit.analyze.proof.exclusivity import overlaps
     from kit.analyze.proof.lost import lost
-    from kit.analyze.proof.ownership_at import unowned_hand_outs
+    from kit.analyze.proof.ownership_at import unowned_consumption
     from kit.analyze.proof.records import records_of
     from kit.analyze.proof.stalls import handovers, stalls
     from kit.analyze.proof.verdict import verdict, verdict_sentences, verdict_summary
@@ -155,7 +155,7 @@ _HOMES = {
     "proof.duplicates": ("duplicates",),
     "proof.exclusivity": ("overlaps",),
     "proof.lost": ("lost",),
-    "proof.ownership_at": ("unowned_hand_outs",),
+    "proof.ownership_at": ("unowned_consumption",),
     "proof.records": ("records_of",),
     "proof.stalls": (
         "handovers",
@@ -240,7 +240,7 @@ __all__ = [
     "topic_rebalances",
     "topic_skew",
     "troubled",
-    "unowned_hand_outs",
+    "unowned_consumption",
     "verdict",
     "verdict_sentences",
     "verdict_spans",

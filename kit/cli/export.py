@@ -100,7 +100,7 @@ def export(
             looks = _Looks(Readings(cluster, pattern, limit, not no_times), pace, LABELS[labels])
             page = looks.first()
             if once:
-                _hand_out(page, textfile)
+                _write_once(page, textfile)
                 verify_read(looks.reading.snapshot)
             elif server is None:
                 assert textfile is not None
@@ -123,9 +123,9 @@ class _Looks:
         self._look()
         return self._page()
 
-    def go_on(self, page: Page, hand_out: Callable[[Page], None]) -> None:
+    def go_on(self, page: Page, publish: Callable[[Page], None]) -> None:
         """Until somebody ends it: a look that fails is told and counted, and the figures stay as they were."""
-        hand_out(page)
+        publish(page)
         while True:
             time.sleep(max(0.0, self._begun + self._interval_s - time.monotonic()))
             try:
@@ -133,7 +133,7 @@ class _Looks:
             except OfframpError as error:
                 self._n_failed += 1
                 say(f"offramp: this look failed, the figures are of {self.reading.at:%H:%M:%S} UTC: {error}")
-            hand_out(self._page())
+            publish(self._page())
 
     @property
     def _interval_s(self) -> float:
@@ -152,7 +152,7 @@ class _Looks:
         return page_of(metrics_of(self.reading, count, self._interval_s, self._labels))
 
 
-def _hand_out(page: Page, textfile: Path | None) -> None:
+def _write_once(page: Page, textfile: Path | None) -> None:
     if textfile is not None:
         write_textfile(textfile, page)
     else:

@@ -172,7 +172,7 @@ def diff(
 
 
 def _verify(found: MetadataDiff, open_rows: pl.DataFrame) -> None:
-    """Raises PartialRead unless both stores hold the same."""
+    """Judge a diff: PartialRead unless both stores hold the same."""
     if not found.is_clean:
         counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(open_rows["verdict"].value_counts().iter_rows()))
         errors = open_rows["error"].drop_nulls().unique(maintain_order=True).head(20).to_list()

@@ -20,7 +20,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.execution.run import Run, RunResult
 from kit.migrate.fleet.plan import FleetPlanRequest
 from kit.migrate.group.plan import PATH, GroupPlanRequest
-from kit.migrate.group.toggle import SETTLE_S
+from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.operations import operator
 from kit.migrate.rendering.text import plan_text
 
@@ -202,8 +202,10 @@ def _asked_subject(plan: Plan) -> str:
 
 
 def _duration(hours: float) -> timedelta:
-    """Raises:
-    InputError: ``hours`` can't be a validity.
+    """``--valid-for`` as a duration.
+
+    Raises:
+        InputError: ``hours`` can't be a validity.
     """
     if not -LONGEST_HOURS <= hours <= LONGEST_HOURS:
         raise InputError(f"--hours {hours:g}: an approval can't be valid for that time; give hours greater than 0")
@@ -229,7 +231,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     before = signal.signal(signal.SIGINT, stop)
     try:
         with waiting(f"run {run.run_id} goes on"):
-            ending = verb(run)
+            result = verb(run)
     except KeyboardInterrupt:
         raise OfframpError(
             f"run {run.run_id} was interrupted: resume it (offramp resume), or undo it (offramp undo)"
@@ -237,7 +239,7 @@ def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> 
     finally:
         signal.signal(signal.SIGINT, before)
     say(f"evidence: {run.folder / 'report.html'}")
-    if ending.state not in (RunState.VERIFIED, RunState.UNDONE):
-        back = f"    undo: offramp undo {run.run_id}" if ending.to_undo else ""
+    if result.state not in (RunState.VERIFIED, RunState.UNDONE):
+        back = f"    undo: offramp undo {run.run_id}" if result.to_undo else ""
         say(f"continue: offramp resume {run.run_id}{back}")
-    ending.raise_unless(wanted)
+    result.raise_unless(wanted)

@@ -83,7 +83,9 @@ def stop(run: RunId, runs: RunsFolder = None, profile: ProfileName = None, profi
         folder = run_folder(_folder(runs, profile, profile_file), run)
         record = load_run(folder)
         if not record.is_at_work:
-            raise IllegalMove(f"run {run} is {record.state}: no process carries it out, so there is nothing to stop")
+            raise IllegalMove(
+                f"run {run} is {record.state}: no process carries it out, so nothing has to stop; see offramp runs"
+            )
         request_stop(folder, system_user(), datetime.now(UTC))
         say(
             f"run {run} was asked to stop; `offramp runs {run}` shows when it has. A run that was cut off does not stop"

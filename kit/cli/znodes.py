@@ -73,7 +73,7 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
         rows = found.changes if history else _with_writers(found.znodes, found.changes)
     if rows.is_empty():
         told = "no change of it is in these logs" if history else "it was not there"
-        raise NotFound(f"znode {path}: {told}. {found!r}")
+        raise NotFound(f"znode {path}: {told}. {found!r}. Give another --path, or files of another time")
     _print(rows, _TOLD if history else _SHOWN, as_json)
     say(*verify_files(found).split("\n"))
 
@@ -99,7 +99,7 @@ def _print_live(path: str, as_json: bool, profile: str | None, profile_file: Pat
             raise InputError(f"cluster {cluster.name} has no zookeeper_connect in offramp.toml")
         rows = pl.DataFrame(fetch_znodes(cluster.zookeeper, path))
         if rows.is_empty():
-            raise NotFound(f"cluster {cluster.name} has no znode {path}")
+            raise NotFound(f"cluster {cluster.name} has no znode {path}: give a --path above, and see what is there")
     _print(rows.sort("path"), [name for name in _SHOWN if name != "session_id"], as_json)
 
 

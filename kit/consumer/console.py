@@ -186,8 +186,16 @@ class Child:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)  # Its session has all processes that it started.
             self.process.wait()
-            return ChildEnded(f"{self.name} did not end within {seconds:g} s of its input's end; it was killed")
-        return ChildEnded(f"{self.name} {_ended(code)}; records it had not read are not committed") if code else None
+            return ChildEnded(
+                f"{self.name} did not end within {seconds:g} s after its input was closed, and was killed: make the"
+                " program end with its input"
+            )
+        if code == 0:
+            return None
+        return ChildEnded(
+            f"{self.name} {_ended(code)}; records that the program had not read are not committed, and come again:"
+            " mend that program, then start offramp consume again"
+        )
 
 
 def _ended(code: int) -> str:

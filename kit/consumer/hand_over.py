@@ -24,6 +24,7 @@ from confluent_kafka import Message
 
 from kit.errors import HandOverError, InputError, OfframpError, OutputClosed
 
+_AGAIN = "mend that, then start offramp consume again: nothing is lost"
 PIPE_BYTES = 4096
 """One page: poll(2) reports such a pipe as writable exactly when its reader has read everything."""
 LOOK_SECONDS, LOOK_AGAIN_SECONDS = 0.1, 0.001
@@ -150,7 +151,11 @@ class HandOver:
                 self.fail(OutputClosed(f"the reader of the output closed it ({self._count_text()})"))
                 return False
             except OSError as error:
-                self.fail(HandOverError(f"the output takes no more records: {error.strerror} ({self._count_text()})"))
+                self.fail(
+                    HandOverError(
+                        f"the output takes no more records: {error.strerror} ({self._count_text()}); {_AGAIN}"
+                    )
+                )
                 return False
             return self._note(message, consumer) and self._count()
 
@@ -194,7 +199,11 @@ class HandOver:
         try:
             _append(self._lines, json.dumps(fields).encode() + b"\n")
         except OSError as error:
-            self.fail(HandOverError(f"{self._consumption} can't be written: {error.strerror} ({self._count_text()})"))
+            self.fail(
+                HandOverError(
+                    f"{self._consumption} can't be written: {error.strerror} ({self._count_text()}); {_AGAIN}"
+                )
+            )
             return False
         return True
 
@@ -227,7 +236,7 @@ class Events:
                 os.write(self._output.fileno(), f"{time.time_ns() // 1_000_000} {consumer} {event}{text}\n".encode())
             except OSError as error:
                 failed, self._failed = self._failed, None
-                failed(HandOverError(f"{self._output.name} takes no more events: {error.strerror}"))
+                failed(HandOverError(f"{self._output.name} takes no more events: {error.strerror}; {_AGAIN}"))
 
 
 def opened(file: Path) -> IO[bytes]:

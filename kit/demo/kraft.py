@@ -93,9 +93,9 @@ def move(profile: Profile, phase: str, say: Callable[[str], None]) -> None:
         operations = Operations(cluster, RUNS, tell=lambda event: _tell(event, say))
         plan = operations.plan_kraft(KraftPlanRequest(phase), OVERRIDES.get(phase, ()))
         say(f"plan {plan.digest[:8]}: {plan.subject!r}, {len(plan.steps)} steps; {_approve(operations, plan)}")
-        ending = operations.begin(plan).act()
-        ending.raise_unless()
-        say(f"phase {kraft_status(cluster).state.phase!r}. Evidence: {(RUNS / ending.run_id / REPORT).absolute()}")
+        result = operations.begin(plan).act()
+        result.raise_unless()
+        say(f"phase {kraft_status(cluster).state.phase!r}. Evidence: {(RUNS / result.run_id / REPORT).absolute()}")
 
 
 def _approve(operations: Operations, plan: Plan) -> str:
@@ -133,8 +133,10 @@ def _produced(lab: Path) -> pl.DataFrame:
 
 
 def prove(lab: Path, say: Callable[[str], None]) -> None:
-    """Raises:
-    RunError: a record is missing.
+    """Compare what was acknowledged with what was read.
+
+    Raises:
+        RunError: a record is missing.
     """
     produced, lost = _produced(lab), unread(lab)
     if lost.height or produced.is_empty():

@@ -71,9 +71,9 @@ def _move(operations: Operations, group: str, stage: str, say: Callable[[str], N
     approved = f"approved by {operator()} for the demo"
     say(f"plan {plan.digest[:8]}: to {stage!r} in {quantity(len(plan.steps), 'step')}; {approved}")
     operations.approve(plan, plan.subject, plan.digest)
-    ending = operations.begin(plan).act()
-    ending.raise_unless()
-    say(f"{ending.sentence} Evidence: {(operations.runs / ending.run_id / REPORT).absolute()}")
+    result = operations.begin(plan).act()
+    result.raise_unless()
+    say(f"{result.sentence} Evidence: {(operations.runs / result.run_id / REPORT).absolute()}")
 
 
 def _tell(event: Event, say: Callable[[str], None]) -> None:

@@ -80,8 +80,10 @@ def move(folder: Path, role: str, node: str, action: str, mode: str) -> str:
 
 
 def _ask(folder: Path, asked: dict[str, Any]) -> str:
-    """Raises:
-    LabError: there is no lab, or it could not.
+    """Have the lab's own process do something; → its answer.
+
+    Raises:
+        LabError: there is no lab, or it could not.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection:

@@ -32,7 +32,7 @@ SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
 
 Lists that are all of one length may be polars' Array, which is many times quicker to move about.
 """
-Octets = npt.NDArray[np.uint8]
+ByteArray = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[Any]
 
 
@@ -139,7 +139,7 @@ class _Reading:
             records, left = records[~fits], left[~fits]
         self._read_plainly(starts[left], size, numbers[left], batches[left])
 
-    def _cut(self, shape: Shape, records: Octets, numbers: Numbers, batches: Numbers) -> None:
+    def _cut(self, shape: Shape, records: ByteArray, numbers: Numbers, batches: Numbers) -> None:
         """The fields of records that are built alike, as a frame."""
         first, end = shape.number
         found = np.zeros(len(records), np.int64)
@@ -154,7 +154,7 @@ class _Reading:
     def _bases(self) -> Numbers:
         return np.array([each.base_offset for each in self._headers], np.int64)
 
-    def _topics_of(self, records: Octets, at: int) -> Numbers:
+    def _topics_of(self, records: ByteArray, at: int) -> Numbers:
         """The number of each id; ids are looked up where they change."""
         pairs = np.ascontiguousarray(records[:, at : at + 16]).view("<u8")
         is_new = np.ones(len(pairs), np.bool_)
@@ -209,7 +209,7 @@ def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
     return min(alike, (stop - at) // size)
 
 
-def _fits(records: Octets, shape: Shape) -> npt.NDArray[np.bool_]:
+def _fits(records: ByteArray, shape: Shape) -> npt.NDArray[np.bool_]:
     """Which are built as the first one is."""
     fits = np.ones(len(records), np.bool_)
     for at, mask in _masks(shape, records.shape[1]):
@@ -218,7 +218,7 @@ def _fits(records: Octets, shape: Shape) -> npt.NDArray[np.bool_]:
     return fits
 
 
-def _values(records: Octets, cut: Cut) -> Numbers:
+def _values(records: ByteArray, cut: Cut) -> Numbers:
     length = 1 if cut.length is None else cut.length
     values = records[:, cut.at : cut.at + cut.width * length].view(f">i{cut.width}").astype(np.int32)
     return values[:, 0] if cut.length is None else values

@@ -72,11 +72,11 @@ class Controllers:
             AuthenticationFailed: one refused the login.
             ReadError: the leader refused, for example because a right is missing.
         """
-        link = self._connect()
+        client = self._connect()
         try:
-            fetched: Fetched = link.run(link.fetch, self.servers, Deadline(DEADLINE_S))
+            fetched: Fetched = client.run(client.fetch, self.servers, Deadline(DEADLINE_S))
         finally:
-            link.close()
+            client.close()
         return fetched
 
     def _connect(self) -> _ControllerClient:
@@ -89,7 +89,9 @@ class Controllers:
         try:
             return _ControllerClient(kafka_settings(profile), self.timeout_s)
         except AUTHENTICATION_FAILURES as error:
-            raise AuthenticationFailed(f"controllers {self.servers}: the login was refused ({error})") from None
+            raise AuthenticationFailed(
+                f"controllers {self.servers}: the login was refused ({error}): check the user and the password"
+            ) from None
         except (kafka_errors.KafkaError, OSError, ValueError) as error:
             raise ConnectError(
                 f"controllers {self.servers}: none answered within {self.timeout_s:g} s ({error}); check the "

@@ -89,7 +89,7 @@ def _at(path: Path) -> list[LogFile]:
     folder = path / FOLDER if (path / FOLDER).is_dir() else path
     names = [each for each in folder.iterdir() if _SEGMENT.fullmatch(each.name) or _CHECKPOINT.fullmatch(each.name)]
     if not names:
-        raise NotFound(f"{folder} holds no segment and no checkpoint of a metadata log")
+        raise NotFound(f"{folder} holds no segment and no checkpoint of a metadata log: give the folder that does")
     return [log_file(each) for each in names]
 
 

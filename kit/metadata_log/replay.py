@@ -55,7 +55,7 @@ class Step:
             pass
 
     def _by_columns(self, image: Image, tallies: Mapping[str, Tally]) -> None:
-        """Raises Unfit before anything is counted or applied."""
+        """Apply all records by columns, or none: Unfit before anything is counted or applied."""
         bulks = [read_bulk(each.read(), each.name, self.hide) for each in self.files]
         self._refuse_gaps(bulks)
         if image.folded is None and image.n_partitions:

@@ -52,7 +52,7 @@ class CommandTemplate:
         also_safe: str = "",
     ) -> None:
         if not command:
-            raise ProfileError('deploy.kind is "command", but deploy.command is empty')
+            raise ProfileError('deploy.kind is "command", but deploy.command is empty: give the command')
         for part in command:
             _refuse_placeholders(part, set(known), variable)
         self._safe = re.compile(rf"[A-Za-z0-9._:{re.escape(also_safe)}-]*")
@@ -127,11 +127,11 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
     try:
         fields = [field for field in string.Formatter().parse(part) if field[1] is not None]
     except ValueError as error:
-        raise ProfileError(f"deploy.command: {part!r}: {error}; a brace itself is written twice") from error
+        raise ProfileError(f"deploy.command: {part!r}: {error}; write a brace itself twice") from error
     used = [f"{name}!{how}" if how else f"{name}:{spec}" if spec else str(name) for _, name, spec, how in fields]
     if set(used) - known:
         wrong = ", ".join(sorted(set(used) - known))
-        raise ProfileError(f"deploy.command has unknown placeholders: {wrong}; known are {', '.join(sorted(known))}")
+        raise ProfileError(f"deploy.command has unknown placeholders: {wrong}; use {', '.join(sorted(known))}")
     if len(used) > 1:
         raise ProfileError(
             f"deploy.command has several placeholders in one argument, {part!r}: a name could pass for more than one"
@@ -140,8 +140,10 @@ def _refuse_placeholders(part: str, known: set[str], variable: str) -> None:
 
 
 def _refuse_unsafe(part: str, words: Mapping[str, str], variable: str, safe: re.Pattern[str]) -> None:
-    """Raises:
-    RunError: a name holds what the command might take for something else; nothing was run.
+    """Refuse an argument that holds a name of unsafe characters.
+
+    Raises:
+        RunError: a name holds what the command might take for something else; nothing was run.
     """
     for before, name, _, _ in string.Formatter().parse(part):
         value = words.get(name or "", "")

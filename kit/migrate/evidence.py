@@ -36,13 +36,16 @@ def load(runs: Path | str, run_id: str = "") -> RunRecord:
     root = Path(runs)
     run_ids = [row.run_id for row in in_order(list_runs(root)) if run_id in ("", row.run_id)]
     if not run_ids:
-        raise NotFound(f"there is no run {run_id!r} in {root}" if run_id else f"there is no run in {root}")
+        named = f"run {run_id!r}" if run_id else "run"
+        raise NotFound(f"there is no {named} in {root}: name the folder of the runs, or see offramp runs")
     return load_run(root / run_ids[-1])
 
 
 def verify(record: RunRecord) -> str:
-    """Raises:
-    RunError: the run did not end verified, or taken back.
+    """Check how a run ended.
+
+    Raises:
+        RunError: the run did not end verified, or taken back.
     """
     if record.state not in _GOOD:
         raise RunError(f"run {record.run_id} is {record.state}: {record.sentence}")

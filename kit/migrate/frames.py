@@ -188,10 +188,10 @@ def verifications(record: RunRecord) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def pauses(record: RunRecord) -> pl.DataFrame:
+def toggle_handovers(record: RunRecord) -> pl.DataFrame:
     """One row per toggle: step, partitions_that_changed_hands, longest_unowned_ms (null: not measured), owners_watched.
 
-    See ``kit.migrate.group.toggle.pauses_of``.
+    See ``kit.migrate.group.toggle.handovers_of``.
     """
     rows = [(it.step_id, evidence(it)) for it in record.events if it.event == "verified"]
     names = ("partitions_that_changed_hands", "longest_unowned_ms", "owners_watched")

@@ -90,8 +90,10 @@ class ZookeeperLock:
             raise ConnectError(f"the lock can't be taken: ZooKeeper says {error!r}") from error
 
     def assert_held(self) -> None:
-        """Raises:
-        LockLost: the session that took the lock is over, or somebody deleted a lock.
+        """Ask the leader whether each lock is still this session's.
+
+        Raises:
+            LockLost: the session that took the lock is over, or somebody deleted a lock.
         """
         try:
             self._client.sync_async(self._locks)  # What follows is then read as the leader has it.
@@ -186,14 +188,16 @@ class ZookeeperLock:
     def _take(self, target: str, holder: bytes, acl: list[ACL]) -> None:
         path = f"{self._locks}/{escaped(target)}"
         if not self._claim(path):
-            raise TargetBusy(f"{self._named(target)} is being worked on in this very session: {self._holder(path)}")
+            raise TargetBusy(
+                f"{self._named(target)} is being worked on in this very session: {self._holder(path)}; wait for its end"
+            )
         try:
             self._create(path, holder, acl)
             self._held[path] = self._session
         except NodeExistsError:
             raise TargetBusy(
-                f"{self._named(target)} is being worked on: {self._holder(path)}. If that process has died, its lock"
-                " ends by itself some seconds later"
+                f"{self._named(target)} is being worked on: {self._holder(path)}. Wait for that run, or stop it:"
+                " offramp stop RUN. If its process has died, the lock ends by itself some seconds later"
             ) from None
         finally:
             if path not in self._held:
@@ -215,8 +219,10 @@ class ZookeeperLock:
         return inherited(self._client, f"{above}/any", ANSWER_S)
 
     def _refuse_excluded(self) -> None:
-        """Raises:
-        TargetBusy: somebody holds a lock of the other kind; with ours made first, of two at least one sees the other.
+        """Look for locks of the other kind.
+
+        Raises:
+            TargetBusy: somebody holds one; with ours made first, of two at least one sees the other.
         """
         self._client.sync_async(self._excluded)
         with suppress(NoNodeError):
@@ -226,7 +232,7 @@ class ZookeeperLock:
 
     def _told_excluded(self, others: Sequence[str]) -> str:
         holder = self._holder(f"{self._excluded}/{others[0]}")
-        return f"the whole cluster is being moved ({holder}): no group is worked on until that run has ended"
+        return f"the whole cluster is being moved ({holder}): wait until that run has ended"
 
     def _named(self, target: str) -> str:
         return f"group {target}"
@@ -277,8 +283,8 @@ class ClusterLock(ZookeeperLock):
     def _told_excluded(self, others: Sequence[str]) -> str:
         more = f", and {len(others) - 1} more groups are" if len(others) > 1 else ""
         return (
-            f"group {unquote(others[0])} is being worked on ({self._holder(f'{LOCKS}/{others[0]}')}){more}: the cluster"
-            " is not moved until those runs have ended"
+            f"group {unquote(others[0])} is being worked on ({self._holder(f'{LOCKS}/{others[0]}')}){more}: wait"
+            " until those runs have ended"
         )
 
     def _named(self, target: str) -> str:

@@ -106,9 +106,11 @@ class Operations:
         return self.save_plan(plan)
 
     def save_plan(self, plan: Plan) -> Plan:
-        """Raises:
-        PlanError: it says something else than what it would do.
-        EvidenceError: it can't be written.
+        """Keep a plan under ``runs/plans``.
+
+        Raises:
+            PlanError: it says something else than what it would do.
+            EvidenceError: it can't be written.
         """
         refuse_altered(plan)
         path = self._file(plan.digest)
@@ -140,7 +142,7 @@ class Operations:
         if len(matching) != 1:
             known = [path.stem for path in reversed(self.plan_files())]
             counted = f"{quantity(len(matching), 'plan')} in {self.runs / PLANS} with a digest like {named!r}"
-            raise NotFound(counted if matching else f"{counted}; {there_is('plan', known)}")
+            raise NotFound(f"{counted}: {'type more of it' if matching else there_is('plan', known)}")
         return matching[0]
 
     def plan_files(self) -> list[Path]:

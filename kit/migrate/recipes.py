@@ -20,7 +20,9 @@ RECIPES: recipes.Recipes = {
 
 
 def refuse_altered(plan: Plan) -> None:
-    """Raises:
-    PlanError: a step says something else than what it would do; see :func:`kit.migrate.engine.recipes.refuse_altered`.
+    """Make each step again by all recipes that there are, and compare.
+
+    Raises:
+        PlanError: see :func:`kit.migrate.engine.recipes.refuse_altered`.
     """
     recipes.refuse_altered(plan, RECIPES)

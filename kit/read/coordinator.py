@@ -17,7 +17,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from kit.read import consumer_group_describe as consumer_protocol
+from kit.read import consumer_group_describe
 from kit.read.broker_client import (
     DEADLINE_S,
     RETRIABLE_CODES,
@@ -80,7 +80,7 @@ async def _describe(client: BrokerClient, collected: _Collected, deadline: Deadl
     classic = collected.coordinators("classic")
     failed = await _sweep(client, classic, _describe_request, _described, collected.take_description, deadline)
     consumer = collected.coordinators("consumer")
-    ask, answers = consumer_protocol.describe_request, consumer_protocol.described
+    ask, answers = consumer_group_describe.describe_request, consumer_group_describe.described
     return failed | await _sweep(client, consumer, ask, answers, collected.take_consumer_group, deadline)
 
 
@@ -135,9 +135,9 @@ class _Collected:
 
     def take_consumer_group(self, group_id: str, described: Any) -> None:
         self.described[group_id] = _Described(described.group_state, "consumer", described.assignor_name)
-        self.members += consumer_protocol.members(described)
-        self.subscriptions += consumer_protocol.subscriptions(described)
-        self.ownership += consumer_protocol.ownership(described)
+        self.members += consumer_group_describe.members(described)
+        self.subscriptions += consumer_group_describe.subscriptions(described)
+        self.ownership += consumer_group_describe.ownership(described)
 
     def take_offsets(self, group_id: str, topics: Iterable[Any]) -> None:
         columns = self.offsets

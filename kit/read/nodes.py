@@ -19,8 +19,8 @@ from kafka.protocol.admin.cluster import DescribeLogDirsRequest, DescribeQuorumR
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from kit.errors import OfframpError, ReadError
-from kit.read.broker_client import BrokerClient, Deadline, describe_code
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, ReadError
+from kit.read.broker_client import AUTHENTICATION_FAILURES, BrokerClient, Deadline, describe_code
 from kit.read.brokers import ClusterMetadata, metadata_of
 from kit.tables.metadata import NodeFact, NodeSetting
 from kit.tables.preflight import BrokerLogDir
@@ -73,7 +73,7 @@ def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetada
     """The cluster as one broker knows it: another one may know more, or less.
 
     Raises:
-        ConnectError, ReadError, KafkaError, OSError: it did not answer, or refused.
+        ConnectError, ReadError: it did not answer, or refused.
     """
     found: ClusterMetadata = _at(settings, address, _describe_cluster)
     return found
@@ -83,7 +83,7 @@ def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
     """How far each controller's log reaches, by the one at ``address``, which has to lead: id → end offset.
 
     Raises:
-        ConnectError, ReadError, KafkaError, OSError: it did not answer, refused, or does not lead.
+        ConnectError, ReadError: it did not answer, refused, or does not lead.
     """
     partition = _at(settings, address, _ask_quorum)
     if partition.error_code:
@@ -123,11 +123,21 @@ async def _describe_cluster(client: NodeClient, deadline: Deadline) -> ClusterMe
 
 
 def _at(settings: dict[str, Any], address: str, ask: Any) -> Any:
-    client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
+    """Ask one node on a connection of its own.
+
+    Raises:
+        ConnectError, AuthenticationFailed, ReadError: it did not answer, or refused.
+    """
     try:
-        return client.run(ask, client, Deadline(NODE_TIMEOUT_S))
-    finally:
-        client.close()
+        client = NodeClient(settings | {"bootstrap_servers": [address]}, NODE_TIMEOUT_S)
+        try:
+            return client.run(ask, client, Deadline(NODE_TIMEOUT_S))
+        finally:
+            client.close()
+    except AUTHENTICATION_FAILURES as error:
+        raise AuthenticationFailed(f"{error}: check security.kafka and its rights") from error
+    except (kafka_errors.KafkaError, OSError, ValueError) as error:
+        raise ConnectError(str(error)) from error
 
 
 def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> NodeFact:
@@ -137,7 +147,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
         is_listening = _refuse_closed(address)
         said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
         error = f"{address}: {said.pop('error')}" if "error" in said else None
-    except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
+    except (OfframpError, OSError, ValueError) as problem:
         said, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(
         ("mode", "has_flag", "metadata_version", "is_leader", "leader_id", "leader_epoch", "high_watermark")

@@ -200,7 +200,9 @@ class _Proof:
 
 def _names(answer: Names) -> list[str]:
     if isinstance(answer, KazooException):
-        raise AuthenticationFailed(f"ZooKeeper does not let these credentials list the group: {type(answer).__name__}")
+        raise AuthenticationFailed(
+            f"ZooKeeper does not let these credentials list the group ({type(answer).__name__}): give them READ"
+        )
     return answer or []
 
 

@@ -65,7 +65,9 @@ def fetch_consumers(client: KazooClient, accepts: Callable[[str], bool] = lambda
     catch_up(client)
     (names,) = fetch_children(client, [CONSUMERS])
     if isinstance(names, NoAuthError):
-        raise AuthenticationFailed(f"ZooKeeper does not let these credentials read {CONSUMERS}: wrong digest, or none")
+        raise AuthenticationFailed(
+            f"ZooKeeper does not let these credentials read {CONSUMERS}: check the profile's digest"
+        )
     listed = _fetch_groups(client, sorted(filter(accepts, _names(names))))
     registered = _fetch_members(client, listed)
     owners, offsets = _fetch_leaves(client, listed, "owners"), _fetch_leaves(client, listed, "offsets")

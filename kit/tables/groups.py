@@ -16,6 +16,8 @@ Int32 = Annotated[int, "int32"]
 
 ZOOKEEPER = "zookeeper"
 KAFKA = "kafka"
+STORE_NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
+"""As sentences say them."""
 
 
 @dataclass(frozen=True, slots=True)

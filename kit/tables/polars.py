@@ -41,3 +41,18 @@ def polars_type(hint: Any) -> Any:
     if typing.get_origin(inner) is tuple:
         return pl.List(polars_type(typing.get_args(inner)[0]))
     return _TYPES[inner]
+
+
+def rows_of(table: Table, **values: Any) -> pl.DataFrame:
+    """Rows of a table by some of its columns: a list, or one value for all rows. The other columns are null.
+
+    For worked cases and tests, which name only what they are about.
+
+    >>> from kit.tables.schema import COMMITTED_OFFSETS
+    >>> rows_of(COMMITTED_OFFSETS, group_id="g", partition=[0, 1]).select("group_id", "partition", "error").rows()
+    [('g', 0, None), ('g', 1, None)]
+    """
+    n_rows = max((len(value) for value in values.values() if isinstance(value, list)), default=1 if values else 0)
+    columns = {name: value if isinstance(value, list) else [value] * n_rows for name, value in values.items()}
+    types = polars_types(table)
+    return pl.DataFrame([pl.Series(name, columns.get(name, [None] * n_rows), kind) for name, kind in types.items()])

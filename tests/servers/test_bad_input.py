@@ -37,7 +37,7 @@ def refused(result, exit_code: int, *said: str) -> None:
 
 
 def test_profiles(offramp, lab):
-    refused(offramp("groups", "--profile", "nosuch"), 3, "has no cluster 'nosuch'; it has lab")
+    refused(offramp("groups", "--profile", "nosuch"), 3, "has no cluster 'nosuch'; name one of lab")
     refused(offramp("groups", change=lambda text: text + "["), 3, "is not TOML")
 
 

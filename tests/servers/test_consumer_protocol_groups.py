@@ -18,7 +18,7 @@ from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
 from kit.profile import load_profile
-from kit.read import consumer_group_describe as consumer_protocol
+from kit.read import consumer_group_describe
 from kit.read.broker_client import Deadline
 from kit.snapshot import verify_read
 
@@ -208,8 +208,8 @@ def spark():
 
 def described(cluster, group: str):
     """ConsumerGroupDescribe's answer as it came."""
-    request = consumer_protocol.describe_request([group])
-    ((_, error, found),) = consumer_protocol.described(
+    request = consumer_group_describe.describe_request([group])
+    ((_, error, found),) = consumer_group_describe.described(
         cluster.broker_client.run(cluster.broker_client.ask, request, 1, Deadline(30))
     )
     assert error == 0

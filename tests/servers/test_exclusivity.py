@@ -145,7 +145,7 @@ def test_a_stopped_member_goes_on_as_a_stale_owner(lab):
     row = summary(proof)
     assert (row["is_exclusive"], row["is_complete"]) == (False, True)
     assert set(proof.overlaps.filter("is_certain")["consumer"]) == {sleeps.consumer_id}
-    assert set(proof.unowned_hand_outs["consumer"]) == {sleeps.consumer_id}
+    assert set(proof.unowned_consumption["consumer"]) == {sleeps.consumer_id}
     assert row["overlapping_records"] > 0
     stale = proof.duplicates.filter(cause="stale")
     assert set(stale["cause_consumer"]) == {sleeps.consumer_id}
@@ -175,4 +175,4 @@ def test_two_systems_in_one_group(lab):
     # Whose hand-out of a record is the second one, and so what kind of duplicate it is, the two race for.
     assert row["overlapping_records"] >= 50
     assert sum(row[f"duplicates_{cause}"] for cause in CAUSES) >= 50
-    assert set(proof.unowned_hand_outs.select("consumer", "is_registered").rows()) == {(new.consumer_id, False)}
+    assert set(proof.unowned_consumption.select("consumer", "is_registered").rows()) == {(new.consumer_id, False)}

@@ -128,7 +128,7 @@ def test_a_cluster_must_be_chosen_and_known(tmp_path):
     path = write(tmp_path, "[clusters.a]\nbootstrap_servers='x'\n[clusters.b]\nbootstrap_servers='y'")
     with pytest.raises(ProfileError, match="choose one of a, b"):
         load_profile(file=path)
-    with pytest.raises(ProfileError, match="has no cluster 'c'; it has a, b"):
+    with pytest.raises(ProfileError, match="has no cluster 'c'; name one of a, b"):
         load_profile("c", path)
     assert load_profile("b", path).bootstrap_servers == "y"
 

@@ -15,9 +15,8 @@ from kit.migrate.engine.step import Step
 from kit.migrate.fleet.plan import READY
 from kit.migrate.fleet.wave import WAVE
 from kit.migrate.frames import failed_groups, matching, stages
-from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.text import shown
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.fleet.model import Scan
@@ -43,7 +42,7 @@ def where(seen: Scan, to: str) -> str:
     counts, n_unread = stages(seen.rows), seen.n_unread
     parts = [(stage, count) for stage, count in counts.select("stage", "n_groups").rows()]
     totals = (
-        f"<p><strong>{quantity(len(seen.rows), 'group')}</strong>; ready for {NAMES[to]}'s assignment: "
+        f"<p><strong>{quantity(len(seen.rows), 'group')}</strong>; ready for {STORE_NAMES[to]}'s assignment: "
         f"<strong>{counts['n_ready'].sum():,}</strong>. Read at {seen.observed_at:%H:%M:%S} UTC.</p>"
     )
     heads = ("stage", "groups", "ready", "blocked", "members too new")

@@ -16,7 +16,7 @@ from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.fleet.plan import KIND, FleetPlanRequest, fleet
 from kit.migrate.frames import matching
-from kit.migrate.group.toggle import SETTLE_S
+from kit.migrate.group.rules import SETTLE_S
 from kit.snapshot import EVERY_GROUP, Snapshot
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from widgets.run.procedure import OpenOperations, Procedure
@@ -109,8 +109,10 @@ class FleetToggle(Procedure):
         super().set_request(to=to or self.to, **values)
 
     def request(self) -> FleetPlanRequest:
-        """Raises:
-        InputError: the request is not valid.
+        """What the fields ask for.
+
+        Raises:
+            InputError: the request is not valid.
         """
         return FleetPlanRequest(
             self.to,

@@ -10,9 +10,8 @@ from kit.analyze.groups.stages import STAGES
 from kit.errors import InputError
 from kit.migrate.engine.plan import Plan
 from kit.migrate.engine.record import RunRecord
-from kit.migrate.group.toggle import NAMES
 from kit.snapshot import EVERY_GROUP
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from widgets.fleet import html as fleet_html
 from widgets.fleet.model import FleetToggle
 from widgets.run import html
@@ -67,7 +66,7 @@ class FleetWizard(Wizard):
         return [listed]
 
     def _request(self) -> list[ipw.Widget]:
-        options = [(f"{NAMES[to]}'s", to) for to in (KAFKA, ZOOKEEPER)]
+        options = [(f"{STORE_NAMES[to]}'s", to) for to in (KAFKA, ZOOKEEPER)]
         to = self.linked(ipw.ToggleButtons(options=options, description="Assignment", style=LABELS), "to", "44rem")
         fields = _row(
             self.text("pattern", "Group ids that match"),

@@ -125,8 +125,10 @@ class GroupMigration(Procedure):
             raise InputError(f"the plan leads from {stage!r} to {leads!r}, which is no way back: load another plan")
 
     def request(self) -> GroupPlanRequest:
-        """Raises:
-        InputError: the request is not valid.
+        """What the fields ask for.
+
+        Raises:
+            InputError: the request is not valid.
         """
         return GroupPlanRequest(
             self.group_id,
@@ -149,7 +151,9 @@ class GroupMigration(Procedure):
         self._refuse_busy()
         wanted = to_stage or self.stage_before
         if not wanted:
-            raise IllegalMove(f"group {self.group_id} is at {self.group_state.stage!r}: there is no stage before it")
+            raise IllegalMove(
+                f"group {self.group_id} is at {self.group_state.stage!r}: there is no stage before it; plan a later one"
+            )
         self._refuse_ahead(wanted)
         self.to_stage = wanted
         self.make_plan()

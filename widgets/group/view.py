@@ -10,8 +10,7 @@ import ipywidgets as ipw
 
 from kit.errors import OfframpError
 from kit.migrate.group.plan import PATH
-from kit.migrate.group.toggle import NAMES
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from widgets.group.model import GroupMigration
 from widgets.run import html
 from widgets.run.view import LABELS, Wizard
@@ -89,7 +88,7 @@ class ToggleWizard(GroupWizard):
 
     def _where(self) -> list[ipw.Widget]:
         self.model.propose = lambda: next(stage for stage in TOGGLED if stage != self.model.group_state.stage)
-        names = {stage: f"{NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
+        names = {stage: f"{STORE_NAMES[mode]}'s" for stage, mode in TOGGLED.items()}
         toggle = ipw.ToggleButtons(description="Coordination", style=LABELS)
         now = self.html(lambda m: f"<p>{html.toggle(m.group_state)}</p>", "group_state")
         now.layout = ipw.Layout(width="100%")

@@ -11,7 +11,7 @@ from kit.migrate.engine.plan import Plan
 from kit.migrate.offsets.changes import BACKWARDS, DELETED, FIRST, FORWARDS, offset_directions
 from kit.migrate.offsets.current import Committed
 from kit.show.headings import heading
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 from kit.text.visible import html_text
 from widgets.run.html import number, table
@@ -22,7 +22,6 @@ WIDTH, HEIGHT = 150, 14
 _NUMBERS = {
     "members in ZooKeeper", "members in Kafka", "ZooKeeper", "Kafka", "log start", "log end", "before", "after",
 }  # fmt: skip
-_NAMES = {ZOOKEEPER: "ZooKeeper", KAFKA: "Kafka"}
 _MARKS = {FORWARDS: "→", FIRST: "+", BACKWARDS: "←", DELETED: "×"}
 _WORDS = {FORWARDS: "forwards", FIRST: "set where there was none", BACKWARDS: "backwards", DELETED: "deleted"}
 
@@ -53,7 +52,7 @@ def changes(plan: Plan) -> str:
     first = moved.head(SHOWN)
     heads = ("group", "partition", "before", "after", "direction", "within the log", "why not as requested")
     left_out = plan.parameters.get("left_out") or {}
-    n_changes = f"Offsets that change in {_NAMES[str(moved['store'][0])]}: {len(moved):,}"
+    n_changes = f"Offsets that change in {STORE_NAMES[str(moved['store'][0])]}: {len(moved):,}"
     return (
         f"<p>{n_changes}{_first(first, moved, 'backwards first, then those not as requested')}</p>"
         + _directions(moved)
@@ -113,7 +112,7 @@ def _store(offsets: pl.DataFrame, store: str) -> str:
         "beyond the log's end, which is no lag": (offsets[store] > offsets["log_end"]).sum(),
     }
     told = ", ".join(f"{count:,} {what}" for what, count in notes.items() if count)
-    return f"{_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({told})' if told else ''}."
+    return f"{STORE_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({told})' if told else ''}."
 
 
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:
@@ -133,9 +132,9 @@ def _outside(row: dict[str, Any]) -> Iterator[str]:
         if None in (row[store], row["log_start"], row["log_end"]):
             continue
         if row[store] > row["log_end"]:
-            yield f"{_NAMES[store]}'s is beyond the log's end"
+            yield f"{STORE_NAMES[store]}'s is beyond the log's end"
         elif row[store] < row["log_start"]:
-            yield f"{_NAMES[store]}'s is before the log's start"
+            yield f"{STORE_NAMES[store]}'s is before the log's start"
 
 
 def _change(row: dict[str, Any]) -> tuple[str, ...]:

@@ -80,8 +80,10 @@ class OffsetRequest(t.HasTraits):
         return chosen
 
     def required_selection(self) -> Selection:
-        """Raises:
-        InputError: nothing is selected, or see ``selected``.
+        """The selected offsets, of which there are some.
+
+        Raises:
+            InputError: nothing is selected, or see ``selected``.
         """
         selection = self.selected()
         if selection is None:
@@ -105,8 +107,10 @@ class OffsetRequest(t.HasTraits):
         return {groups[0]: written}
 
     def path(self) -> Path:
-        """Raises:
-        InputError: no file is named.
+        """The file that the field names.
+
+        Raises:
+            InputError: no file is named.
         """
         if not self.file.strip():
             raise InputError("name the file to import")

@@ -59,12 +59,12 @@ class Connection:
         return Operations(self._works, self.runs, say, tell)
 
     def look(self, group_id: str) -> GroupState:
-        """Raises as ``kit.migrate.group.group_state.read_group_state``."""
+        """The group as it is now; raises as ``kit.migrate.group.group_state.read_group_state``."""
         with self._one_look:
             return read_group_state(self._watches, group_id)
 
     def look_at_offsets(self, selection: Selection, to_groups: Mapping[str, str]) -> Committed:
-        """Raises as ``kit.migrate.offsets.current.fetch_committed``."""
+        """The offsets as they are now; raises as ``kit.migrate.offsets.current.fetch_committed``."""
         with self._one_look:
             return fetch_committed(self._watches, selection, to_groups)
 
@@ -74,7 +74,7 @@ class Connection:
             return observe(self._watches)
 
     def kraft_status(self) -> KraftStatus:
-        """Raises as ``kit.kraft.kraft_status``."""
+        """The cluster as it is now; raises as ``kit.kraft.kraft_status``."""
         from kit.kraft import kraft_status  # It loads pyarrow, which no other look needs.
 
         with self._one_look:
@@ -88,5 +88,6 @@ class Connection:
 def _refuse_other(cluster: Cluster, cluster_id: str) -> None:
     if cluster_id and cluster.cluster_id != cluster_id:
         raise WrongCluster(
-            f"cluster {cluster.name!r}: expected cluster id {cluster_id}, but {cluster.cluster_id} answers"
+            f"cluster {cluster.name!r}: expected cluster id {cluster_id}, but {cluster.cluster_id} answers: choose the"
+            " profile of the plan's cluster"
         )

@@ -16,10 +16,10 @@ from kit.migrate.execution.dry_run import DryRun
 from kit.migrate.frames import member_lag
 from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
-from kit.migrate.group.toggle import NAMES
 from kit.migrate.rendering.review import stood_still
 from kit.migrate.rendering.text import event_text, hours, plan_rows, shown, told_consent
 from kit.show.headings import heading
+from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
 from kit.text.visible import html_source, html_text
 
@@ -86,7 +86,7 @@ def toggle(state: GroupState) -> str:
     znode = "There is no toggle znode" if state.mode is None else f"The toggle znode holds {state.mode!r}"
     if state.effective_mode is None:
         return f"{html_text(znode)}. It is not known whose assignment the group follows."
-    name = NAMES.get(state.effective_mode, state.effective_mode)
+    name = STORE_NAMES.get(state.effective_mode, state.effective_mode)
     return f"{html_text(znode)}. The group follows <strong>{html_text(name)}</strong>'s assignment."
 
 

@@ -103,7 +103,7 @@ class PlanModel(RunModel):
             raise InputError(f"give {SHORTEST_PREFIX} or more characters of the plan's digest, not {digest!r}")
         plan = self.operations.plan(digest)
         if not plan.digest.startswith(digest):
-            raise NotFound(f"no plan in {self.runs} has a digest that begins with {digest!r}")
+            raise NotFound(f"no plan in {self.runs} has a digest that begins with {digest!r}: see offramp plan list")
         if not self.concerns(plan.kind, plan.subject):
             raise InputError(
                 f"plan {digest[:8]} is a {plan.kind} of {plan.subject}, not of {self.about}: give another digest"

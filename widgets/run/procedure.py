@@ -230,17 +230,17 @@ class Procedure(PlanModel):
             self._run, self._here, self.record = run, run.run_id, run.record
         self.direction = direction
         try:
-            ending = verb(run)
-            if self._undo_next and ending.state in UNDOABLE:
+            result = verb(run)
+            if self._undo_next and result.state in UNDOABLE:
                 self._goal, self.direction = RunState.UNDONE, BACK
-                ending = run.undo()
+                result = run.undo()
         finally:
             self.instruction = self.waiting = self.typed_undo = ""
             with self._at_record:
                 self._undo_next, self._run, self.record = False, None, run.record
             self.direction = ""
-        ending.raise_unless(self._goal)
-        self.sentence = ending.sentence
+        result.raise_unless(self._goal)
+        self.sentence = result.sentence
         self._reached()
 
     # What the run and other processes report

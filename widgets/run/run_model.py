@@ -193,9 +193,9 @@ class RunModel(t.HasTraits):
     def _required_run(self, states: frozenset[RunState], verb: str) -> RunRecord:
         record: RunRecord | None = self.record
         if record is None:
-            raise IllegalMove(f"there is no run of {self.about} to {verb}")
+            raise IllegalMove(f"there is no run of {self.about} to {verb}: carry out a plan first")
         if record.state not in states:
-            raise IllegalMove(f"run {record.run_id} is {record.state}: there is nothing to {verb}")
+            raise IllegalMove(f"run {record.run_id} is {record.state}: it has nothing to {verb}; make a new plan")
         return record
 
 

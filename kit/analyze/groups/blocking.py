@@ -42,18 +42,36 @@ def blockers(
     parity: FrameT | None = None,
     stages: FrameT | None = None,
 ) -> FrameT:
-    """Columns: group_id, blocker, sentence; one row per group and blocker, per member for a registration.
+    """What stands in the way of each group's next step; one row per group and blocker, per member for a registration.
 
-    ``unsafe_mix``: plain Kafka consumers beside consumers under ZooKeeper's assignment; ``unreadable_group``,
-    ``unreadable_mode``, ``unreadable_registration``: a read failed; ``group_not_stable``: the Kafka group is
-    rebalancing; ``commits_to_kafka``: old consumers, and offsets in Kafka that aren't behind ZooKeeper's (KIP-125,
-    Migration Plan, step 1: their commits are dropped in silence as soon as the Kafka group has members);
-    ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back would
-    read again; ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper;
-    ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``; ``unowned_partitions``.
+    Args:
+        owners, parity, stages: rows of ``kit.analyze.partition_owners``, of ``kit.analyze.group_parity`` and of
+            :func:`~kit.analyze.groups.stages.group_stages`, where they are known already.
 
-    ``owners``, ``parity``, ``stages``: rows of ``kit.analyze.partition_owners``, of ``kit.analyze.group_parity`` and of
-    :func:`~kit.analyze.groups.stages.group_stages`, where they are known already.
+    Columns:
+        group_id: the key.
+        blocker: ``unsafe_mix``: plain Kafka consumers beside consumers under ZooKeeper's assignment.
+            ``unreadable_group``, ``unreadable_mode``, ``unreadable_registration``: a read failed.
+            ``group_not_stable``: the Kafka group is rebalancing.
+            ``commits_to_kafka``: old consumers, and offsets in Kafka that aren't behind ZooKeeper's (KIP-125,
+            Migration Plan, step 1: their commits are dropped in silence as soon as the Kafka group has members).
+            ``kafka_ahead``: Kafka's offsets are beyond ZooKeeper's in a group with ZooKeeper members, so a way back
+            would read again.
+            ``not_migration_enabled``: migration/mode is kafka, but an old member keeps the group under ZooKeeper.
+            ``inexact_mode``: the znode holds neither ``kafka`` nor ``zookeeper``.
+            ``unowned_partitions``: subscribed, and nobody owns them.
+        sentence: what was found and what to do.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> group = rows_of(schema.GROUPS, group_id="g", source="zookeeper")
+    >>> old = rows_of(schema.MEMBERS, group_id="g", source="zookeeper", member_id="g_old", in_migration_ids=False)
+    >>> offset = {"group_id": "g", "topic": "t", "partition": 0, "committed_offset": 5}
+    >>> offsets = rows_of(schema.COMMITTED_OFFSETS, store=["zookeeper", "kafka"], **offset)
+    >>> others = [rows_of(table) for table in (schema.MIGRATION_STATES, schema.SUBSCRIPTIONS, schema.TOPIC_PARTITIONS)]
+    >>> rows = blockers(group, old, rows_of(schema.OWNERSHIP), offsets, *others)
+    >>> [(row["blocker"], row["sentence"][:43]) for row in rows.to_dicts()]
+    [('commits_to_kafka', 'Group g: Kafka holds offsets of 1 partition')]
     """
     if owners is None:
         owners = nw.from_native(partition_owners(ownership, members, subscriptions, topic_partitions))

@@ -38,6 +38,14 @@ def partition_progress(before: FrameT, after: FrameT) -> FrameT:
         produced, lag: in records.
         verdict: ``moving``; ``idle`` (nothing to read); ``stalled`` (records to read, no commit in between: too little
             time for a commit, or a consumer that hangs); ``rewound``; ``unknown``.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "store": "kafka", "topic": "t", "partition": [0, 1, 2]}
+    >>> before = pl.DataFrame(key | {"committed_offset": [5, 5, 9], "log_end_offset": [9, 9, 9]})
+    >>> after = key | {"committed_offset": [8, 5, 9], "log_end_offset": [9, 12, 9], "lag": [1, 7, 0]}
+    >>> rows = partition_progress(before, pl.DataFrame(after | {"member_id": "a", "is_stale": False}))
+    >>> rows.sort("partition").select("partition", "consumed", "produced", "verdict").rows()
+    [(0, 3, 0, 'moving'), (1, 0, 3, 'stalled'), (2, 0, 0, 'idle')]
     """
     key = ["group_id", "store", "topic", "partition"]
     earlier = before.select(*key, committed_before="committed_offset", end_before="log_end_offset")

@@ -31,6 +31,17 @@ def member_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT, top
         fair_share: in partitions; null without a subscription.
         share_ratio: n_partitions / fair_share; null if the fair share is 0 or unknown.
         is_idle: it owns nothing.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> group = {"group_id": "g", "source": "kafka"}
+    >>> members = rows_of(schema.MEMBERS, **group, member_id=["a", "b"])
+    >>> asked = rows_of(schema.SUBSCRIPTIONS, **group, member_id=["a", "b"], topic="t", n_threads=1)
+    >>> partitions = rows_of(schema.TOPIC_PARTITIONS, topic="t", partition=[0, 1, 2], replicas=[[1], [1], [1]])
+    >>> owned = rows_of(schema.OWNERSHIP, **group, topic="t", partition=[0, 1, 2], member_id=["a", "a", "b"])
+    >>> rows = member_shares(members, owned, asked, partitions).sort("member_id")
+    >>> rows.select("member_id", "n_partitions", "n_threads", "fair_share", "is_idle").rows()
+    [('a', 2, 1, 1.5, False), ('b', 1, 1, 1.5, False)]
     """
     known = members.select(*_MEMBER, n_partitions=nw.lit(0, nw.Int64))
     owned = _owned(ownership, _MEMBER)
@@ -54,6 +65,15 @@ def thread_shares(members: FrameT, ownership: FrameT, subscriptions: FrameT) -> 
         group_id, source, member_id: the key.
         thread_id: null for a Kafka member, which is one thread.
         n_partitions, is_idle: how many it owns; whether it owns nothing.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> key = {"group_id": "g", "source": "zookeeper", "member_id": "a"}
+    >>> asked = rows_of(schema.SUBSCRIPTIONS, **key, topic="t", n_threads=2)
+    >>> owned = rows_of(schema.OWNERSHIP, **key, topic="t", partition=[0, 1], thread_id="a-0")
+    >>> rows = thread_shares(rows_of(schema.MEMBERS, **key), owned, asked).sort("thread_id")
+    >>> rows.select("thread_id", "n_partitions", "is_idle").rows()
+    [('a-0', 2, False), ('a-1', 0, True)]
     """
     streams = subscriptions.filter(nw.col("source") == ZOOKEEPER).group_by(*_MEMBER).agg(nw.col("n_threads").max())
     numbered = _numbered(streams).with_columns(
@@ -116,6 +136,13 @@ def canary_share(member_shares: FrameT, canary: Collection[str]) -> FrameT:
         canary_partitions, rest_partitions: what the canary owns, and the others.
         canary_fair_share: in partitions; null without a canary, or if one member's is unknown.
         share_ratio: canary_partitions / canary_fair_share.
+
+    >>> import polars as pl
+    >>> shares = {"group_id": "g", "source": "kafka", "member_id": ["a", "b", "c"]}
+    >>> shares |= {"n_partitions": [2, 5, 5], "fair_share": [4.0, 4.0, 4.0]}
+    >>> rows = canary_share(pl.DataFrame(shares), ["a"])
+    >>> rows.select("n_canaries", "canary_partitions", "rest_partitions", "canary_fair_share", "share_ratio").rows()
+    [(1, 2, 10, 4.0, 0.5)]
     """
     is_canary = nw.col("member_id").is_in(list(canary))
     fair_units = (nw.col("fair_share") * _UNIT).floor().cast(nw.Int64)

@@ -50,6 +50,18 @@ def ownership_findings(
             embedded in a MEZKCC, or by two Kafka members. ``assigned_never_committed``: owned, and no store in use
             holds an offset. ``more_threads_than_partitions``: some stay idle, which is no error.
         sentence: what was found and what to do.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> key = {"group_id": "g", "source": "kafka"}
+    >>> group = rows_of(schema.GROUPS, **key, state="Stable")
+    >>> members = rows_of(schema.MEMBERS, **key, member_id="a")
+    >>> asked = rows_of(schema.SUBSCRIPTIONS, **key, member_id="a", topic="t", n_threads=1)
+    >>> partitions = rows_of(schema.TOPIC_PARTITIONS, topic="t", partition=[0, 1], replicas=[[1], [1]])
+    >>> owned = rows_of(schema.OWNERSHIP, **key, topic="t", partition=0, member_id="a")
+    >>> rows = ownership_findings(group, members, owned, asked, partitions, rows_of(schema.COMMITTED_OFFSETS))
+    >>> rows.sort("partition").select("partition", "member_id", "finding").rows()
+    [(0, 'a', 'assigned_never_committed'), (1, None, 'unowned')]
     """
     commits = committed_offsets if stale_stores is None else in_use(committed_offsets, stale_stores)
     if owners is None:
@@ -88,7 +100,7 @@ def _owned_rows(owners: FrameT, groups: FrameT, members: FrameT, committed_offse
     rows = owners.join(unreadable_groups(groups), on="group_id", how="left")
     rows = rows.join(_member_counts(members), on="group_id", how="left").join(states, on="group_id", how="left")
     rows = rows.join(known, on=GROUP_PARTITION, how="left")
-    held = nw.when(~nw.col("is_fence")).then(nw.col("zookeeper_owner"))
+    held = nw.when(~nw.col("is_reservation")).then(nw.col("zookeeper_owner"))
     return rows.with_columns(reader=nw.coalesce(held, nw.col("kafka_owner")))
 
 
@@ -121,7 +133,7 @@ def _unowned() -> nw.Expr:
 
 def _not_registered() -> nw.Expr:
     return sentence(
-        ~nw.col("is_registered") & ~nw.col("is_fence") & nw.col("group_error").is_null(),
+        ~nw.col("is_registered") & ~nw.col("is_reservation") & nw.col("group_error").is_null(),
         _topic_partition(),
         " is held by the owner znode of ",
         nw.col("zookeeper_owner"),

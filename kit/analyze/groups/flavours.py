@@ -19,12 +19,25 @@ FLAVOURS = {
 def member_flavours(members: FrameT) -> FrameT:
     """Members → the same members with their flavour.
 
-    ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be told from it); ``MEZKCC``: in both;
-    ``EKC``: a Kafka member whose client id is a ZooKeeper consumer id of its group, the consumer embedded in a
-    MEZKCC; ``KC``: any other Kafka member. Null where ``migration/ids`` could not be read (KIP-125, Zookeeper State
-    and step 2 of the listener's global view).
+    By KIP-125, Zookeeper State and step 2 of the listener's global view.
 
-    Columns: group_id, source, member_id, client_id, flavour.
+    Columns:
+        group_id, source, member_id: the key.
+        client_id: as the member says.
+        flavour: ``OZKCC``: in ``ids`` but not in ``migration/ids`` (a MDZKCC can't be told from it).
+            ``MEZKCC``: in both.
+            ``EKC``: a Kafka member whose client id is a ZooKeeper consumer id of its group, the consumer embedded in a
+            MEZKCC.
+            ``KC``: any other Kafka member.
+            Null where ``migration/ids`` could not be read.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> source, enabled = ["zookeeper", "zookeeper", "kafka", "kafka"], [False, True, None, None]
+    >>> who = {"member_id": ["g_old", "g_new", "g_new-1", "app-1"], "client_id": [None, None, "g_new", "app"]}
+    >>> members = rows_of(schema.MEMBERS, group_id="g", source=source, in_migration_ids=enabled, **who)
+    >>> member_flavours(members).sort("member_id").select("member_id", "flavour").rows()
+    [('app-1', 'KC'), ('g_new', 'MEZKCC'), ('g_new-1', 'EKC'), ('g_old', 'OZKCC')]
     """
     return with_flavours(members).select("group_id", "source", "member_id", "client_id", "flavour")
 

@@ -50,6 +50,19 @@ def idle_groups(
         lag: in records, see ``group_lag``.
         name_rule: what makes the name look random, see ``name_rule``.
         evidence: why it is in this class, in a sentence.
+
+    >>> import polars as pl
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> groups = rows_of(schema.GROUPS, group_id=["live", "left"], source="kafka", state=["Stable", "Empty"])
+    >>> members = rows_of(schema.MEMBERS, group_id="live", source="kafka", member_id="a")
+    >>> left = {"group_id": "left", "store": "kafka"}
+    >>> offsets = rows_of(schema.COMMITTED_OFFSETS, **left, topic="t", partition=0, committed_offset=5)
+    >>> offsets, topics = offsets.with_columns(written_ms=pl.lit(0)), rows_of(schema.TOPIC_PARTITIONS, topic="t")
+    >>> lags = pl.DataFrame(left | {"lag": [3]})
+    >>> rows = idle_groups(groups, members, offsets, topics, lags, at_ms=8 * DAY_MS)
+    >>> rows.sort("group_id").select("group_id", "class", "n_members", "commit_age_ms", "lag").rows()
+    [('left', 'dead', 0, 691200000, 3), ('live', 'active', 1, None, None)]
     """
     rows = groups.select("group_id", "state", "error", store="source")
     rows = _with_members(rows, members, unreadable_groups(groups))

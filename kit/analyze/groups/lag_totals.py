@@ -23,6 +23,13 @@ def member_lag(partition_lag: FrameT) -> FrameT:
         n_unknown: partitions whose lag is unknown although the store may hold an offset.
         n_without_commit: partitions without an offset in the store.
         lag, max_lag, lag_retained, expired_unread: in records; null if it is known of no partition.
+
+    >>> import polars as pl
+    >>> rows = {"group_id": "g", "store": "kafka", "topic": "t", "member_id": ["a", "a", None], "lag": [6, 4, None]}
+    >>> rows |= {"lag_retained": [6, 4, None], "expired_unread": [0, 0, None], "has_no_commit": [False, False, True]}
+    >>> totals = member_lag(pl.DataFrame(rows | {"is_stale": False})).sort("member_id", nulls_last=True)
+    >>> totals.select("member_id", "n_partitions", "n_without_commit", "lag", "max_lag").rows()
+    [('a', 2, 0, 10, 6), (None, 1, 1, None, None)]
     """
     return _totals(partition_lag, ["group_id", "store", "member_id"], ())
 
@@ -49,7 +56,20 @@ def group_lag(partition_lag: FrameT) -> FrameT:
 
 @nw.narwhalify
 def topic_lag(partition_lag: FrameT) -> FrameT:
-    """Per group, store and topic; columns as in ``group_lag`` with topic after store."""
+    """Lag per group, store and topic.
+
+    Columns:
+        group_id, store, topic: the key.
+        n_partitions: how many partitions the row sums up.
+        n_unowned: partitions without a known owner.
+        n_unknown, n_without_commit, lag, max_lag, lag_retained, expired_unread: as in ``member_lag``.
+
+    >>> import polars as pl
+    >>> rows = {"group_id": "g", "store": "kafka", "topic": ["t", "t", "u"], "member_id": "a", "lag": [6, 4, 7]}
+    >>> rows |= {"lag_retained": [6, 3, 7], "expired_unread": [0, 1, 0], "has_no_commit": False, "is_stale": False}
+    >>> topic_lag(pl.DataFrame(rows)).sort("topic").select("topic", "n_partitions", "lag", "expired_unread").rows()
+    [('t', 2, 10, 1), ('u', 1, 7, 0)]
+    """
     return _totals(partition_lag, ["group_id", "store", "topic"], ("n_unowned",))
 
 

@@ -9,7 +9,7 @@ from kit.analyze.groups.coverage import GROUP_PARTITION, existing_partitions, su
 from kit.analyze.groups.flavours import with_flavours
 from kit.tables.groups import KAFKA, ZOOKEEPER
 
-_FENCE_SUFFIX = "-kc"
+_RESERVATION_SUFFIX = "-kc"
 
 
 @nw.narwhalify
@@ -17,20 +17,30 @@ def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, 
     """Per group and partition that is subscribed or owned: its owners in both worlds.
 
     A MEZKCC owns by its owner znode. The assignment of the consumer embedded in it (client id = consumer id, KIP-125)
-    is neither a second owner nor an owner without the znode. Nor is a fence: an owner znode ``<consumer id>-kc-<n>``
-    that a MEZKCC holds so that no old consumer takes what a plain Kafka consumer reads.
+    is neither a second owner nor an owner without the znode. Nor is a reservation a second owner: a MEZKCC holds an
+    owner znode ``<consumer id>-kc-<n>`` so that no old consumer takes what a plain Kafka consumer reads.
 
     Columns:
         group_id, topic, partition, is_subscribed: the key, and whether a member subscribes to the topic.
         zookeeper_owner, zookeeper_thread: by the owner znode.
         is_registered: the owner is in ``ids``; null without an owner.
-        is_fence: the znode is a fence.
+        is_reservation: the znode is a reservation.
         kafka_owner: member id; of several the first by name.
         kafka_other_owner: the last by name; null if there is one only.
         kafka_client_id, is_embedded: of ``kafka_owner``.
         n_kafka_owners: members assigned, embedded ones included.
         n_owners: consumers that read the partition; null if an owner could not be read.
         error: why an owner is unknown.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> who = {"source": ["zookeeper", "kafka"], "member_id": ["g_new", "app-1"], "client_id": [None, "app"]}
+    >>> members = rows_of(schema.MEMBERS, group_id="g", in_migration_ids=[True, None], **who)
+    >>> held = {"source": ["zookeeper", "kafka"], "member_id": ["g_new-kc", "app-1"], "thread_id": ["g_new-kc-0", None]}
+    >>> owned = rows_of(schema.OWNERSHIP, group_id="g", topic="t", partition=0, **held)
+    >>> rows = partition_owners(owned, members, rows_of(schema.SUBSCRIPTIONS), rows_of(schema.TOPIC_PARTITIONS))
+    >>> rows.select("zookeeper_owner", "is_reservation", "kafka_owner", "n_owners", "is_subscribed").rows()
+    [('g_new-kc', True, 'app-1', 1, False)]
     """
     owned = ownership.select(*GROUP_PARTITION)
     subscribed = subscribed_partitions(subscriptions, existing_partitions(topic_partitions))
@@ -42,7 +52,7 @@ def partition_owners(ownership: FrameT, members: FrameT, subscriptions: FrameT, 
 
 
 def _counted(rows: FrameT) -> FrameT:
-    is_held = ~nw.col("zookeeper_owner").is_null() & ~nw.col("is_fence").fill_null(False)
+    is_held = ~nw.col("zookeeper_owner").is_null() & ~nw.col("is_reservation").fill_null(False)
     n_owners = is_held.cast(nw.Int64) + nw.col("n_plain").fill_null(0)
     return rows.select(
         *GROUP_PARTITION,
@@ -50,7 +60,7 @@ def _counted(rows: FrameT) -> FrameT:
         "zookeeper_owner",
         "zookeeper_thread",
         "is_registered",
-        nw.col("is_fence").fill_null(False),
+        nw.col("is_reservation").fill_null(False),
         "kafka_owner",
         nw.when(nw.col("n_kafka_owners") > 1).then(nw.col("kafka_other_owner")).alias("kafka_other_owner"),
         "kafka_client_id",
@@ -67,17 +77,17 @@ def _zookeeper_owners(ownership: FrameT, members: FrameT) -> FrameT:
         nw.col("member_id").min().alias("zookeeper_owner"), nw.col("thread_id").min().alias("zookeeper_thread")
     )
     owners = owners.with_columns(
-        fenced_by=nw.col("zookeeper_owner").str.replace_all(f"{_FENCE_SUFFIX}$", "", literal=False)
+        reserved_by=nw.col("zookeeper_owner").str.replace_all(f"{_RESERVATION_SUFFIX}$", "", literal=False)
     )
-    for name in ("zookeeper_owner", "fenced_by"):
+    for name in ("zookeeper_owner", "reserved_by"):
         owners = owners.join(_consumer_ids(members, name), on=["group_id", name], how="left")
-    is_fence = nw.col("zookeeper_owner_known").is_null() & ~nw.col("fenced_by_known").is_null()
+    is_reservation = nw.col("zookeeper_owner_known").is_null() & ~nw.col("reserved_by_known").is_null()
     return owners.select(
         *GROUP_PARTITION,
         "zookeeper_owner",
         "zookeeper_thread",
         is_registered=~nw.col("zookeeper_owner_known").is_null(),
-        is_fence=is_fence,
+        is_reservation=is_reservation,
     )
 
 

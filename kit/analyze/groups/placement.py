@@ -19,6 +19,14 @@ def broker_load(topic_partitions: FrameT, brokers: FrameT) -> FrameT:
         is_live: it is in that list.
         n_leaders, n_replicas, n_in_sync: how many it has.
         n_preferred: partitions of which it is the first replica.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> placed = {"partition": [0, 1], "leader": [1, 1], "replicas": [[1, 2], [2, 1]], "isr": [[1], [1]]}
+    >>> partitions = rows_of(schema.TOPIC_PARTITIONS, topic="t", **placed)
+    >>> rows = broker_load(partitions, rows_of(schema.BROKERS, broker_id=1, host="one")).sort("broker_id")
+    >>> rows.select("broker_id", "is_live", "n_leaders", "n_preferred", "n_replicas", "n_in_sync").rows()
+    [(1, True, 2, 1, 2, 2), (2, False, 0, 1, 2, 0)]
     """
     live = brokers.select("broker_id", "host", "rack", is_live=nw.lit(True))
     tallies = _tallies(topic_partitions, [])
@@ -33,12 +41,23 @@ def topic_skew(topic_partitions: FrameT, brokers: FrameT) -> FrameT:
     """CMAK's skew and spread per topic (its ``TopicIdentity``), unrounded.
 
     With P partitions of R replicas in all on B brokers, a broker is skewed above ceil(R / B) replicas and leader-skewed
-    above ceil(P / B) leaders; skew and leader skew are the shares of such brokers among the B, spread is B among all
-    brokers, live or holding a replica. CMAK counts in-sync replicas and rounds down; here replicas count, in sync or
-    not, because a broker that is down is no better placed.
+    above ceil(P / B) leaders. CMAK counts in-sync replicas and rounds down; here replicas count, in sync or not,
+    because a broker that is down is no better placed.
 
-    Columns: topic, n_partitions, n_replicas, n_brokers, n_skewed, n_leader_skewed, skew_percent, leader_skew_percent,
-    spread_percent (null for a topic without a known replica).
+    Columns:
+        topic: the key.
+        n_partitions, n_replicas, n_brokers: P, R and B.
+        n_skewed, n_leader_skewed: brokers above the limits.
+        skew_percent, leader_skew_percent: their shares among the B; null for a topic without a known replica.
+        spread_percent: B among all brokers, live or holding a replica; null as above.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> placed = {"partition": [0, 1, 2], "leader": [1, 1, 2], "replicas": [[1], [1], [2]], "isr": [[1], [1], [2]]}
+    >>> partitions = rows_of(schema.TOPIC_PARTITIONS, topic="t", **placed)
+    >>> rows = topic_skew(partitions, rows_of(schema.BROKERS, broker_id=[1, 2, 3, 4]))
+    >>> rows.select("n_brokers", "n_skewed", "skew_percent", "spread_percent").rows()
+    [(2, 0, 0.0, 50.0)]
     """
     held = nw.concat(_tallies(topic_partitions, ["topic"])).group_by("topic", "broker_id")
     per_broker = held.agg(nw.col("n_replicas").sum(), nw.col("n_leaders").sum()).filter(nw.col("n_replicas") > 0)

@@ -22,7 +22,25 @@ def readiness(
     owners: FrameT | None = None,
     parity: FrameT | None = None,
 ) -> FrameT:
-    """:func:`group_readiness` of a snapshot's tables; ``owners``, ``parity``: see :func:`kit.analyze.blockers`."""
+    """Where each group of a snapshot stands on KIP-125's path, and what its next step is.
+
+    Args:
+        owners, parity: rows of ``kit.analyze.partition_owners`` and ``kit.analyze.group_parity``, where they are known
+            already.
+
+    Columns:
+        group_id: the key.
+        n_ozkcc, n_mezkcc, n_kc, mode, effective_mode, stage, n_blockers, is_ready, next_step: see ``group_readiness``.
+
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> group = rows_of(schema.GROUPS, group_id="g", source="zookeeper")
+    >>> members = rows_of(schema.MEMBERS, group_id="g", source="zookeeper", member_id=["a", "b"], in_migration_ids=True)
+    >>> rest = ("OWNERSHIP", "COMMITTED_OFFSETS", "MIGRATION_STATES", "SUBSCRIPTIONS", "TOPIC_PARTITIONS")
+    >>> rows = readiness(group, members, *[rows_of(getattr(schema, name)) for name in rest])
+    >>> rows.select("n_mezkcc", "effective_mode", "stage", "n_blockers", "is_ready").rows()
+    [(2, 'zookeeper', 'all MEZKCC', 0, True)]
+    """
     tables = (groups, members, ownership, committed_offsets, migration_states, subscriptions, topic_partitions)
     stages = group_stages(groups, members, migration_states)
     return _readiness(stages, nw.from_native(blockers(*tables, owners, parity, stages)))
@@ -42,6 +60,18 @@ def group_readiness(groups: FrameT, members: FrameT, migration_states: FrameT, b
         is_ready: nothing stands in the way of the next step; false where the way is not clear (unsafe mix, unknown);
             null where there is no next step (all KC, empty).
         next_step: one sentence.
+
+    >>> import polars as pl
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> key = {"group_id": "g", "source": "zookeeper"}
+    >>> group = rows_of(schema.GROUPS, **key)
+    >>> members = rows_of(schema.MEMBERS, **key, member_id=["a", "b"], in_migration_ids=False)
+    >>> mode = rows_of(schema.MIGRATION_STATES, group_id="g", mode="kafka")
+    >>> found = pl.DataFrame({"group_id": ["g"], "blocker": ["not_migration_enabled"], "sentence": ["…"]})
+    >>> rows = group_readiness(group, members, mode, found)
+    >>> rows.select("n_ozkcc", "mode", "effective_mode", "stage", "n_blockers", "is_ready").rows()
+    [(2, 'kafka', 'zookeeper', 'OZKCC', 1, False)]
     """
     return _readiness(group_stages(groups, members, migration_states), blockers)
 

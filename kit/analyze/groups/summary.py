@@ -42,6 +42,20 @@ def group_summary(
         stale_store: where offsets lie that the group doesn't use any more, see ``stale_stores``.
         n_unknown: partitions whose lag could not be read, both stores.
         n_findings, n_blockers, error: see ``ownership_findings``, ``blockers``; why the group could not be read.
+
+    >>> import polars as pl
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> text = {"group_id": pl.String}
+    >>> groups = rows_of(schema.GROUPS, group_id="g", source="kafka", state="Empty")
+    >>> stage = pl.DataFrame({"group_id": "g", "stage": "empty", "effective_mode": [None], "n_blockers": 0})
+    >>> lags = {"group_id": "g", "store": "kafka", "n_partitions": 2, "n_unknown": 0, "n_without_commit": 0}
+    >>> balance = pl.DataFrame(schema=text | {"n_members": pl.Int64, "n_idle": pl.Int64})
+    >>> findings = pl.DataFrame(schema=text | {"finding": pl.String})
+    >>> owners = pl.DataFrame(schema=text | {"is_subscribed": pl.Boolean, "n_owners": pl.Int64})
+    >>> rows = group_summary(groups, stage, pl.DataFrame(lags | {"lag": [7]}), balance, findings, owners)
+    >>> rows.select("group_id", "attention", "stage", "n_members", "lag", "store_in_use", "zookeeper_lag").rows()
+    [('g', 'nobody reads it', 'empty', 0, 7, 'kafka', None)]
     """
     rows = groups.select("group_id").unique()
     rows = rows.join(_kafka_state(groups), on="group_id", how="left")
@@ -165,7 +179,18 @@ def _store_in_use() -> nw.Expr:
 
 @nw.narwhalify
 def finding_summary(ownership_findings: FrameT) -> FrameT:
-    """``ownership_findings`` per group and kind: group_id, finding, times, example (a sentence, the first by name)."""
+    """``ownership_findings`` per group and kind.
+
+    Columns:
+        group_id, finding: the key; the kinds: see ``ownership_findings``.
+        times: how many findings of that kind.
+        example: one of their sentences, the first by name.
+
+    >>> import polars as pl
+    >>> rows = {"group_id": "g", "finding": ["unowned", "unowned"], "sentence": ["t-1 is …", "t-0 is …"]}
+    >>> finding_summary(pl.DataFrame(rows)).rows()
+    [('g', 'unowned', 2, 't-0 is …')]
+    """
     return ownership_findings.group_by("group_id", "finding").agg(
         times=nw.len().cast(nw.Int64), example=nw.col("sentence").min()
     )

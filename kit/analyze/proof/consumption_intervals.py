@@ -46,6 +46,13 @@ def with_intervals(
         is_late: another member began after this interval did.
         interrupted_by: who handed out last before the member came back; else null.
         interrupted_at_ms: when the first other member began; else null.
+
+    >>> import polars as pl
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0, "consumer": list("aba")}
+    >>> consumed = pl.DataFrame(key | {"at_ms": [1000, 3000, 5000], "offset": [0, 1, 2]})
+    >>> rows = with_intervals(consumed).sort("at_ms")
+    >>> rows.select("consumer", "offset", "interval_number", "is_doubtful", "interrupted_by").rows()
+    [('a', 0, 0, False, None), ('b', 1, 0, False, None), ('a', 2, 1, False, 'b')]
     """
     if "interval_number" in consumption.collect_schema().names():
         return consumption

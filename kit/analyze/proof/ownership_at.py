@@ -24,7 +24,7 @@ _BEFORE, _HAND_OUT, _AFTER = 0, 1, 2
 
 
 @nw.narwhalify
-def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
+def unowned_consumption(consumption: FrameT, owner_history: FrameT, tolerance_ms: int = TOLERANCE_MS) -> FrameT:
     """Records that a member handed out without holding the partition's owner znode at that time, as ranges in time.
 
     A record counts as owned from ``tolerance_ms`` before the znode's creation until ``tolerance_ms`` after the watcher
@@ -38,6 +38,17 @@ def unowned_hand_outs(consumption: FrameT, owner_history: FrameT, tolerance_ms: 
         records: how many.
         is_registered: the member was seen under ``ids`` or as an owner. A plain Kafka consumer never is, and may read
             without owner znodes while Kafka coordinates the group: only registered members break invariant I1.
+
+    >>> import polars as pl
+    >>> from kit.tables import schema
+    >>> from kit.tables.polars import rows_of
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0}
+    >>> consumed = pl.DataFrame(key | {"consumer": "a", "at_ms": [1500, 3000], "offset": [0, 1]})
+    >>> watched = {"kind": ["watch", "owner"], "from_ms": [0, 1000], "until_ms": [9000, 2000]}
+    >>> at = {"topic": [None, "t"], "partition": [None, 0], "member_id": [None, "a"]}
+    >>> history = rows_of(schema.OWNER_HISTORY, group_id="g", **watched, **at)
+    >>> unowned_consumption(consumed, history).select("consumer", "first_at_ms", "records", "is_registered").rows()
+    [('a', 3000, 1, True)]
     """
     rows: FrameT = with_ownership(consumption, owner_history, tolerance_ms)
     rows = rows.with_columns(is_unowned=(_is_watched("n_watched") & (nw.col("n_held") <= 0)).cast(nw.Int64))

@@ -32,7 +32,7 @@ def verdict(
     duplicates: FrameT,
     stalls: FrameT,
     handovers: FrameT,
-    unowned_hand_outs: FrameT | None = None,
+    unowned_consumption: FrameT | None = None,
 ) -> FrameT:
     """One row per group and topic-partition from the results of the analyses of these names (``kit.proof`` runs them
     all).
@@ -52,6 +52,18 @@ def verdict(
         longest_stall_ms, open_stall_ms: see ``stalls``.
         is_complete: nothing lost.
         is_exclusive: no overlap, nothing unowned; null: overlaps are doubtful, only an owner history can tell.
+
+    >>> import polars as pl
+    >>> from kit.analyze import consumption_intervals, duplicates, handovers, lost, overlaps, stalls
+    >>> key = {"group_id": "g", "topic": "t", "partition": 0}
+    >>> consumed = pl.DataFrame(key | {"consumer": list("aab"), "at_ms": [1000, 1100, 1500], "offset": [0, 1, 3]})
+    >>> produced = pl.DataFrame({"topic": "t", "partition": 0, "at_ms": [900, 901, 902, 903], "offset": [0, 1, 2, 3]})
+    >>> rows = verdict(
+    ...     consumption_intervals(consumed), overlaps(consumed), lost(consumed, produced), duplicates(consumed),
+    ...     stalls(consumed, produced), handovers(consumed, produced),
+    ... )
+    >>> rows.select("records", "lost", "overlaps", "handovers", "is_complete", "is_exclusive").rows()
+    [(3, 1, 0, 1, False, True)]
     """
     parts = [
         _counted(consumption_intervals, records=nw.col("records").sum()),
@@ -62,10 +74,10 @@ def verdict(
         _counted(handovers, handovers=nw.len(), longest_handover_ms=nw.col("gap_ms").max()),
         stalls.select(*GROUP_PARTITION, longest_stall_ms="longest_ms", open_stall_ms="open_ms"),
     ]
-    if unowned_hand_outs is not None:
-        registered = unowned_hand_outs.filter(nw.col("is_registered"))
+    if unowned_consumption is not None:
+        registered = unowned_consumption.filter(nw.col("is_registered"))
         parts.append(_counted(registered, unowned=nw.col("records").sum()))
-    return _judged(_beside(parts), unowned_hand_outs is not None)
+    return _judged(_beside(parts), unowned_consumption is not None)
 
 
 @nw.narwhalify
@@ -73,10 +85,18 @@ def verdict_summary(verdict: FrameT) -> FrameT:
     """``verdict`` per group: sums of the counts, maxima of the times.
 
     Columns:
-        group_id, n_partitions: the key, and how many partitions the row sums up.
+        group_id: the key.
+        n_partitions: how many partitions the row sums up.
         is_complete: nothing lost in any partition.
         is_exclusive: false if it is false of any partition; else null if it is unknown of any.
         all others: as in ``verdict``.
+
+    >>> import polars as pl
+    >>> rows = {name: [0, 0] for name in (*_SUMS, *_LONGEST)} | {"group_id": "g", "records": [3, 4], "lost": [1, 0]}
+    >>> rows |= {"longest_stall_ms": [500, 90], "is_exclusive": [True, None]}
+    >>> totals = verdict_summary(pl.DataFrame(rows))
+    >>> totals.select("n_partitions", "records", "lost", "longest_stall_ms", "is_complete", "is_exclusive").rows()
+    [(2, 7, 1, 500, False, None)]
     """
     broken = (nw.col("is_exclusive") == nw.lit(False)).cast(nw.Int64).fill_null(0)
     rows = verdict.with_columns(broken=broken, unclear=nw.col("is_exclusive").is_null().cast(nw.Int64))
@@ -97,8 +117,15 @@ def verdict_summary(verdict: FrameT) -> FrameT:
 def verdict_sentences(verdict: FrameT) -> FrameT:
     """What is wrong, in sentences, one per partition and kind; none where nothing is.
 
-    Columns: group_id, topic, partition, finding (``lost``, ``overlap``, ``doubtful_overlap``, ``unowned``, ``tail``,
-    ``stale``, ``rewind``, ``waiting``), sentence.
+    Columns:
+        group_id, topic, partition: the key.
+        finding: ``lost``, ``overlap``, ``doubtful_overlap``, ``unowned``, ``tail``, ``stale``, ``rewind``, ``waiting``.
+        sentence: what was found, with its count.
+
+    >>> import polars as pl
+    >>> rows = {name: [0] for name in (*_SUMS, *_LONGEST)} | {"group_id": "g", "topic": "t", "partition": 0, "lost": 1}
+    >>> verdict_sentences(pl.DataFrame(rows)).select("finding", "sentence").rows()
+    [('lost', 'Group g: t-0: acknowledged and never handed out: 1.')]
     """
     findings = applying(verdict, _rules(), GROUP_PARTITION, "finding")
     return findings.select(*GROUP_PARTITION, "finding", "sentence")

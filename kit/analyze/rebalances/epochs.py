@@ -51,9 +51,23 @@ class _Group:
 def epoch_rebalances(epochs: IntoDataFrame) -> pl.DataFrame:
     """``tables.GROUP_EPOCHS`` → ``tables.REBALANCES``: one row per group and epoch of its target assignment, in order.
 
-    ``generation`` is that epoch, ``ended_at`` when it was stored: members come to it later. ``moved`` and ``kept`` are
-    by target assignments. Nobody leads; an epoch for which nothing was computed, as when the last member leaves, has no
-    row. A group that was deleted and came back starts anew.
+    An epoch for which nothing was computed, as when the last member leaves, has no row. A group that was deleted and
+    came back starts anew.
+
+    Columns:
+        group_id, generation: the key; the generation is the epoch, and ``is_epoch`` is true.
+        ended_at: when that epoch was stored: members come to it later.
+        leader_id: null: nobody leads.
+        assignor: what members ask for; null where they ask for several.
+        moved, kept: by target assignments.
+        all others: as in ``topic_rebalances``.
+
+    >>> from kit.tables.polars import rows_of
+    >>> stored = {"kind": ["member", "target_assignment", "target_epoch"], "member_id": ["a", "a", None]}
+    >>> stored |= {"epoch": [None, None, 1], "assigned": [None, ["t-0"], None], "assignor": ["uniform", None, None]}
+    >>> epochs = rows_of(tables.GROUP_EPOCHS, group_id="g", partition=0, offset=[0, 1, 2], is_tombstone=False, **stored)
+    >>> epoch_rebalances(epochs).select("generation", "is_epoch", "assignor", "members", "joined").rows()
+    [(1, True, 'uniform', ['a'], None)]
     """
     return pl.DataFrame(tables.REBALANCES.from_rows(row for rows in by_group(epochs) for row in _of_group(rows)))
 

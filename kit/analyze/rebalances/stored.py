@@ -26,8 +26,24 @@ Owners: TypeAlias = Mapping[str, str]
 def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
     """``tables.GROUP_GENERATIONS`` → ``tables.REBALANCES``: one row per group and generation, in order.
 
-    ``ended_at`` is when the generation was stored; ``started_at``, durations and reasons are not in the topic. A group
-    that was deleted and came back starts anew; a generation whose record is compacted away has no row.
+    A group that was deleted and came back starts anew; a generation whose record is compacted away has no row.
+
+    Columns:
+        group_id, generation: the key; ``is_epoch`` is false.
+        ended_at: when the generation was stored.
+        started_at, duration_ms, coordinator, last_joiner, join_spread_ms: null, and reasons empty: not in the topic.
+        leader_id, assignor: by the generation's last record.
+        members, n_members: all of them, by member id.
+        joined, left: compared with the generation before; null where its record is not there.
+        moved, kept: partitions of both generations whose owner changed, or didn't.
+        partitions_without_known_owner: owned before, and by nobody now.
+
+    >>> from kit.tables.polars import rows_of
+    >>> stored = {"partition": 0, "offset": [0, 1, 1], "generation": [1, 2, 2], "member_id": ["a", "a", "b"]}
+    >>> stored |= {"is_tombstone": False, "assigned": [["t-0", "t-1"], ["t-0"], ["t-1"]]}
+    >>> rows = topic_rebalances(rows_of(tables.GROUP_GENERATIONS, group_id="g", **stored))
+    >>> rows.select("generation", "members", "joined", "moved", "kept").rows()
+    [(1, ['a'], None, None, None), (2, ['a', 'b'], ['b'], ['t-1'], ['t-0'])]
     """
     frame = nw.from_native(generations, eager_only=True).sort("group_id", "partition", "offset")
     rows = [

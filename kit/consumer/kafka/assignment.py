@@ -85,7 +85,7 @@ class Assignment:
 
     # --- what was handed out ---
 
-    def hand_out(self, messages: Iterable[Message]) -> None:
+    def mark_handed_over(self, messages: Iterable[Message]) -> None:
         """Note that the application has these records."""
         self._began = {}
         for message in messages:

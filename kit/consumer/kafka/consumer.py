@@ -193,7 +193,7 @@ class KafkaConsumer:
         self._settle_with_empty_hands()
         with self._turns:
             records, self._in_hand = self._in_hand[:wanted], self._in_hand[wanted:]
-            self._assignment.hand_out(records)
+            self._assignment.mark_handed_over(records)
         return records
 
     @in_turn

@@ -45,7 +45,7 @@ class RoundrobinGuard:
         return self._is_needed and self._clock() < self._new_until
 
     def look(self) -> None:
-        """Raises InputError, which says what to set, when the members use the other form."""
+        """Compare the owners with both forms; InputError, which says what to set, when the members use the other."""
         if not self._is_needed:
             return
         view = self._znodes.read_group()

@@ -109,11 +109,11 @@ class GroupZnodes:
     # Registering
 
     def check_brokers(self) -> None:
-        """Raises NotFound when no broker ever registered there: a wrong chroot, or a KRaft cluster."""
+        """Look for brokers: NotFound when none ever registered there, by a wrong chroot or in a KRaft cluster."""
         if self._ask(self._client.exists_async("/brokers/ids")) is None:
             raise NotFound(
-                f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids: a wrong chroot, or brokers that "
-                "don't use ZooKeeper (KRaft): there old consumers can't work"
+                f"ZooKeeper {self._hosts}{self._client.chroot} has no /brokers/ids: check the chroot in "
+                "zookeeper.connect; where brokers don't use ZooKeeper (KRaft), old consumers can't work"
             )
 
     def register(self, payload: bytes) -> bool:

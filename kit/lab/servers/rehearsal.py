@@ -218,7 +218,7 @@ def _portions(znodes: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, b
 
 
 def _check(results: Sequence[object]) -> None:
-    """Raises LabError when ZooKeeper refused a transaction."""
+    """Refuse a failed transaction: LabError when ZooKeeper refused one."""
     refused = [each for each in results if isinstance(each, KazooException) and not isinstance(each, RolledBackError)]
     if refused:
         raise LabError(f"The lab's ZooKeeper refused saved znodes: {refused[0]!r}")

@@ -89,7 +89,9 @@ def approve(
     if valid_for <= timedelta(0):
         raise ApprovalError("an approval has to be valid for some time")
     if valid_for > timedelta(hours=longest_hours(plan, rules)):
-        raise ApprovalError(f"the approval would be valid for longer than {_told_longest(plan, rules)}")
+        raise ApprovalError(
+            f"the approval would be valid for longer than {_told_longest(plan, rules)}: choose a shorter time"
+        )
     as_user = system_user() if approved_as is None else approved_as
     approval = Approval(plan.digest, approver.strip(), now, now + valid_for, as_user)
     if sign_with is not None:
@@ -116,6 +118,9 @@ def _told_longest(plan: Plan, rules: ApprovalSettings) -> str:
     if hours < rules.longest_hours:
         return f"the {hours:g} hours that a plan of this kind allows"
     return f"the {hours:g} hours that the profile allows (approvals.longest_hours)"
+
+
+_AGAIN = "approve the plan again"
 
 
 def typed_mismatch(plan: Plan, subject: str, digest_prefix: str) -> str | None:
@@ -160,7 +165,7 @@ def refuse_unless_genuine(approval: Approval, plan: Plan, rules: ApprovalSetting
             where that is required, or signed by nobody whom the profile names so.
     """
     if approval.digest != plan.digest:
-        raise ApprovalError(f"the approval is of the plan {approval.digest[:8]}, not of {plan.digest[:8]}")
+        raise ApprovalError(f"the approval is of plan {approval.digest[:8]}: offramp approve {plan.digest[:8]}")
     if not approval.approved_by.strip():
         raise ApprovalError("an approval has to say who approves")
     if needs_second_person(plan, rules):
@@ -199,31 +204,35 @@ def save_approval(approval: Approval, path: Path) -> None:
 
 
 def load_approval(path: Path) -> Approval:
-    """Raises:
-    ApprovalError: the file can't be read, is no approval, or was edited.
+    """The approval in a file.
+
+    Raises:
+        ApprovalError: the file can't be read, is no approval, or was edited.
     """
     try:
         return parse_approval(parse_json(path.read_text(encoding="utf-8")), str(path))
     except OSError as error:
-        raise ApprovalError(f"{path} can't be read: {error.strerror}") from error
+        raise ApprovalError(f"{path} can't be read: {error.strerror}; {_AGAIN}") from error
     except ValueError as error:
-        raise ApprovalError(f"{path} is not an approval: {error}") from error
+        raise ApprovalError(f"{path} is not an approval: {error}; {_AGAIN}") from error
 
 
 def parse_approval(data: Any, where: str) -> Approval:
-    """Raises:
-    ApprovalError: it is no approval, or was edited.
+    """The approval in JSON that was read; ``where`` is for the message.
+
+    Raises:
+        ApprovalError: it is no approval, or was edited.
     """
     if not isinstance(data, dict):
-        raise ApprovalError(f"{where} is not an approval")
+        raise ApprovalError(f"{where} is not an approval; {_AGAIN}")
     content = {name: value for name, value in data.items() if name != "checksum"}
     if digest_of(content) != data.get("checksum"):
-        raise ApprovalError(f"{where} was edited after it was made, or is not an approval")
+        raise ApprovalError(f"{where} was edited after it was made, or is not an approval; {_AGAIN}")
     try:
         times = {name: datetime.fromisoformat(content[name]) for name in ("approved_at", "expires_at")}
         return Approval(**{**content, **times})
     except (KeyError, TypeError, ValueError, InputError) as error:
-        raise ApprovalError(f"{where} is not an approval: {error}") from error
+        raise ApprovalError(f"{where} is not an approval: {error}; {_AGAIN}") from error
 
 
 def _refuse_planner(approval: Approval, plan: Plan) -> None:
@@ -252,7 +261,7 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
 
     key = signer(approval.signed_content, approval.signature)
     if key is None:
-        raise ApprovalError("the signature is not over this approval: it was altered, or made for another one")
+        raise ApprovalError(f"the signature is not over this approval: one of them was altered; {_AGAIN}")
     known = _keys_of(approval.approved_by, rules.signers)
     if not known:
         raise ApprovalError(
@@ -262,7 +271,7 @@ def _refuse_signature(approval: Approval, rules: ApprovalSettings) -> None:
     if key not in known:
         raise ApprovalError(
             f"the key {fingerprint(key)} is none that the profile names for {approval.approved_by};"
-            f" it names {', '.join(map(fingerprint, known))}"
+            f" sign with the key {' or '.join(map(fingerprint, known))}"
         )
 
 
@@ -275,16 +284,18 @@ def _refuse_times(
 ) -> None:
     if approval.approved_at > now + CLOCK_SKEW:
         raise ApprovalError(
-            f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and here it is {now.isoformat()}"
+            f"clock trouble: the approval is of {approval.approved_at.isoformat()}, and here it is {now.isoformat()};"
+            " set the clocks of both machines, and approve again"
         )
     if plan.made_at > approval.approved_at + CLOCK_SKEW:
         raise ApprovalError(
             f"clock trouble: the plan is of {plan.made_at.isoformat()},"
-            f" its approval of {approval.approved_at.isoformat()}"
+            f" its approval of {approval.approved_at.isoformat()}; set the clocks of both machines, and approve again"
         )
     if approval.expires_at - approval.approved_at > timedelta(hours=longest_hours(plan, rules)):
         raise ApprovalError(
-            f"the approval is valid until {approval.expires_at.isoformat()}, longer than {_told_longest(plan, rules)}"
+            f"the approval is valid until {approval.expires_at.isoformat()}, longer than {_told_longest(plan, rules)};"
+            f" {_AGAIN}"
         )
     known = now if latest is None else max(now, latest)
     if known >= approval.expires_at:

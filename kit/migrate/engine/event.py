@@ -94,7 +94,7 @@ def to_line(event: Event) -> bytes:
     return json.dumps(to_row(event), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def link(line: bytes) -> str:
+def line_hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
@@ -106,13 +106,13 @@ def parse_chain(data: bytes, run_id: str) -> Chain:
     """
     whole, _, torn = data.rpartition(b"\n")
     lines: Sequence[bytes] = whole.split(b"\n") if whole else ()
-    head, events = link(run_id.encode()), list[Event]()
+    head, events = line_hash(run_id.encode()), list[Event]()
     for number, line in enumerate(lines, 1):
         event = _event(line, number)
         if (event.seq, event.previous, event.run_id) != (number, head, run_id):
             raise EvidenceError(f"line {number} does not follow line {number - 1}: one was edited, removed or moved")
         events.append(event)
-        head = link(line)
+        head = line_hash(line)
     return Chain(tuple(events), head, torn)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from kit.errors import EvidenceError
 from kit.migrate.engine.approval import Approval, save_approval
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.event import Event, link, parse_chain, shown, to_line
+from kit.migrate.engine.event import Event, line_hash, parse_chain, shown, to_line
 from kit.migrate.engine.files import private_folder, sync_folder, write_whole
 from kit.migrate.engine.performer import ItemOutcome
 from kit.migrate.engine.plan import Plan, save_plan
@@ -130,8 +130,10 @@ class Journal:
         return RunState(self.events[-1].state) if self.events else RunState.PLANNED
 
     def move(self, state: RunState, step_id: str | None = None, sentence: str | None = None) -> None:
-        """Raises:
-        IllegalMove: the run can't go there from where it is.
+        """Write down that the run goes to another state.
+
+        Raises:
+            IllegalMove: the run can't go there from where it is.
         """
         self._write([Entry("moved", step_id, sentence=sentence)], moved(self.state, state))
 
@@ -175,7 +177,7 @@ class Journal:
         for entry in entries:
             events.append(self._event(entry, len(self.events) + len(events) + 1, state, head))
             line = to_line(events[-1])
-            head = link(line)
+            head = line_hash(line)
             lines += line + b"\n"
         self._sync(bytes(lines))
         self.events += events

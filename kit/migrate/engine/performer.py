@@ -178,8 +178,10 @@ class Performer(Protocol):
         ...
 
     def refuse_altered(self, plan: Plan) -> None:
-        """Raises:
-        PlanError: a step says something else than what it would do, or reaches beyond the plan's targets.
+        """Make each step again from its parameters, and compare.
+
+        Raises:
+            PlanError: a step says something else than what it would do, or reaches beyond the plan's targets.
         """
         ...
 
@@ -226,14 +228,18 @@ class Lock(Protocol):
     """One run at a time per target; it ends with its holder, however that ends."""
 
     def acquire(self, targets: Sequence[str], run_id: str) -> None:
-        """Raises:
-        TargetBusy: another run has one of the targets; who and since when.
+        """Take the lock of every target, or none.
+
+        Raises:
+            TargetBusy: another run has one of the targets; who and since when.
         """
         ...
 
     def assert_held(self) -> None:
-        """Raises:
-        LockLost: it may be somebody else's by now.
+        """Ask whether the lock is still this run's.
+
+        Raises:
+            LockLost: it may be somebody else's by now.
         """
         ...
 
@@ -251,9 +257,14 @@ class Lock(Protocol):
 
 
 def refuse_other_cluster(plan: Plan, performer: Performer) -> None:
-    """Raises:
-    WrongCluster: another cluster answers than the plan is for.
+    """Compare the cluster that answers with the plan's.
+
+    Raises:
+        WrongCluster: another cluster answers than the plan is for.
     """
     answering = performer.cluster_id
     if answering != plan.cluster_id:
-        raise WrongCluster(f"the plan is for cluster {plan.cluster_id}, but {answering} answers: nothing was done")
+        raise WrongCluster(
+            f"the plan is for cluster {plan.cluster_id}, but {answering} answers: nothing was done; name the plan's"
+            " cluster by --profile"
+        )

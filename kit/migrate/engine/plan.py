@@ -130,8 +130,10 @@ def load_plan(path: Path) -> Plan:
 
 
 def parse_plan(data: Any, where: str) -> Plan:
-    """Raises:
-    PlanError: it is no plan, of another format, or its digest is not its own.
+    """The plan in JSON that was read; ``where`` is for the message.
+
+    Raises:
+        PlanError: it is no plan, of another format, or its digest is not its own.
     """
     if not isinstance(data, dict) or "digest" not in data:
         raise PlanError(f"{where} is not a plan")
@@ -150,8 +152,10 @@ def parse_plan(data: Any, where: str) -> Plan:
 
 
 def refuse_older_format(plan: Plan) -> None:
-    """Raises:
-    PlanError: it was made by an older version, so today's rules can't be held against it.
+    """Refuse to carry out a plan of an older format.
+
+    Raises:
+        PlanError: it was made by an older version, so today's rules can't be held against it.
     """
     if plan.format != FORMAT:
         raise PlanError(

@@ -28,10 +28,12 @@ class Execution:
         """Whether what allowed the plan is to be asked again."""
 
     def walk(self) -> None:
-        """Raises:
-        StalePlan: what was observed has changed and nothing was written yet.
-        RunError: a step failed, or observations changed in the midst of the run.
-        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
+        """Observe again, then carry out what is not done yet, step by step.
+
+        Raises:
+            StalePlan: what was observed has changed and nothing was written yet.
+            RunError: a step failed, or observations changed in the midst of the run.
+            Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         verified, begun = self._context.record.verified, self._context.record.begun
         has_begun = [step for step in self._plan.steps if step.step_id in begun]
@@ -97,7 +99,7 @@ class Execution:
             Entry("checked", step.step_id, None, outcome, sentence=checked.sentence, duration_ms=ms)
         )
         if not checked.ok:
-            raise RunError(f"its precondition does not hold: {checked.sentence}")
+            raise RunError(f"the precondition does not hold: {checked.sentence}")
 
     def _first_checked(self, step: Step) -> Checked:
         """Before a run's first write also what had to hold for its plan; from then on each step asks what it needs."""

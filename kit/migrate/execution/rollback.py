@@ -53,9 +53,11 @@ class Rollback:
             is_newest = False
 
     def walk(self) -> None:
-        """Raises:
-        RunError: a step could not be taken back.
-        Stopped, LockLost, ApprovalError: before an item is written, or between steps.
+        """Take back what this run wrote, the newest step first.
+
+        Raises:
+            RunError: a step could not be taken back.
+            Stopped, LockLost, ApprovalError: before an item is written, or between steps.
         """
         for step in steps_to_undo(self._context.record):
             self.step = step

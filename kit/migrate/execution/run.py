@@ -64,9 +64,11 @@ class RunResult:
     to_undo: tuple[str, ...]
 
     def raise_unless(self, state: RunState = RunState.VERIFIED) -> None:
-        """Raises:
-        Stopped: it was stopped before.
-        RunError: it ended otherwise.
+        """Check how the run ended.
+
+        Raises:
+            Stopped: it was stopped before.
+            RunError: it ended otherwise.
         """
         if self.state != state:
             kind = Stopped if self.state == RunState.STOPPED else RunError
@@ -211,12 +213,15 @@ class Run:
                 self._refuse_unless_approved(context)
             except ApprovalError as error:
                 raise ApprovalError(
-                    f"the way back of run {self.run_id} was open until {until.isoformat()}, and {error}"
+                    f"the way back of run {self.run_id} was open until {until.isoformat()}; approve its plan"
+                    f" again: {error}"
                 ) from error
 
     def _refuse_followed(self, context: RunContext) -> None:
-        """Raises:
-        RunError: a later run changed every group of this one; what this run knows of them is old.
+        """Refuse to go on once later runs changed all that this run is about.
+
+        Raises:
+            RunError: a later run changed every group of this one; what this run knows of them is old.
         """
         plan = context.record.plan
         # Before its first write a run has left no mark: the last one is then of a run before it.

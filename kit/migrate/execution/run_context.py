@@ -45,9 +45,11 @@ class RunContext:
     """Items of the present step whose outcome is unknown, the newest first: an ending names the first."""
 
     def raise_if_halted(self) -> None:
-        """Raises:
-        Stopped: somebody pressed the button.
-        LockLost: the lock may be another run's by now.
+        """Look for a request to stop, and at the lock.
+
+        Raises:
+            Stopped: somebody pressed the button.
+            LockLost: the lock may be another run's by now.
         """
         pressed = self.stop.pressed or taken_request(self.record.folder)
         if pressed is not None:

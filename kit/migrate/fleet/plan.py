@@ -34,7 +34,8 @@ from kit.migrate.fleet.wave import (
     read_ms,
     wave_step,
 )
-from kit.migrate.group.toggle import SETTLE_S, Toggle
+from kit.migrate.group.rules import SETTLE_S
+from kit.migrate.group.toggle import Toggle
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 from kit.tables.groups import KAFKA, ZOOKEEPER
 from kit.text.quantity import quantity
@@ -257,7 +258,7 @@ def _observed_at(snapshot: Snapshot[pl.DataFrame]) -> pl.Expr:
 def _chosen(rows: pl.DataFrame, request: FleetPlanRequest) -> pl.DataFrame:
     missing = set(request.groups) - set(rows["group_id"].to_list())
     if missing:
-        raise NotFound(f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka")
+        raise NotFound(f"there is no group {min(missing)!r}, neither in ZooKeeper nor in Kafka: see offramp groups")
     named = rows.filter(pl.col("group_id").is_in(request.groups)) if request.groups else rows
     refused = named.filter(pl.col("not_ready_reason").is_not_null())
     if request.groups and not refused.is_empty():

@@ -18,9 +18,8 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.group_state import GroupState, counted, readable_group_states
+from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.group.toggle import (
-    NAMES,
-    SETTLE_S,
     Toggle,
     mode_path,
     not_following,
@@ -31,7 +30,7 @@ from kit.migrate.group.toggle import (
     unset_toggle,
 )
 from kit.snapshot import Snapshot, observe
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 from kit.text.quantity import quantity
 
 WAVE, CIRCUIT_BREAKER = "wave", "circuit breaker"
@@ -64,7 +63,7 @@ class WaveParameters(StepParameters):
 
 
 def wave_step(words: WaveParameters) -> Step:
-    name = NAMES[words.after]
+    name = STORE_NAMES[words.after]
     return Step(
         step_id=f"wave-{words.number:02d}",
         kind=WAVE,
@@ -169,7 +168,9 @@ class WaveActor:
         if wrong:
             asked = quantity(len(WaveParameters.of(step).groups), "group")
             return Verified(False, f"not yet: {len(wrong)} of {asked}: {_first(wrong)}", {NOT_FOLLOWING: wrong})
-        return Verified(True, f"{quantity(len(states), 'group follows', 'groups follow')} {NAMES[after]}'s assignment")
+        return Verified(
+            True, f"{quantity(len(states), 'group follows', 'groups follow')} {STORE_NAMES[after]}'s assignment"
+        )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         """Each group is looked at by itself: one that somebody else changed keeps no other from going back."""
@@ -221,8 +222,10 @@ class CircuitBreakerActor:
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Raises:
-        RunError: the circuit breaker: lag or the time of a read are beyond their limits.
+        """Measure the lag of the toggled groups and the time of a read, until the pause is over.
+
+        Raises:
+            RunError: the circuit breaker: lag or the time of a read are beyond their limits.
         """
         words = CircuitBreakerParameters.of(step)
         snapshot = observe_groups(self._cluster, words.groups)

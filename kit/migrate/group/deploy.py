@@ -122,8 +122,10 @@ class Command:
 
 
 def deployer_of(profile: Profile) -> Deployer:
-    """Raises:
-    ProfileError: the deploy section can't be used.
+    """Who replaces members, by the profile.
+
+    Raises:
+        ProfileError: the deploy section can't be used.
     """
     settings: DeploySettings = profile.deploy
     if settings.kind == COMMAND:

@@ -191,7 +191,7 @@ class _Seen:
     def group_state(self, group_id: str) -> GroupState:
         groups = self._groups.get(group_id)
         if not groups:
-            raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka")
+            raise NotFound(f"there is no group {group_id!r}, neither in ZooKeeper nor in Kafka: see offramp groups")
         subscribed = sorted({row["topic"] for row in self._subscriptions[group_id]})
         self._refuse_unread(group_id, subscribed)
         at, states = self._stages[group_id][0], self._states[group_id]

@@ -97,8 +97,10 @@ class ReplaceActor:
         return StepState.NOT_DONE if counts == words.counts_after(others) else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """Raises:
-        RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
+        """Order the replacements one after the other, each once the one before is seen.
+
+        Raises:
+            RunError: a replacement failed, or the group is not as the step needs it; nothing more is ordered.
         """
         outcomes, words = [], ReplaceParameters.of(step)
         (from_flavour, to_flavour), count = words.direction, words.count
@@ -141,8 +143,10 @@ class ReplaceActor:
         return Checked(problem is None, problem or "the group is as this run left it")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Raises:
-        RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
+        """Replace each member that this step had started by one of the former kind, the newest first.
+
+        Raises:
+            RunError: a replacement failed, or somebody else changed the group; nothing more is ordered.
         """
         outcomes = [
             ItemOutcome(OFFSETS, Outcome.UNCHANGED, None, "not lowered") for it in acted.written if it.item == OFFSETS
@@ -261,8 +265,10 @@ class ReplaceActor:
                 seen, since = seen if state is None else state.members, self._clock.monotonic()
 
     def _on_the_way(self, step: Step) -> GroupState:
-        """Raises:
-        RunError: the group is not as this step may find it.
+        """The group as it is now, checked against what this step may meet.
+
+        Raises:
+            RunError: the group is not as this step may find it.
         """
         state = self._look(step)
         problem = off_the_way(step, state)

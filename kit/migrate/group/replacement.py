@@ -12,8 +12,7 @@ from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outc
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.group.deploy import MemberReplacement
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
-from kit.migrate.group.toggle import NAMES
-from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER
 
 KIND = "replace"
 STEP_TIMEOUT_S = 180.0
@@ -80,8 +79,10 @@ class ReplaceParameters(StepParameters):
 
 
 def replace_step(step_id: str, words: ReplaceParameters) -> Step:
-    """Raises:
-    PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
+    """The step that replaces members of one kind by members of another.
+
+    Raises:
+        PlanError: some of these flavours may not be members beside each other; the counts or times make no sense.
     """
     _refuse_senseless(words)
     (from_flavour, to_flavour), count = words.direction, words.count
@@ -94,7 +95,7 @@ def replace_step(step_id: str, words: ReplaceParameters) -> Step:
         step_id=step_id,
         kind=KIND,
         title=f"Replace {count} {from_flavour}{plural} of {words.group} by {to_flavour}{plural}",
-        precondition=f"the group has {counted(words.before)} under {NAMES[words.mode]}'s assignment, and "
+        precondition=f"the group has {counted(words.before)} under {STORE_NAMES[words.mode]}'s assignment, and "
         "each partition is owned by one of them",
         verification=f"the group has {counted(words.after)}, and each partition is owned by one of them",
         deadline_s=words.step_timeout_s,
@@ -111,9 +112,12 @@ def replace_step(step_id: str, words: ReplaceParameters) -> Step:
 def _refuse_senseless(words: ReplaceParameters) -> None:
     before, after = words.before, words.after
     if not any(words.flavours <= pair for pair in SIDE_BY_SIDE):
-        raise PlanError(f"{counted(before)} → {counted(after)}: they would read what the others read")
+        raise PlanError(
+            f"{counted(before)} → {counted(after)}: members of these kinds would read the same partitions;"
+            " go by way of MEZKCCs"
+        )
     if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
-        raise PlanError(f"{dict(before)} → {dict(after)}: each member is replaced by one other")
+        raise PlanError(f"{dict(before)} → {dict(after)}: the plan must replace each member by exactly one other")
     if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
         raise PlanError(
             f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"
@@ -142,7 +146,7 @@ def off_the_way(step: Step, state: GroupState) -> str | None:
         return f"the stage of group {state.group_id} is {state.stage!r}"
     effective = state.effective_mode if state.counts else KAFKA if state.mode == KAFKA else ZOOKEEPER
     if effective != words.mode:
-        return f"{NAMES[words.mode]}'s assignment must be in force, found {effective}"
+        return f"{STORE_NAMES[words.mode]}'s assignment must be in force, found {effective}"
     if KC in words.flavours and state.mode != KAFKA:
         return f"the toggle holds {state.mode!r}, not {KAFKA!r}: a MEZKCC would read what the KCs read"
     return None

@@ -19,6 +19,9 @@ SHOWN = 3
 MEMBER_BYTES = 300
 """Ids, host, time-outs and the encoding's own bytes of one member, generously."""
 
+SETTLE_S = 180.0
+"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
+
 SETTLED = Rule("settled", "no rebalance goes on, and each partition is owned by a member")
 STABLE = Rule("stable", "the members have been the same for a while")
 LAG = Rule("lag", f"the lag does not grow by more than {GROWN_BY:,} records between two looks")

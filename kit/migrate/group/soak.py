@@ -78,8 +78,10 @@ class SoakActor:
         return []
 
     def verify(self, step: Step) -> Verified:
-        """Raises:
-        RunError: the time is over, and the newcomers did not do well; why.
+        """Look whether the newcomers own, commit and keep up, until the time is over.
+
+        Raises:
+            RunError: the time is over, and the newcomers did not do well; why.
         """
         words = SoakParameters.of(step)
         state, now = read_group_state(self._cluster, words.group), self._clock.monotonic()

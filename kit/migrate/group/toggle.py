@@ -17,17 +17,15 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json
 from kit.migrate.group.group_state import MEZKCC, OZKCC, GroupState, Partition, counted, listed, read_group_state
+from kit.migrate.group.rules import SETTLE_S
 from kit.migrate.lock import ANSWER_S
 from kit.read.access import inherited
 from kit.read.owner_history import LOOK_S, OwnerWatch
 from kit.read.paths import group_path
-from kit.tables.groups import KAFKA, ZOOKEEPER, ZnodeLife
+from kit.tables.groups import KAFKA, STORE_NAMES, ZOOKEEPER, ZnodeLife
 from kit.text.quantity import quantity
 
 KIND = "toggle"
-NAMES = {KAFKA: "Kafka", ZOOKEEPER: "ZooKeeper"}
-SETTLE_S = 180.0
-"""An old consumer's auto-commit comes every minute by default; two of them prove that it hands out."""
 
 
 def mode_path(group_id: str) -> str:
@@ -50,7 +48,7 @@ class ToggleParameters(StepParameters):
 
 
 def toggle_step(step_id: str, words: ToggleParameters) -> Step:
-    name = NAMES[words.after]
+    name = STORE_NAMES[words.after]
     back = f"the znode is set to {words.before!r} again" if words.before is not None else "the znode is deleted again"
     return Step(
         step_id=step_id,
@@ -112,8 +110,8 @@ class ToggleActor:
         if problem is not None:
             return Verified(False, problem)
         self._at_first.pop(step.step_id)
-        evidence = self._pauses(step)
-        assignment = f"{NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
+        evidence = self._handovers(step)
+        assignment = f"{STORE_NAMES[words.after]}'s assignment of {quantity(len(state.partitions), 'partition')}"
         who = quantity(state.count("MEZKCC"), "member follows", "members follow")
         return Verified(True, f"{who} {assignment}", evidence)
 
@@ -134,9 +132,9 @@ class ToggleActor:
         words, client = ToggleParameters.of(step), self._cluster.zookeeper
         return [unset_toggle(client, outcome, words.group, words.before, report) for outcome in acted.written]
 
-    def _pauses(self, step: Step) -> Mapping[str, Json]:
+    def _handovers(self, step: Step) -> Mapping[str, Json]:
         watch = self._watches.pop(step.step_id, None)
-        return watch.pauses() if watch is not None else NOT_WATCHED
+        return watch.handovers() if watch is not None else NOT_WATCHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +239,14 @@ class _Watch:
             self._client.start(timeout=10)
             self._watch = OwnerWatch(self._client, group).start()
 
-    def pauses(self) -> Mapping[str, Json]:
+    def handovers(self) -> Mapping[str, Json]:
         rows: list[ZnodeLife] = []
         if self._watch is not None:
             self._watch.stop()
             rows = self._watch.rows()
         self._client.stop()
         self._client.close()
-        return pauses_of(rows) if self._watch is not None else NOT_WATCHED
+        return handovers_of(rows) if self._watch is not None else NOT_WATCHED
 
 
 NOT_WATCHED: Mapping[str, Json] = {
@@ -258,7 +256,7 @@ NOT_WATCHED: Mapping[str, Json] = {
 }
 
 
-def pauses_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
+def handovers_of(rows: Sequence[ZnodeLife]) -> Mapping[str, Json]:
     """What a watch of a group's znodes says of its owners.
 
     partitions_that_changed_hands: whose owner znode was made anew. longest_unowned_ms: from when a deletion was seen,

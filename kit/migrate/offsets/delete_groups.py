@@ -31,7 +31,7 @@ DELETE_GROUPS = "deletion"
 AT_MOST = 100
 AT_MOST_RULE = Rule("at_most", "The plan deletes no more groups than it was told to.", overridden_by=NEVER)
 READABLE_GROUPS = Rule("readable_groups", "Every named group can be read.", overridden_by=NEVER)
-_ONLY_IN_ZOOKEEPER = "is in ZooKeeper alone, where offramp deletes offsets (plan offsets delete) but no groups"
+_ONLY_IN_ZOOKEEPER = "is in ZooKeeper alone, where offramp deletes offsets but no groups: offramp plan offsets delete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,10 @@ def plan_delete_groups(
     chosen = {each: group for each, group in stores.kafka.items() if each and each not in left_out}
     if not chosen:
         named = shortened(f"{each!r} {why}" for each, why in left_out.items())
-        raise NotFound(f"no group in Kafka that could be deleted matches{f'; left out: {named}' if named else ''}")
+        raise NotFound(
+            f"no group in Kafka that could be deleted matches{f'; left out: {named}' if named else ''}:"
+            " see offramp idle"
+        )
     there = {each: stores.group(ZOOKEEPER, each) for each in chosen}
     findings = [*member_findings(chosen, KAFKA, there), _readable(chosen), _limit(len(chosen), request.at_most)]
     overridden = raise_if_unsafe(findings, overrides)
@@ -126,7 +129,9 @@ def _refuse_unknown(
     if missing:
         only_old = [each for each in missing if each in zookeeper]
         raise NotFound(
-            f"group {only_old[0]!r} {_ONLY_IN_ZOOKEEPER}" if only_old else f"group {missing[0]!r} is not in Kafka"
+            f"group {only_old[0]!r} {_ONLY_IN_ZOOKEEPER}"
+            if only_old
+            else f"group {missing[0]!r} is not in Kafka: see offramp groups"
         )
 
 

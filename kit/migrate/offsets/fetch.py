@@ -53,8 +53,10 @@ class Stores:
 
 
 def refuse_unless_connected(cluster: Cluster, *stores: str) -> None:
-    """Raises:
-    InputError: the store does not exist, or the cluster's profile has no ZooKeeper.
+    """Check that the cluster has each of the stores.
+
+    Raises:
+        InputError: the store does not exist, or the cluster's profile has no ZooKeeper.
     """
     for store in stores:
         if store not in STORES:

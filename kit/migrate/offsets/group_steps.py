@@ -96,8 +96,10 @@ def _step(parameters: DeleteGroupsParameters) -> Step:
 
 
 def _refuse_odd(parameters: DeleteGroupsParameters) -> None:
-    """Raises:
-    PlanError: what is kept of an offset is no offset.
+    """Check what a step keeps of offsets for its way back.
+
+    Raises:
+        PlanError: what is kept of an offset is no offset.
     """
     if not parameters.kept:
         raise PlanError("a step that deletes groups needs at least one")

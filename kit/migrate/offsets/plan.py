@@ -159,7 +159,10 @@ def plan_import(
     logs = fetch_logs(cluster, {topic for _, topic, _ in offsets})
     strangers = sorted(item_of(key) for key in offsets if key[1:] not in logs)
     if strangers:
-        raise NotFound(f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}")
+        raise NotFound(
+            f"{path} has offsets of partitions that this cluster doesn't have: {shortened(strangers)}. Select the"
+            " others, or create these first"
+        )
     parameters = {"file": path.name, "file_cluster_id": file.cluster_id, "exported_at": file.exported_at}
     inputs = PlanInputs(cluster, f"{IMPORT} offsets to {store}", store, stores, logs, options, parameters)
     return build_plan(inputs, _selected(inputs, dict(sorted(offsets.items())), carries_metadata=store == KAFKA))

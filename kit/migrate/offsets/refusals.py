@@ -10,6 +10,8 @@ from kit.migrate.offsets.moves import Stored, item_of, shortened
 from kit.migrate.offsets.selection import Key, Selection
 from kit.text.quantity import quantity
 
+_SEE = "see what there is by offramp lag --group GROUP"
+
 
 def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], store: str) -> dict[str, str]:
     """Groups that could not be read, with the error. Unless the selection names them, a plan leaves them out as a risk.
@@ -24,8 +26,10 @@ def refuse_unread(selection: Selection, groups: Mapping[str, GroupInStore], stor
 
 
 def refuse_if_onto_itself(source: str, target: str, renamed: Mapping[str, str], selection: Selection) -> None:
-    """Raises:
-    InputError: every group would be copied onto itself, or a group in ``renamed`` is not selected.
+    """Check that a copy changes the group or the store.
+
+    Raises:
+        InputError: every group would be copied onto itself, or a group in ``renamed`` is not selected.
     """
     if source == target and not renamed:
         raise InputError(
@@ -64,9 +68,9 @@ def refuse_unknown_places(selection: Selection, known: Collection[Key], where: s
     for group_id in sorted(selection.groups or ()):
         for topic, partition in sorted(selection.named_places(group_id), key=repr):
             if partition is None and (group_id, topic) not in topics:
-                raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}")
+                raise NotFound(f"group {group_id!r} has no offset of topic {topic!r} in {where}: {_SEE}")
             if partition is not None and (group_id, topic, partition) not in known:
-                raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}")
+                raise NotFound(f"group {group_id!r} has no offset of {topic}-{partition} in {where}: {_SEE}")
     if not known:
         raise NotFound(f"{where} has no offset of what is selected: check the names, or look in the other store")
 

@@ -55,8 +55,10 @@ class Selection:
         return self._named.get(group_id if self.groups is not None else None, ())
 
     def refuse_unknown_groups(self, known: Collection[str], where: str) -> None:
-        """Raises:
-        NotFound: a named group is not among ``known``.
+        """Check that each group that is named is there.
+
+        Raises:
+            NotFound: a named group is not among ``known``.
         """
         unknown = sorted((self.groups or frozenset()) - frozenset(known))
         if unknown:
@@ -75,12 +77,12 @@ class Selection:
         selected: set[Place] = set()
         for topic, partition in self.named_places(group_id):
             if topic not in partitions:
-                raise NotFound(f"group {group_id!r}: there is no topic {topic!r} in this cluster")
+                raise NotFound(f"group {group_id!r}: there is no topic {topic!r} in this cluster: check its name")
             numbers = partitions[topic] if partition is None else [partition]
             if partition is not None and partition not in partitions[topic]:
                 raise NotFound(
                     f"group {group_id!r}: there is no {topic}-{partition}; {topic!r} has {len(partitions[topic])}"
-                    " partitions"
+                    " partitions: choose one of these"
                 )
             selected |= {(topic, number) for number in numbers}
         return sorted(selected)

@@ -159,8 +159,10 @@ def _noted(move: Move) -> dict[str, int | str]:
 def _of_items(
     by_item: Mapping[str, Fields], items: Collection[str], kinds: Mapping[str, type], needed: Collection[str] = ()
 ) -> dict[str, Fields]:
-    """Raises:
-    PlanError: a field is missing, or has another name or type than in ``kinds``.
+    """Fields of each item, checked by kind.
+
+    Raises:
+        PlanError: a field is missing, or has another name or type than in ``kinds``.
     """
     for item, fields in by_item.items():
         if not fields.keys() >= set(needed) or any(type(value) is not kinds.get(it) for it, value in fields.items()):

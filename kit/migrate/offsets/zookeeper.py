@@ -50,8 +50,10 @@ Result = TypeVar("Result")
 
 
 def offset_path(key: Key) -> str:
-    """Raises:
-    InputError: a znode can't have the name of the group or topic.
+    """The znode of an offset.
+
+    Raises:
+        InputError: a znode can't have the name of the group or topic.
     """
     group_id, topic, partition = key
     return partition_path(group_id, "offsets", topic, partition)

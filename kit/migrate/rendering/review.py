@@ -95,7 +95,7 @@ def _without_owner(found: Mapping[str, Json]) -> str:
 
 
 def _how(watched: Json) -> str:
-    """``watched``: as ``kit.migrate.group.toggle.pauses_of`` has it; None: evidence of an earlier release."""
+    """``watched``: as ``kit.migrate.group.toggle.handovers_of`` has it; None: evidence of an earlier release."""
     if watched == "each change":
         return "ZooKeeper told each change"
     if watched == "with interruptions":

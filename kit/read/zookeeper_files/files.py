@@ -102,7 +102,7 @@ def _at(path: Path) -> list[ZooKeeperFile]:
     folder = path / FOLDER if (path / FOLDER).is_dir() else path
     files = [_named(each) for each in folder.iterdir() if _NAME.fullmatch(each.name) and each.is_file()]
     if not files:
-        raise NotFound(f"{folder} holds no snapshot.<zxid> and no log.<zxid> of ZooKeeper")
+        raise NotFound(f"{folder} holds no snapshot.<zxid> and no log.<zxid> of ZooKeeper: give the folder that does")
     return files
 
 

@@ -210,4 +210,4 @@ def test_a_run_is_asked_to_stop_from_another_terminal(tmp_path):
     world.process().undo()
     ended = CliRunner().invoke(app, words)
     assert ended.exit_code == 23
-    assert "no process carries it out, so there is nothing to stop" in ended.output
+    assert "no process carries it out, so nothing has to stop; see offramp runs" in ended.output

@@ -152,6 +152,7 @@ def stand_in(monkeypatch):
     monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: None)
     monkeypatch.setattr("kit.rebalances.reads_here", lambda paths, profile: False)
     monkeypatch.setattr("kit.cli.kraft.load_metadata", lambda file: SimpleNamespace(counts={}))
+    monkeypatch.setattr("kit.cli.kraft.sha256_of", lambda file: "0" * 64)
     monkeypatch.setattr("kit.cli.kraft._about", lambda saved: "")
     monkeypatch.setattr("kit.cli.operate.show_plan", lambda plan, as_json: None)
     monkeypatch.setattr(Operations, "__init__", lambda self, *_, **named: setattr(self, "cluster", cluster))

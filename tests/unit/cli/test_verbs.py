@@ -14,7 +14,7 @@ from kit.cli import main, plan
 from kit.cli.main import app
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
-LOADED = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
 
 
 CLUSTER = """
@@ -45,8 +45,8 @@ kit.cli.groups.connect = lambda profile: nullcontext(cluster)
 """One group, read by the code that reads a cluster, but for the connections."""
 
 
-def loaded_after(*words: str, before: str = "") -> str:
-    """Which of the heavy libraries are loaded when the verb has ended."""
+def loaded_after(*words: str, before: str = "", shown: str = LOADED) -> str:
+    """Which of the heavy libraries are loaded when the verb has ended, or what else is to be shown then."""
     code = f"""
 import sys
 {before}
@@ -56,7 +56,7 @@ try:
 except SystemExit:
     pass
 sys.stdout = sys.__stdout__
-{LOADED}"""
+print({shown})"""
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     return ended.stdout.splitlines()[-1]
 
@@ -74,6 +74,32 @@ def test_what_reads_a_folder_loads_no_client_and_no_frames(tmp_path):
 @pytest.mark.parametrize("words", [("groups",), ("lag",), ("lag", "-g", "g"), ("ownership",), ("readiness",)])
 def test_a_reading_verb_loads_clients_and_polars_and_nothing_else_that_takes_long(words):
     assert set(eval(loaded_after(*words, before=CLUSTER))) <= {"kafka", "kazoo", "polars"}
+
+
+PROCESSES = """
+import sys
+started = []
+sys.addaudithook(lambda event, words: started.append(str(words[0])) if event == "subprocess.Popen" else None)
+"""
+"""Which processes are started: a JVM is one."""
+LOG = """\
+[2026-11-21 06:30:00,000] INFO [Consumer clientId=c, groupId=orders] (Re-)joining group (org.apache.kafka.clients.X)
+[2026-11-21 06:30:01,000] INFO [Consumer clientId=c, groupId=orders] Successfully joined group with generation \
+Generation{generationId=7, memberId='c-1', protocol='range'} (org.apache.kafka.clients.X)
+"""
+
+
+def test_rebalances_of_a_small_log_loads_no_spark(tmp_path):
+    log = tmp_path / "app.log"
+    log.write_text(LOG)
+    assert set(eval(loaded_after("rebalances", str(log)))) <= {"polars", "pyarrow", "numpy", "pandas"}
+    assert loaded_after("rebalances", str(log), before=PROCESSES, shown="started") == "[]"
+
+
+@pytest.mark.parametrize("verb", ["watch", "export", "rebalances"])
+def test_help_of_one_verb_loads_no_spark(verb):
+    assert set(eval(loaded_after(verb, "--help"))) <= {"confluent_kafka", "kafka", "kazoo", "polars"}
+    assert loaded_after(verb, "--help", before=PROCESSES, shown="started") == "[]"
 
 
 def test_only_a_rehearsal_loads_the_lab():

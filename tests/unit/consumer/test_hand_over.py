@@ -148,7 +148,10 @@ def test_events_that_can_not_be_written_are_told_once_and_raise_nothing() -> Non
         events = Events(full, lambda error: failures.append(str(error)))
         events.say("c", "REG", "1")
         events.say("c", "BEG", {})
-    assert failures == ["/dev/full takes no more events: No space left on device"]
+    assert failures == [
+        "/dev/full takes no more events: No space left on device; mend that, then start offramp consume again:"
+        " nothing is lost"
+    ]
 
 
 def test_events_are_lines(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.read import consumer_group_describe as consumer_protocol
+from kit.read import consumer_group_describe
 from kit.read.consumer_group_describe import ConsumerGroupDescribeResponse as Response
 from kit.read.coordinator import _Collected, _Listed
 
@@ -24,22 +24,22 @@ ANSWER = bytes.fromhex(
 @pytest.fixture
 def group():
     decoded = Response.decode(ANSWER, version=0)
-    ((group_id, code, described),) = consumer_protocol.described(decoded)
+    ((group_id, code, described),) = consumer_group_describe.described(decoded)
     assert (group_id, code) == ("g", 0)
     return described
 
 
 def test_the_request_as_bytes():
-    request = consumer_protocol.describe_request(["a", "bc"])
+    request = consumer_group_describe.describe_request(["a", "bc"])
     assert request.encode(version=0) == bytes.fromhex("03" "0261" "036263" "00" "00")  # fmt: skip
 
 
 def test_the_answer_becomes_rows(group):
-    (member,) = consumer_protocol.members(group)
+    (member,) = consumer_group_describe.members(group)
     assert (member.member_id, member.client_id, member.client_host) == ("m", "c", "127.0.0.1")
     assert (member.group_instance_id, member.pattern, member.error) == (None, None, None)
-    assert [(each.member_id, each.topic) for each in consumer_protocol.subscriptions(group)] == [("m", "t")]
-    assert [(each.topic, each.partition) for each in consumer_protocol.ownership(group)] == [("t", 0), ("t", 4)]
+    assert [(each.member_id, each.topic) for each in consumer_group_describe.subscriptions(group)] == [("m", "t")]
+    assert [(each.topic, each.partition) for each in consumer_group_describe.ownership(group)] == [("t", 0), ("t", 4)]
 
 
 def test_the_state_has_kafkas_spelling(group):
@@ -67,5 +67,5 @@ def test_a_pattern_subscribes_to_what_the_broker_gave(group):
     (topic,) = member.assignment.topic_partitions
     target = type(topic)(topic_id=topic.topic_id, topic_name="t2", partitions=[0])
     member.target_assignment.topic_partitions = [target]
-    assert [each.topic for each in consumer_protocol.subscriptions(group)] == ["t", "t2"]
-    assert consumer_protocol.members(group)[0].pattern == "t.*"
+    assert [each.topic for each in consumer_group_describe.subscriptions(group)] == ["t", "t2"]
+    assert consumer_group_describe.members(group)[0].pattern == "t.*"

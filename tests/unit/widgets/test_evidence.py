@@ -56,7 +56,7 @@ def test_frames_tell_what_the_journal_holds(runs):
     outcomes = frames.outcomes(newest)
     assert outcomes["outcome"].to_list() == ["CONFIRMED"] * 6
     assert outcomes["step"].to_list()[-1].startswith("undo of 01-")
-    assert frames.pauses(newest).rows() == [("02-toggle-kafka", *PAUSE.values())]
+    assert frames.toggle_handovers(newest).rows() == [("02-toggle-kafka", *PAUSE.values())]
     assert frames.steps(newest)["phase"].to_list() == ["undone", "undone"]
     assert frames.verdict(newest)["approved_by"].to_list() == [newest.approvals[0].approved_by]
     assert len(frames.events(newest)) == len(newest.events)

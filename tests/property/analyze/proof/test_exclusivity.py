@@ -128,7 +128,7 @@ def test_a_stale_owner_is_found(stale_histories, with_owners):
         assert member in set(overlaps["consumer"]) | set(overlaps["successor"])
         if with_owners:
             assert member in set(overlaps["consumer"])
-            assert set(told_of(proof.unowned_hand_outs, history.group_id)["consumer"]) == {member}
+            assert set(told_of(proof.unowned_consumption, history.group_id)["consumer"]) == {member}
 
 
 @pytest.mark.parametrize("with_owners", [True, False])
@@ -152,8 +152,8 @@ def test_a_second_system_is_found(doubled_histories, with_owners):
         assert summary[history.group_id]["is_exclusive"] is not is_crossed
     assert sum(row["is_exclusive"] is False for row in summary.values()) > N_HISTORIES / 2
     if with_owners:
-        assert not proof.unowned_hand_outs.is_empty()
-        assert set(proof.unowned_hand_outs.select("consumer", "is_registered").rows()) == {("kc", False)}
+        assert not proof.unowned_consumption.is_empty()
+        assert set(proof.unowned_consumption.select("consumer", "is_registered").rows()) == {("kc", False)}
 
 
 def test_stalls_and_hand_overs_are_those_of_the_history(true_histories):
@@ -203,7 +203,7 @@ def test_spark_and_polars_agree(spark: SparkSession, all_histories: list[History
             assert theirs.schema == mine.schema
             assert _sorted(theirs) == _sorted(mine)
             assert len(mine) > 10
-    assert (found.unowned_hand_outs is not None) == with_owners
+    assert (found.unowned_consumption is not None) == with_owners
 
 
 def test_the_order_of_rows_does_not_matter(all_histories):

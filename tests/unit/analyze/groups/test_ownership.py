@@ -162,23 +162,23 @@ def test_two_kafka_members_own_twice() -> None:
     assert "by a and b, both in Kafka" in snapshot.sentence()
 
 
-def test_a_fence_is_neither_owner_nor_unregistered() -> None:
+def test_a_reservation_is_neither_owner_nor_unregistered() -> None:
     snapshot = Snapshot(
         members=[member("g_a", enabled=True), member("kc-1", KAFKA, "kc")],
         ownership=[owned(0, "g_a-kc"), owned(0, "kc-1", KAFKA)],
         subscriptions=[reads("g_a")],
     )
     (row,) = snapshot.owners()
-    assert (row["is_fence"], row["n_owners"]) == (True, 1)
+    assert (row["is_reservation"], row["n_owners"]) == (True, 1)
     assert snapshot.findings() == []
 
 
-def test_a_member_whose_name_ends_like_a_fence_is_a_member() -> None:
+def test_a_member_whose_name_ends_like_a_reservation_is_a_member() -> None:
     snapshot = Snapshot(
         members=[member("g_a"), member("g_a-kc")], ownership=[owned(0, "g_a-kc")], subscriptions=[reads("g_a")]
     )
     (row,) = snapshot.owners()
-    assert (row["is_fence"], row["is_registered"], row["n_owners"]) == (False, True, 1)
+    assert (row["is_reservation"], row["is_registered"], row["n_owners"]) == (False, True, 1)
 
 
 def test_owned_but_never_committed_is_found() -> None:

@@ -207,7 +207,7 @@ def test_the_owner_history_proves_a_stale_owner_that_offsets_only_suspect(writte
     history = owned(written["stale while the successor idles"], ("a", 900, 6900), ("b", 6950, None))
     row = verdict_of(history, True)
     assert (row["is_exclusive"], row["overlaps"], row["doubtful_overlaps"], row["unowned"]) == (False, 1, 0, 30)
-    (unowned,) = proof_of(history, True).unowned_hand_outs.to_dicts()
+    (unowned,) = proof_of(history, True).unowned_consumption.to_dicts()
     assert (unowned["consumer"], unowned["first_offset"], unowned["last_offset"], unowned["records"]) == (
         "a",
         30,
@@ -261,7 +261,7 @@ def test_a_kafka_consumer_may_read_without_an_owner_znode():
     history.hand_out("kc", 200, *range(10, 20))
     proof = proof_of(owned(history, ("a", 50, 150)), True)
     assert proof.summary["is_exclusive"].to_list() == [True]
-    assert proof.unowned_hand_outs.select("consumer", "records", "is_registered").rows() == [("kc", 10, False)]
+    assert proof.unowned_consumption.select("consumer", "records", "is_registered").rows() == [("kc", 10, False)]
 
 
 def test_sentences_name_what_is_wrong(written):

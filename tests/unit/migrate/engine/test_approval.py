@@ -63,7 +63,7 @@ def test_what_may_be_typed():
     ("approval", "now", "said"),
     [
         (None, START, "was not approved"),
-        (approve_plan(make_plan((1,))), START, "not of"),
+        (approve_plan(make_plan((1,))), START, "is of plan"),
         (approve_plan(PLAN), START + HOUR, "expired at"),
         (approve_plan(PLAN, now=START + HOUR), START, "clock trouble: the approval is of"),
     ],

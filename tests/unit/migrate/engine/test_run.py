@@ -195,7 +195,7 @@ def test_an_ending_says_whether_it_is_the_wanted_one(world):
 def test_a_failed_precondition_writes_nothing(world):
     result = answering(world, "check", lambda step: Checked(False, "the group rebalances")).act()
     assert result.state == RunState.FAILED
-    assert result.sentence == "step 's0': its precondition does not hold: the group rebalances"
+    assert result.sentence == "step 's0': the precondition does not hold: the group rebalances"
     assert (result.to_undo, world.cluster.writes) == ((), [])
 
 
@@ -204,7 +204,7 @@ def test_what_allowed_the_plan_is_asked_again_until_something_was_written(world)
     for verb in (world.run.act, world.process().resume):
         result = verb()
         assert (result.state, world.cluster.writes) == (RunState.FAILED, [])
-        assert result.sentence == "step 's0': its precondition does not hold: soak: a value diverged"
+        assert result.sentence == "step 's0': the precondition does not hold: soak: a value diverged"
     assert dry_run(world.plan, world.performer).steps[0].sentence == "soak: a value diverged"
     world.cluster.forbids = None
     world.cluster.refuses = True
@@ -408,7 +408,7 @@ def test_the_way_back_is_open_for_as_long_as_the_plan_says(tmp_path, ends):
         answering(world, "verify", lambda step: Verified(False, "no"))
     assert world.run.act().state == ends
     world.time.ahead = timedelta(hours=3, minutes=1)
-    with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*, and the approval expired"):
+    with pytest.raises(ApprovalError, match=r"the way back of run .* was open until .*: the approval expired"):
         world.process().undo()
     assert world.run.record.state == ends
     written = len(world.cluster.writes)

@@ -97,11 +97,11 @@ def test_a_name_like_a_secret_is_handed_over(name):
         ([], "command is empty"),
         (["swap", "group={group} member={member}"], "several placeholders in one argument.*OFFRAMP_SWAP"),
         (["swap", "{group}{member}"], "several placeholders"),
-        (["swap", "{nobody}"], "unknown placeholders: nobody; known are client_id"),
+        (["swap", "{nobody}"], "unknown placeholders: nobody; use client_id"),
         (["swap", "{group.__class__}"], "unknown placeholders"),
         (["swap", "{group:{member}}"], "unknown placeholders"),
         (["swap", "{group!r}"], "unknown placeholders"),
-        (["swap", "{"], "a brace itself is written twice"),
+        (["swap", "{"], "write a brace itself twice"),
     ],
 )
 def test_a_command_that_is_refused_with_the_profile(command, wrong):

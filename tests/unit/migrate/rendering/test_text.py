@@ -164,7 +164,7 @@ def test_a_failure_is_on_the_page_and_in_the_text(tmp_path):
     assert '<script>alert("x")</script>\\x1b[2J' in text
     told = record_text(world.run.record)
     assert "\x1b" not in told
-    assert told.startswith(f"{world.folder.name}: FAILED\nstep 's0': its precondition does not hold: <script>")
+    assert told.startswith(f"{world.folder.name}: FAILED\nstep 's0': the precondition does not hold: <script>")
 
 
 def test_an_event_is_one_line(tmp_path):

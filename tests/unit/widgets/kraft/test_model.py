@@ -19,7 +19,7 @@ from kit.migrate.kraft.steps import start_step
 from kit.migrate.operations import Operations
 from kit.profile import KraftSettings, Profile
 from tests.unit.analyze.metadata.test_phase import SOUND, node
-from tests.unit.migrate.test_kraft import WORDS, in_phase, plan_to
+from tests.unit.migrate.kraft.test_plan import WORDS, in_phase, plan_to
 from tests.unit.widgets.test_wizard import button, field, text
 from widgets.kraft.html import nodes, orders
 from widgets.kraft.model import KraftMove

@@ -22,7 +22,7 @@ from kit.migrate.kraft.return_flag import ReturnFlagActor
 from kit.migrate.kraft.standing import flag_problem, without_flag
 from kit.migrate.kraft.steps import KraftParameters, compare_step
 from tests.unit.analyze.metadata.test_phase import node
-from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, stand
+from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, stand
 from tests.unit.test_kraft_watch import diff, difference
 from tests.unit.test_metadata_file import saved
 

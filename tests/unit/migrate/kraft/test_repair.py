@@ -19,7 +19,7 @@ from kit.migrate.kraft.repair import MendActor, damages, first_damage
 from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, fail_over_step, mend_step, stop_step
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
-from tests.unit.migrate.test_kraft import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
+from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
 from tests.unit.test_kraft_watch import diff, difference
 
 OFFSET = {"has_migration": True, "checkpoint": 142, "checkpoint_epoch": 7}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.migrate.group.toggle import pauses_of
+from kit.migrate.group.toggle import handovers_of
 from kit.tables.groups import ZnodeLife
 
 
@@ -18,7 +18,7 @@ def watch(ended_by: str | None) -> ZnodeLife:
 
 def test_a_partition_counts_once_however_often_its_znode_was_made_anew():
     rows = [owner(0, 0, 10), owner(0, 15, 20), owner(0, 20, None), owner(1, 0, None), watch("stopped")]
-    assert pauses_of(rows) == {
+    assert handovers_of(rows) == {
         "partitions_that_changed_hands": 1,
         "longest_unowned_ms": 5,
         "owners_watched": "each change",
@@ -35,7 +35,7 @@ def test_a_partition_counts_once_however_often_its_znode_was_made_anew():
     ],
 )
 def test_it_says_how_it_was_seen(watches, how):
-    assert pauses_of([owner(0, 0, None), *map(watch, watches)]) == {
+    assert handovers_of([owner(0, 0, None), *map(watch, watches)]) == {
         "partitions_that_changed_hands": 0,
         "longest_unowned_ms": None,
         "owners_watched": how,

@@ -26,7 +26,7 @@ from kit.migrate.kraft.steps import KraftParameters
 from kit.migrate.recipes import refuse_altered
 from kit.profile import KraftSettings
 from kit.tables.preflight import RehearsalFinding
-from tests.unit.migrate.test_kraft import DEPLOYER, approved, in_phase, look_at, plan_to
+from tests.unit.migrate.kraft.test_plan import DEPLOYER, approved, in_phase, look_at, plan_to
 from tests.unit.test_kraft_watch import diff, difference
 from tests.unit.test_metadata_file import saved
 
