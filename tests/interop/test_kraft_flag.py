@@ -20,11 +20,15 @@ import pytest
 from kit.errors import NothingToDo, UnsafePlan
 from kit.kraft import KraftStatus
 from kit.lab import Lab
+from kit.lab.process import wait_until
+from kit.lab.servers.migrating import connected
 from kit.metadata_file import load_metadata
 from kit.migrate.engine.progress import evidence
 from kit.migrate.engine.record import load_run
 from kit.migrate.frames import stays
-from tests.interop.kraft_scene import KILLED, Ended, Scene
+from kit.migrate.kraft.steps import KraftParameters
+from kit.migrate.lock import CLUSTER_LOCKS
+from tests.interop.kraft_scene import KILLED, LOCK_S, Ended, Scene
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes two minutes: make soak"),
@@ -57,6 +61,12 @@ class Story:
         return self.scene.runs / self.runs["the end"]
 
 
+def await_unlocked(lab: Lab) -> None:
+    """The lock of a process that was killed ends with its session."""
+    with connected(lab.zookeeper_connect) as client:
+        wait_until(lambda: not client.get_children(CLUSTER_LOCKS), "the end of the lock", LOCK_S)
+
+
 @pytest.fixture(scope="module")
 def story() -> Iterator[Story]:
     with Lab(brokers=1, controllers=3) as lab:
@@ -68,6 +78,7 @@ def story() -> Iterator[Story]:
         seen.runs["half"], ended = seen.scene.begin("finalised", "acted/03-finalise/*/CONFIRMED")
         assert ended.exit_code == KILLED
         seen.note("half")
+        await_unlocked(lab)
         for to in ("zookeeper", "finalised"):
             overrides = ("--override", "soak") if to == "finalised" else ()
             seen.refused[to] = seen.scene.offramp("plan", "kraft", "--to", to, *overrides)
@@ -91,8 +102,10 @@ def test_of_a_finalising_that_was_cut_off_the_flag_can_be_given_back(story):
 
 def test_only_the_controller_that_lacks_it_is_restarted(story):
     (attempted,) = story.events("flag", "attempted")
-    (lacking,) = [each.node_id for each in story.statuses["half"].read.controllers if each.has_flag is False]
-    assert attempted["item"] == f"controller {lacking}"
+    (lacking,) = [each.address for each in story.statuses["half"].read.controllers if each.has_flag is False]
+    words = KraftParameters.of(load_run(story.scene.runs / story.runs["flag"]).plan.steps[0])
+    assert [f"controller {number}" for number in words.nodes] == [attempted["item"]]
+    assert [words.controller_addresses[number] for number in words.nodes] == [lacking]
 
 
 @pytest.mark.parametrize("to", ["zookeeper", "finalised"])
