@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kit.analyze.health.burrow import group_health, partition_health, window_health
     from kit.analyze.health.causes import incident_causes
     from kit.analyze.health.definitions import DEFINITIONS, lag_as, lag_definitions, lag_explained
-    from kit.analyze.health.hours import group_hours, troubled, within_target_by_hours
+    from kit.analyze.health.hours import group_hours, looks_of_hours, troubled, within_target_by_hours
     from kit.analyze.health.outlook import lag_outlook, outlook_positions
     from kit.analyze.health.over_time import lag_by_hour, lag_over_time, time_lag_over_time, within_age, within_target
     from kit.analyze.health.rules import AnyRule, BurrowRule, LagRule, SilenceRule
@@ -102,6 +102,7 @@ _HOMES = {
     ),
     "health.hours": (
         "group_hours",
+        "looks_of_hours",
         "troubled",
         "within_target_by_hours",
     ),
@@ -213,6 +214,7 @@ __all__ = [
     "lag_outlook",
     "lag_over_time",
     "lag_velocity",
+    "looks_of_hours",
     "lost",
     "member_flavours",
     "member_lag",

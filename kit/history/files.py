@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, cast
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -53,19 +54,28 @@ class Files:
     def names(self, folder: str) -> list[str]:
         """Names of what lies in a folder, sorted; none when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be listed"):
-            if not self._system.exists(path):
-                return []
+        with told_as(f"{folder} can't be listed"), _may_be_gone():
             return sorted(status.getPath().getName() for status in self._system.listStatus(path))
+        return []
 
     def size(self, folder: str) -> Size:
         """Nothing when it isn't there."""
         path = self._jvm.org.apache.hadoop.fs.Path(folder)
-        with told_as(f"{folder} can't be measured"):
-            if not self._system.exists(path):
-                return Size()
+        with told_as(f"{folder} can't be measured"), _may_be_gone():
             summary = self._system.getContentSummary(path)
             return Size(summary.getFileCount(), summary.getLength())
+        return Size()
+
+    def changed(self, folder: str) -> datetime | None:
+        """When a file in it or below it was written last, or the folder itself made (UTC); None when it isn't there."""
+        path = self._jvm.org.apache.hadoop.fs.Path(folder)
+        with told_as(f"{folder} can't be looked at"), _may_be_gone():
+            newest = self._system.getFileStatus(path).getModificationTime()
+            files = self._system.listFiles(path, True)
+            while files.hasNext():
+                newest = max(newest, files.next().getModificationTime())
+            return datetime.fromtimestamp(newest / 1000, UTC)
+        return None
 
     def delete(self, folder: str) -> None:
         """It and all below it; one that isn't there is no error."""
@@ -76,7 +86,7 @@ class Files:
             raise HistoryError(f"{folder} can't be deleted: the file system refused, and says no more")
 
     def move(self, source: str, folder: str, name: str) -> None:
-        """Give a folder its place and name at once; it is deleted where another one has that name.
+        """Give a folder its place and name at once; nothing may have that name.
 
         One that isn't there becomes an empty one.
         """
@@ -87,11 +97,9 @@ class Files:
                 self._system.mkdirs(target)
                 return
             self._system.mkdirs(make(folder))
-            if not self._system.exists(target) and self._system.rename(make(source), target):
-                return
-            if not self._system.exists(target):
-                raise HistoryError(f"{target.toString()} can't be made: the file system refused, and says no more")
-        self.delete(source)
+            is_moved = self._system.rename(make(source), target)
+        if not is_moved:
+            raise HistoryError(f"{target.toString()} can't be made: the file system refused, and says no more")
 
 
 @contextmanager
@@ -101,6 +109,16 @@ def told_as(what: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise HistoryError(f"{what}: {cause(error)}") from error
+
+
+@contextmanager
+def _may_be_gone() -> Iterator[None]:
+    """Others delete meanwhile, and a writer its own drafts: what isn't there any more is passed over."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() != "FileNotFoundException":
+            raise
 
 
 def cause(error: Exception) -> str:

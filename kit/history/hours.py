@@ -1,26 +1,28 @@
 """Each group's hours beside the history: made once, kept when the snapshots themselves expire.
 
-``<folder>/hours/date=YYYY-MM-DD/hour=H/looks=N/*.parquet``: one hour (UTC), made from N snapshots. It is written
-elsewhere and gets its name in one move, so what has the name is whole. Of an hour that is there more than once, since a
-snapshot came late, the one with most looks counts; the others stay, since somebody may be reading them.
+``<folder>/hours/date=YYYY-MM-DD/hour=H/looks=N-<run>/*.parquet``: one hour (UTC), made from N snapshots. It is
+written elsewhere and gets its name in one move, so what has the name is whole; no two runs give the same name, for a
+folder that is moved to where one is becomes a folder in it. Of an hour that is there more than once, since a snapshot
+came late or two runs made it, one with most looks counts; the others stay, since somebody may be reading them.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 
 import polars as pl
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kit import analyze
 from kit.errors import HistoryError
 from kit.history.files import Files, told_as
+from kit.history.names import GIVEN_UP, begun, run_name
 from kit.history.store import Reading, Store
 from kit.tables import schema as tables
 
@@ -30,11 +32,11 @@ _STAGING = f"{HOURS}/_staging"
 _BEFORE = timedelta(hours=24)
 """So long before a day the ends of logs are looked at for the age of records: one look an hour."""
 _HOUR_MS = 3_600_000
+_FEW_ENDS = 500_000
+"""So many ends of logs, with their names, have room in Spark's default memory of 1 GB."""
 _DAY, _HOUR = re.compile(r"date=\d{4}-\d\d-\d\d"), re.compile(r"hour=\d+")
 _PLACE = ["date", "hour", "looks"]
-_TIME = "%Y%m%dT%H%M%SZ"
-_LEFT = timedelta(days=1)
-"""So old is what a run wrote that was cut off: nobody works on it any more."""
+_LOOKS = re.compile(r"looks=(\d+)(-.+)?")
 
 
 class Hours:
@@ -75,17 +77,38 @@ class Hours:
             yield day, len(hours)
 
     def load(self, since: datetime | None = None) -> DataFrame:
-        """``tables.GROUP_HOURS`` of the hours that began at or after ``since`` (aware datetime).
+        """``tables.GROUP_HOURS`` of the hours that were not over at ``since`` (aware datetime).
 
         Raises:
             HistoryError: none was made, or they can't be read.
         """
-        rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, looks int")
+        rows = self._kept(since)
         if rows is None:
             raise HistoryError(f"no hours were made in {self._store.folder}: `offramp history hours` makes them")
-        best = rows.groupBy("date", "hour").agg(F.max("looks").alias("looks"))
+        return rows
+
+    def until_now(self, since: datetime) -> DataFrame:
+        """As :meth:`load`, with the hour that is not over yet by its looks so far; that one is not kept.
+
+        Raises:
+            HistoryError: there is no history, or it can't be read.
+        """
+        reading, kept = Reading(self._store), self._kept(since)
+        looks = self._looks(reading)
+        begins = looks.filter(pl.col("hour_ms") > self._now().timestamp() * 1000 - _HOUR_MS)["hour_ms"].unique()
+        current = [self._rows(reading, begins.to_list(), looks)] if len(begins) else []
+        frames = [*current, *([kept] if kept is not None else [])]
+        nothing = self._store.spark.createDataFrame([], tables.GROUP_HOURS.spark_row_schema)
+        return reduce(DataFrame.unionByName, frames) if frames else nothing
+
+    def _kept(self, since: datetime | None) -> DataFrame | None:
+        rows = self._store.read(HOURS, f"{tables.GROUP_HOURS.spark_row_schema}, date date, hour int, looks string")
+        if rows is None:
+            return None
+        n_looks = F.split("looks", "-")[0].cast("int")
+        best = rows.groupBy("date", "hour").agg(F.max_by("looks", F.struct(n_looks, "looks")).alias("looks"))
         rows = rows.join(F.broadcast(best), _PLACE, "left_semi").drop(*_PLACE)
-        return rows if since is None else rows.where(F.col("hour_ms") >= int(since.timestamp() * 1000))
+        return rows if since is None else rows.where(F.col("hour_ms") > int(since.timestamp() * 1000) - _HOUR_MS)
 
     def _looks(self, reading: Reading) -> pl.DataFrame:
         """All complete snapshots: snapshot_id, at_ms, hour_ms."""
@@ -99,27 +122,28 @@ class Hours:
         made = defaultdict[date, dict[int, int]](dict)
         for day in self._files.names(self._store.path(HOURS)):
             for hour in self._files.names(self._store.path(f"{HOURS}/{day}")) if _DAY.fullmatch(day) else ():
-                counts = self._files.names(self._store.path(f"{HOURS}/{day}/{hour}"))
+                names = map(_LOOKS.fullmatch, self._files.names(self._store.path(f"{HOURS}/{day}/{hour}")))
+                counts = [int(each[1]) for each in names if each]
                 if _HOUR.fullmatch(hour) and counts:
-                    made[date.fromisoformat(_value(day))][int(_value(hour))] = max(int(_value(each)) for each in counts)
+                    made[date.fromisoformat(_value(day))][int(_value(hour))] = max(counts)
         return made
 
     def _make(self, reading: Reading, day: date, hours: Mapping[int, int], looks: pl.DataFrame) -> None:
-        staging = self._store.path(f"{_STAGING}/{self._now():{_TIME}}-{secrets.token_hex(4)}")
+        run = run_name(self._now())
+        staging = self._store.path(f"{_STAGING}/{run}")
         with told_as(f"{self._store.folder}: the hours of {day} can't be made"), _unpruned(self._store.spark):
             rows = self._rows(reading, hours, looks).withColumn("of_hour", F.col("hour_ms"))
             few = rows.repartition(len(hours), "hour_ms").sortWithinPartitions("group_id", "store")
             few.write.option("compression", "zstd").partitionBy("of_hour").parquet(staging)
         for hour_ms, n_looks in hours.items():
             _, hour = _place(hour_ms)
-            self._files.move(
-                f"{staging}/of_hour={hour_ms}", self._store.path(f"{HOURS}/date={day}/hour={hour}"), f"looks={n_looks}"
-            )
+            folder = self._store.path(f"{HOURS}/date={day}/hour={hour}")
+            self._files.move(f"{staging}/of_hour={hour_ms}", folder, f"looks={n_looks}-{run}")
         self._files.delete(staging)
 
-    def _rows(self, reading: Reading, hours: Mapping[int, int], looks: pl.DataFrame) -> DataFrame:
+    def _rows(self, reading: Reading, hours: Collection[int], looks: pl.DataFrame) -> DataFrame:
         spark = self._store.spark
-        chosen = _of_hours(looks, list(hours))
+        chosen = analyze.looks_of_hours(looks, list(hours))
         day_ms, before_ms = min(hours), min(hours) - int(_BEFORE.total_seconds() * 1000)
         hourly = looks.filter(pl.col("hour_ms").is_between(before_ms, day_ms, closed="left")).group_by("hour_ms").last()
         ends_at = pl.concat([chosen.select("snapshot_id", "at_ms"), hourly.select("snapshot_id", "at_ms")]).unique()
@@ -127,16 +151,20 @@ class Hours:
         def small(frame: pl.DataFrame) -> DataFrame:
             return F.broadcast(spark.createDataFrame(frame.rechunk().to_arrow()))
 
-        def seen(table: tables.Table, at: pl.DataFrame, *columns: str) -> DataFrame:
-            rows = reading.load(table, days).where(F.col("snapshot_id").isin(at["snapshot_id"].to_list()))
-            return rows.select("snapshot_id", *columns).join(small(at), "snapshot_id")
+        def seen(table: tables.Table, at: pl.DataFrame, *columns: str | Column) -> DataFrame:
+            days = sorted({_place(at_ms)[0] for at_ms in at["at_ms"]})
+            return reading.of_snapshots(table, at["snapshot_id"].to_list(), days).select("snapshot_id", *columns)
 
-        days = sorted({_place(at_ms)[0] for at_ms in ends_at["at_ms"]})
         at = chosen.select("snapshot_id", "at_ms").unique()
         key = ("group_id", "store", "topic", "partition", "committed_offset")
+        ends = seen(tables.LOG_OFFSETS, ends_at, "topic", "partition", "log_end_offset").join(
+            small(ends_at), "snapshot_id"
+        )
+        if ends.count() <= _FEW_ENDS:  # Else Spark sorts the offsets of all looks, to join them.
+            ends = F.broadcast(ends)
         rows: DataFrame = analyze.group_hours(
-            seen(tables.COMMITTED_OFFSETS, at, *key),
-            seen(tables.LOG_OFFSETS, ends_at, "topic", "partition", "log_end_offset"),
+            seen(tables.COMMITTED_OFFSETS, at, *key, F.unix_millis("committed_at").alias("written_ms")),
+            ends,
             seen(tables.OWNERSHIP, at, "group_id", "source", "topic", "partition", "member_id"),
             small(chosen),
         )
@@ -145,8 +173,7 @@ class Hours:
     def _sweep(self) -> None:
         """Delete what runs wrote that were cut off."""
         for name in self._files.names(self._store.path(_STAGING)):
-            begun = datetime.strptime(name.partition("-")[0], _TIME).replace(tzinfo=UTC)
-            if begun < self._now() - _LEFT:
+            if begun(name) < self._now() - GIVEN_UP:
                 self._files.delete(self._store.path(f"{_STAGING}/{name}"))
 
 
@@ -163,16 +190,6 @@ def _unpruned(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(setting, str(before))
-
-
-def _of_hours(looks: pl.DataFrame, hours: list[int]) -> pl.DataFrame:
-    """The looks of each hour and the last one before it, as ``analyze.group_hours`` takes them."""
-    own = looks.filter(pl.col("hour_ms").is_in(hours)).with_columns(is_own=pl.lit(1))
-    previous = looks.with_columns(hour_ms=pl.col("hour_ms") + _HOUR_MS, is_own=pl.lit(0)).group_by("hour_ms").last()
-    rows = pl.concat([own, previous.filter(pl.col("hour_ms").is_in(hours)).select(own.columns)])
-    at, hour = pl.col("at_ms"), "hour_ms"
-    is_first, is_last = at == at.min().over(hour), at == at.max().over(hour)
-    return rows.with_columns(is_first=is_first.cast(pl.Int32), is_last=is_last.cast(pl.Int32))
 
 
 def _place(hour_ms: int) -> tuple[date, int]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError
 from kit.history.files import told_as
-from kit.history.store import ABOUT, ABOUT_SCHEMA, Reading, Store, counts
+from kit.history.store import Reading, Store, counts
 from kit.snapshot import Snapshot
 from kit.tables import schema as tables
 from kit.text.quantity import quantity
@@ -37,9 +37,7 @@ class History:
             self._append(snapshot)
 
     def _append(self, snapshot: Snapshot[DataFrame]) -> None:
-        if self._store.read(ABOUT, ABOUT_SCHEMA) is None:
-            about = self._store.spark.createDataFrame([(tables.SCHEMA_VERSION,)], ABOUT_SCHEMA)
-            about.coalesce(1).write.mode("overwrite").parquet(self._store.path(ABOUT))
+        self._store.begin()
         write = self._writer(snapshot)
         with ThreadPoolExecutor(max_workers=4) as pool:
             list(pool.map(write, [table for table in tables.ALL if table is not tables.SNAPSHOTS]))
@@ -141,9 +139,8 @@ class History:
     def _writer(self, snapshot: Snapshot[DataFrame]) -> Callable[[tables.Table], None]:
         def write(table: tables.Table) -> None:
             frame: DataFrame = getattr(snapshot, table.name)
-            dated = frame.withColumn("date", _utc_date("observed_at")).coalesce(1)
-            keyed = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-            keyed.partitionBy("date", "snapshot_id").parquet(self._store.path(table.name))
+            dated = frame.withColumn("date", _utc_date("observed_at"))
+            self._store.add(dated, table.name, "date", "snapshot_id")
 
         return write
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import secrets
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from functools import reduce
+from functools import cached_property, reduce
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -26,6 +28,7 @@ PARTS_SCHEMA = f"{tables.SNAPSHOTS.spark_schema}, compacted_at timestamp, date d
 _PATTERNS = "*?[]{}\\"
 """Spark reads a path with one of these as a pattern, and writes it as a name: what it wrote it would not find."""
 _PLACE = ["date", "part", "snapshot_id"]
+_IN_PART = "date date, part string"
 _COPY = re.compile(r"date=\d{4}-\d\d-\d\d.+")
 _OWN = re.compile(r"date=\d{4}-\d\d-\d\d(/(snapshot_id|part)=[^/]+)?")
 
@@ -128,14 +131,35 @@ class Store:
         first = first.select("snapshot_id", F.col("first.part").alias("part"))
         return parts.join(F.broadcast(first), ["snapshot_id", "part"], "left_semi")
 
-    def _check_version(self) -> None:
+    def begin(self) -> None:
+        """Write down of which schema version the history is, unless that is known.
+
+        Each writer writes a file of its own: of two that write the same one, each would delete what the other is at.
+        One that was cut off leaves a folder without a file, which says nothing.
+        """
+        if self._versions():
+            return
+        about = self.spark.createDataFrame(
+            [(tables.SCHEMA_VERSION, secrets.token_hex(8))], f"{ABOUT_SCHEMA}, writer string"
+        )
+        self.add(about, ABOUT, "writer")
+
+    def add(self, rows: DataFrame, name: str, *key: str) -> None:
+        """Write rows into folders of ``key``, each of which appears as a whole or not at all; again is once."""
+        writing = rows.coalesce(1).write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writing.partitionBy(*key).parquet(self.path(name))
+
+    def _versions(self) -> set[int]:
         about = self.read(ABOUT, ABOUT_SCHEMA)
         if about is None:
-            return
+            return set()
         with told_as(f"{self.path(ABOUT)} can't be read"):
-            kept_versions = {row.schema_version for row in about.collect()}
-        if kept_versions != {tables.SCHEMA_VERSION}:
-            versions = ", ".join(map(str, sorted(kept_versions))) or "unknown"
+            return {row.schema_version for row in about.collect()}
+
+    def _check_version(self) -> None:
+        kept_versions = self._versions()
+        if kept_versions - {tables.SCHEMA_VERSION}:
+            versions = ", ".join(map(str, sorted(kept_versions)))
             raise HistoryError(
                 f"the history in {self.folder} has schema version {versions}, this offramp writes and reads "
                 f"{tables.SCHEMA_VERSION}: use another folder, or the version of offramp that wrote it"
@@ -153,22 +177,47 @@ class Reading:
     def is_empty(self) -> bool:
         return not self._sources(tables.SNAPSHOTS)
 
-    def load(self, table: tables.Table, days: Sequence[date] = ()) -> DataFrame:
+    def load(self, table: tables.Table) -> DataFrame:
         """The rows of each snapshot once, stamped; those of unfinished snapshots are among them.
-
-        Args:
-            days: of these days (UTC) alone; none: of all.
 
         Raises:
             HistoryError: there is no history in the folder.
         """
-        sources = [frame.where(F.col("date").isin(list(days))) if days else frame for frame in self._sources(table)]
-        sources = [frame.select(table.stamped_schema.names) for frame in sources]
+        sources = [frame.select(table.stamped_schema.names) for frame in self._sources(table)]
         if not sources and table is tables.SNAPSHOTS:
             raise HistoryError(f"there is no history of {table.name} in {self._store.folder}: append a snapshot first")
-        if not sources:  # No snapshot had a row of it.
+        return self._together(table, sources)
+
+    def of_snapshots(self, table: tables.Table, snapshot_ids: Sequence[str], days: Sequence[date]) -> DataFrame:
+        """As :meth:`load`, of these snapshots alone, which are of these days (UTC).
+
+        Where each of them lies is looked up before: no row has to be joined with that.
+        """
+        held = defaultdict[str | None, list[str]](list)
+        for each in snapshot_ids:
+            held[self._places.get(each)].append(each)
+        loose = held.pop(None, [])
+        appended = self._store.appended(table) if loose else None
+        compacted = self._store.read(f"{DAYS}/{table.name}", f"{table.spark_schema}, {_IN_PART}") if held else None
+        frames = [appended.where(F.col("snapshot_id").isin(loose))] if appended is not None else []
+        if compacted is not None:
+            is_in = {part: (F.col("part") == part) & F.col("snapshot_id").isin(ids) for part, ids in held.items()}
+            frames += [compacted.where(condition) for condition in is_in.values()]
+        is_asked = F.col("date").isin(list(days))
+        return self._together(table, [frame.where(is_asked).select(table.stamped_schema.names) for frame in frames])
+
+    def _together(self, table: tables.Table, frames: Sequence[DataFrame]) -> DataFrame:
+        if not frames:  # No snapshot had a row of it.
             return self._store.spark.createDataFrame([], table.spark_schema)
-        return reduce(DataFrame.unionAll, sources)
+        return reduce(DataFrame.unionAll, frames)
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """In which part each snapshot is, of those that are in one."""
+        if self._parts is None:
+            return {}
+        with told_as(f"{self._store.path(DAYS)} can't be read"):
+            return {row.snapshot_id: row.part for row in self._parts.select("snapshot_id", "part").collect()}
 
     def _sources(self, table: tables.Table) -> list[DataFrame]:
         """What was appended and is in no part, and what is in parts."""
@@ -181,7 +230,7 @@ class Reading:
     def _compacted(self, table: tables.Table) -> DataFrame | None:
         if self._parts is None or table is tables.SNAPSHOTS:
             return self._parts
-        rows = self._store.read(f"{DAYS}/{table.name}", f"{table.spark_schema}, date date, part string")
+        rows = self._store.read(f"{DAYS}/{table.name}", f"{table.spark_schema}, {_IN_PART}")
         if rows is None:
             return None
         return rows.join(F.broadcast(self._parts.select(*_PLACE)), _PLACE, "left_semi")

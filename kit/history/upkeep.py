@@ -5,11 +5,9 @@ Each change is safe to interrupt between any two files, and two people may do it
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -19,17 +17,17 @@ from pyspark.sql import functions as F
 
 from kit.errors import HistoryError, InputError
 from kit.history.files import Files, Size, told_as
-from kit.history.store import DAYS, PARTS_SCHEMA, Reading, Store, counts
+from kit.history.names import GIVEN_UP, begun, day_of, run_name
+from kit.history.store import ABOUT, DAYS, PARTS_SCHEMA, Reading, Store, counts
 from kit.tables import schema as tables
 
 GRACE = timedelta(hours=1)
 """How long files stay after they were replaced: who listed them before still reads them."""
-GIVEN_UP = timedelta(days=1)
-"""So old is a part that was never finished, and no compaction works on any more."""
 FILE_BYTES = 128 * 2**20
 """A day's table is split into files of about this size."""
+_TEMPORARY = "_temporary"
+"""Where Spark writes first."""
 _SORTED_BY = ("group_id", "topic", "partition", "observed_at")
-_PART_TIME = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +106,27 @@ class Upkeep:
         return gone
 
     def _compact(self, day: date, snapshot_ids: list[str]) -> Compacted:
-        part = f"date={day}/part={self._now():{_PART_TIME}}-{secrets.token_hex(4)}"
+        begun_at = self._now()
+        part = f"date={day}/part={run_name(begun_at)}"
         data, spark = _data(), self._store.spark
         wanted = F.broadcast(spark.createDataFrame([(each,) for each in snapshot_ids], "snapshot_id string"))
         with told_as(f"{self._store.folder}: {day} could not be compacted, and stays as it was"):
             with ThreadPoolExecutor(max_workers=2) as pool:
                 written = [name for name in pool.map(lambda table: self._write(table, day, part, wanted), data) if name]
             self._check(day, part, wanted, [table for table in data if table.name in written])
-            self._finish(day, part, self._still_there(tables.SNAPSHOTS, day, wanted))
+            self._finish(day, part, begun_at, self._still_there(tables.SNAPSHOTS, day, wanted))
         before = sum((self._files.size(self._store.path(f"{table.name}/date={day}")) for table in tables.ALL), Size())
         after = sum((self._files.size(self._store.path(f"{DAYS}/{table.name}/{part}")) for table in tables.ALL), Size())
         return Compacted(day, len(snapshot_ids), before, after)
 
-    def _finish(self, day: date, part: str, snapshots: DataFrame) -> None:
-        """Make a part count, if its day has not expired: an expiry deletes ``snapshots`` first, then what is here."""
+    def _finish(self, day: date, part: str, begun_at: datetime, snapshots: DataFrame) -> None:
+        """Make a part count, unless its day has expired, or others may take it for given up and delete it."""
+        if self._now() - begun_at > GIVEN_UP / 2:
+            raise HistoryError(f"{self._store.folder}: {day} took too long to compact: compact once more")
         finished = snapshots.withColumn("compacted_at", F.lit(self._now()))
         target = self._store.path(f"{DAYS}/{tables.SNAPSHOTS.name}/{part}")
         _save(finished.coalesce(1), target)
+        # An expiry deletes the appended ``snapshots`` first, then what is here.
         if not self._files.names(self._store.path(f"{tables.SNAPSHOTS.name}/date={day}")):
             self._files.delete(target)
             raise self._expired(day)
@@ -188,6 +190,19 @@ class Upkeep:
             for folder in self._begun_long_ago(table, now):
                 if folder.rpartition("=")[2] not in finished:
                     self._files.delete(folder)
+                elif table is tables.SNAPSHOTS:  # Written last: only here can a run be cut off as it tidies up.
+                    self._files.delete(f"{folder}/{_TEMPORARY}")
+        for folder in self._cut_off(now):
+            self._files.delete(folder)
+
+    def _cut_off(self, now: datetime) -> Iterator[str]:
+        """What Spark had begun for appends that were cut off, so long ago that nobody is at it."""
+        for name in (ABOUT, *(table.name for table in tables.ALL)):
+            for each in self._files.names(self._store.path(name)):
+                folder = self._store.path(f"{name}/{each}")
+                is_begun = each == _TEMPORARY or each.startswith(".spark-staging-")
+                if is_begun and (self._files.changed(folder) or now) < now - GIVEN_UP:
+                    yield folder
 
     def _finished(self) -> set[str]:
         """Parts that ``snapshots`` lists; the folder of a part alone may be one that was cut off."""
@@ -199,7 +214,7 @@ class Upkeep:
     def _begun_long_ago(self, table: tables.Table, now: datetime) -> Iterator[str]:
         for day in self._files.names(self._store.path(f"{DAYS}/{table.name}")):
             for part in self._files.names(self._store.path(f"{DAYS}/{table.name}/{day}")):
-                if _begun(part) < now - GIVEN_UP:
+                if begun(part.removeprefix("part=")) < now - GIVEN_UP:
                     yield self._store.path(f"{DAYS}/{table.name}/{day}/{part}")
 
     def _snapshots_by_day(self) -> Mapping[date, set[str]]:
@@ -229,7 +244,7 @@ class Upkeep:
             for folder in (table.name, f"{DAYS}/{table.name}")
             for name in self._files.names(self._store.path(folder))
         }
-        found = (_day_of(name) for name in names)
+        found = (day_of(name) for name in names)
         return sorted(day for day in found if day is not None)
 
     def _folders(self, day: date) -> list[str]:
@@ -248,19 +263,3 @@ def _save(rows: DataFrame, folder: str) -> None:
 
 def _data() -> list[tables.Table]:
     return [table for table in tables.ALL if table is not tables.SNAPSHOTS]
-
-
-def _day_of(name: str) -> date | None:
-    """The day of a folder's name; None: it is not one of a history's."""
-    with suppress(ValueError):
-        day = date.fromisoformat(name.removeprefix("date="))
-        return day if name == f"date={day}" else None
-    return None
-
-
-def _begun(part: str) -> datetime:
-    """When a part was begun, by its name; of a foreign name: now, so that it stays."""
-    try:
-        return datetime.strptime(part.removeprefix("part=").partition("-")[0], _PART_TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return datetime.max.replace(tzinfo=UTC)

@@ -153,7 +153,9 @@ class GroupHour:
     ``lag_…``: in records, of the looks at which it was known (``n_unknown``: at which not); ``lag_last``: at the last
     look. ``time_lag_…``: bounds of the age of the oldest unread record at the last look. ``n_read``, ``n_written``:
     records since the last look before. Of its partitions, ``n_stop`` committed nothing though records wait,
-    ``n_rewind`` went back, ``n_warn`` ended with more lag. ``n_moves``: further owners that partitions had.
+    ``n_rewind`` went back, ``n_warn`` ended with more lag; at some look ``n_silent`` had something to read and had
+    committed nothing for a quarter of an hour or more; ``n_missed`` were not seen at each look. ``n_moves``: further
+    owners that partitions had.
     """
 
     group_id: str
@@ -175,6 +177,8 @@ class GroupHour:
     n_rewind: int | None
     n_warn: int | None
     n_moves: int
+    n_silent: int | None = None
+    n_missed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,14 @@ def folder_of_two_days(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def folder_of_a_silence(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("silence") / "history"
+    groups = {("halted", "kafka"): halted, ("steady", "kafka"): lambda minute: 100 * minute - 5 if minute else 0}
+    health_history.write(folder, MINUTES, groups)
+    return folder
+
+
 def texts(notebook, kind):
     found = [output.get("data", {}).get(kind) for cell in notebook.cells for output in cell.get("outputs", ())]
     return [text for text in found if text]
@@ -118,6 +126,17 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
     young = {row["group_id"]: float(row["young_percent"]) for row in html_tables.with_columns(tables, "young_percent")}
     assert young["steady"] == 100
     assert 80 < young["dead"] < 100
+
+
+def test_a_long_report_names_the_incidents_of_a_days_report(folder_of_a_silence, tmp_path):
+    """Also a silence of less than two hours with a lag below the target, as that of ``halted`` is."""
+    outcomes = []
+    for hours in (24.0, 30.0):
+        notebook = run(folder_of_a_silence, tmp_path / f"{hours}.ipynb", hours=hours, target_lag=10_000)
+        outcomes += texts(notebook, "application/vnd.offramp.outcome+json")
+    of_a_day, of_more = outcomes
+    assert [row["group_id"] for row in of_a_day["incidents"]] == ["halted"]
+    assert of_more == of_a_day
 
 
 def test_shares_are_of_the_time(made):

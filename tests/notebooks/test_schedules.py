@@ -1,4 +1,4 @@
-"""The schedules of ``docs/report.md``, as they stand there, in the empty environment that a scheduler gives them."""
+"""The schedules of two pages, ``docs/report.md`` and ``docs/history.md``, with as little as a scheduler gives them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ import papermill
 import pytest
 
 from kit.lab import Lab
+from tests.generators import health_history
 from tests.notebooks.shop import NOTEBOOKS, ROOT
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("schedules")]
 
 PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")
+OF_HISTORY = (ROOT / "docs/history.md").read_text(encoding="utf-8")
+PROFILE = '[clusters.lab]\nbootstrap_servers = "127.0.0.1:1"\n'
 CRON = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
 """What cron gives a command, beside HOME and LOGNAME."""
 SYSTEMD = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -80,6 +83,26 @@ def test_crons_line_leaves_a_report(site):
     ran(site, crons_command(site), CRON)
     assert (site / "reports/report-lab.html").stat().st_size > 10_000
     assert "newest" in (site / "report.log").read_text(encoding="utf-8")
+
+
+def test_crons_lines_keep_a_history_small_and_leave_a_report(tmp_path):
+    (tmp_path / "offramp.toml").write_text(PROFILE, encoding="utf-8")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    lake = tmp_path / "lake/kafka"
+    health_history.write(lake, 120, {("steady", "kafka"): lambda minute: 100 * minute})
+    (lines,) = re.findall(r"```crontab\n(.*?)```", OF_HISTORY, re.DOTALL)
+    commands = [re.fullmatch(r"(?:[\d*]+\s+){5}(cd /srv/offramp && .*)", line) for line in lines.splitlines()]
+    for command in commands:
+        assert command is not None, lines
+        assert "%" not in command[1], "cron would end the line there"
+        ran(tmp_path, command[1].replace("/srv/offramp", str(tmp_path)).replace("--days 90", "--days 36500"), CRON)
+    log = (tmp_path / "history.log").read_text(encoding="utf-8")
+    for told in ("2 hours", "snapshots: ", "Nothing is older", "newest"):
+        assert told in log, log
+    assert len(list(lake.glob("hours/date=*/hour=*/looks=*"))) == 3
+    assert list(lake.glob("days/snapshots/date=*/part=*"))
+    assert (tmp_path / "reports/health-lab.html").stat().st_size > 10_000
 
 
 def test_crons_line_needs_the_secrets(site, secured):

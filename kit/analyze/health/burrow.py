@@ -27,6 +27,7 @@ _EVIDENCE = [
 ]
 _SCALE = {"OK": 1, "WARN": 2, "STOP": 4, "STALL": 5, "REWIND": 6}
 _ERR = 3
+_NEVER = 1 << 62
 
 
 @nw.narwhalify
@@ -147,40 +148,40 @@ def group_health(partition_health: FrameT) -> FrameT:
 
 
 def _compared(windows: FrameT) -> FrameT:
-    """Each commit beside the one before it, and its window's first and last."""
-    order = nw.col("order")
-    seen = nw.col("lag").fill_null(strategy="forward").over(*_WINDOW, order_by="order")
+    """Each commit beside the one before it. All is by one order: Spark sorts once."""
+
+    def ordered(expression: nw.Expr) -> nw.Expr:
+        return expression.over(*_WINDOW, order_by="order")
+
+    order, offset = nw.col("order"), nw.col("committed_offset")
     rows = windows.with_columns(
-        seen_lag=seen,
-        offset_before=nw.col("committed_offset").shift(1).over(*_WINDOW, order_by="order"),
-        first=order.min().over(*_WINDOW),
-        last=order.max().over(*_WINDOW),
+        seen_lag=ordered(nw.col("lag").fill_null(strategy="forward")),
+        offset_before=ordered(offset.shift(1)),
+        is_first=ordered(order.shift(1)).is_null(),
+        is_last=ordered(order.shift(-1)).is_null(),
     )
-    is_back = nw.col("committed_offset") < nw.col("offset_before")
-    rows = rows.with_columns(
-        lag_before=nw.col("seen_lag").shift(1).over(*_WINDOW, order_by="order"),
-        back=nw.when(is_back).then(order),
+    rows = rows.with_columns(stepped_back=nw.when(offset < nw.col("offset_before")).then(order))
+    return rows.with_columns(
+        lag_before=ordered(nw.col("seen_lag").shift(1)),
+        back=ordered(nw.col("stepped_back").fill_null(_NEVER).cum_min()),  # The first one, from then on.
     )
-    rows = rows.with_columns(back=nw.col("back").min().over(*_WINDOW))
-    from_ = nw.when(order == nw.col("back")).then(nw.col("offset_before"))
-    rows = rows.with_columns(rewound_from=from_)
-    return rows.with_columns(rewound_from=nw.col("rewound_from").max().over(*_WINDOW))
 
 
 def _measured(rows: FrameT, allowed_lag: int) -> FrameT:
     """One row per window."""
     order, offset, lag = nw.col("order"), nw.col("committed_offset"), nw.col("lag")
-    is_made_good = (order >= nw.col("back")) & (offset >= nw.col("rewound_from"))
+    is_back = order == nw.col("back")
     flags = {
-        "is_made_good": is_made_good,
         "falls": lag < nw.col("lag_before"),
         "was_allowed": lag <= allowed_lag,
     }
     parts: dict[str, nw.Expr] = {
-        "committed_offset": nw.when(order == nw.col("last")).then(offset),
-        "committed_ms": nw.when(order == nw.col("last")).then(nw.col("committed_ms")),
-        "first_committed_ms": nw.when(order == nw.col("first")).then(nw.col("committed_ms")),
-        "rewound_to": nw.when(order == nw.col("back")).then(offset),
+        "committed_offset": nw.when(nw.col("is_last")).then(offset),
+        "committed_ms": nw.when(nw.col("is_last")).then(nw.col("committed_ms")),
+        "first_committed_ms": nw.when(nw.col("is_first")).then(nw.col("committed_ms")),
+        "rewound_from": nw.when(is_back).then(nw.col("offset_before")),
+        "rewound_to": nw.when(is_back).then(offset),
+        "highest_since": nw.when(order >= nw.col("back")).then(offset),
         "highest": offset,
     }
     rows = rows.with_columns(
@@ -188,7 +189,7 @@ def _measured(rows: FrameT, allowed_lag: int) -> FrameT:
     )
     return rows.group_by(*_WINDOW).agg(
         nw.len().cast(nw.Int64).alias("n_commits"),
-        *[nw.col(name).max() for name in (*parts, "rewound_from")],
+        *[nw.col(name).max() for name in parts],
         *[nw.col(name).min() for name in ("lowest", "lowest_lag")],
         *[nw.col(name).any() for name in flags],
     )
@@ -198,7 +199,7 @@ def _rules(intervals: int, allowed_lag: int, minimum_complete: float) -> list[tu
     """In Burrow's order: when it applies, the status, the evidence."""
     lag = nw.col("lag")
     is_stopped = (nw.col("silent_ms") > nw.col("span_ms")) & (nw.col("lowest_end") > nw.col("committed_offset"))
-    is_back = ~nw.col("rewound_from").is_null() & ~nw.col("is_made_good")
+    is_back = ~nw.col("rewound_from").is_null() & (nw.col("highest_since") < nw.col("rewound_from"))
     times, records = counted(nw.col("n_commits"), "time"), counted(lag, "record")
     last = counted(nw.col("n_commits"), "commit")
     return [

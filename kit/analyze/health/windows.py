@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import narwhals as nw
 from narwhals.typing import FrameT
@@ -38,11 +39,8 @@ def commit_windows(commits: FrameT, ends: FrameT, times: FrameT, intervals: int 
     >>> rows.select("at_ms", "committed_offset", "lag").sort("at_ms", "committed_offset").rows()
     [(2000, 5, None), (2000, 8, 2), (3000, 8, 2), (3000, 9, 11)]
     """
-    rows = _remembered(_with_lag(commits, ends), PARTITION, "committed_ms", ["order"], intervals)
-    deleted = nw.when(nw.col("committed_offset").is_null()).then(nw.col("entered_ms")).otherwise(nw.lit(_NEVER))
-    rows = rows.with_columns(deleted_ms=deleted)
-    rows = rows.with_columns(deleted_ms=nw.col("deleted_ms").cum_min(reverse=True).over(*PARTITION, order_by="order"))
-    rows = rows.with_columns(left_ms=nw.min_horizontal("left_ms", "deleted_ms"))
+    known = _with_lag(commits, ends).with_columns(is_known=~nw.col("committed_offset").is_null())
+    rows = _remembered(known, PARTITION, "committed_ms", ["order"], intervals)
     return _at(rows, times).select(*PARTITION, "at_ms", "order", "committed_offset", "committed_ms", "lag")
 
 
@@ -54,7 +52,7 @@ def end_rings(ends: FrameT, times: FrameT, intervals: int = INTERVALS) -> FrameT
         topic, partition, at_ms: which log, and when.
         lowest_end, newest_end: offsets.
     """
-    known = ends.filter(~nw.col("log_end_offset").is_null())
+    known = ends.filter(~nw.col("log_end_offset").is_null()).with_columns(is_known=nw.lit(True))
     rows = _remembered(known, _LOG, "sampled_ms", ["sampled_ms"], intervals)
     following = nw.col("entered_ms").shift(-1).over(*_LOG, order_by="entered_ms")
     rows = _at(rows.with_columns(following_ms=nw.coalesce(following, nw.lit(_NEVER))), times)
@@ -92,12 +90,27 @@ def _with_lag(commits: FrameT, ends: FrameT) -> FrameT:
 
 
 def _remembered(rows: FrameT, key: Sequence[str], time: str, order: list[str], intervals: int) -> FrameT:
-    """With entered_ms and left_ms: a row is remembered from its arrival until so many have come after it."""
+    """With entered_ms and left_ms: a row is remembered from its arrival until so many have come after it.
+
+    One that is not is_known ends what is remembered, itself too. Looked for among so many rows: further on, all have
+    left anyway. By one order, since Spark sorts for each.
+    """
     rows = rows.with_columns(entered_ms=nw.col(time).cum_max().over(*key, order_by=order))
-    left = nw.col("entered_ms").shift(-intervals).over(*key, order_by=order)
-    return rows.with_columns(left_ms=nw.coalesce(left, nw.lit(_NEVER)))
+    rows = rows.with_columns(ended_ms=nw.when(~nw.col("is_known")).then(nw.col("entered_ms")))
+    rows = rows.with_columns(
+        left_ms=nw.col("entered_ms").shift(-intervals).over(*key, order_by=order),
+        ended_ms=nw.col("ended_ms").fill_null(strategy="backward", limit=intervals).over(*key, order_by=order),
+    )
+    return rows.with_columns(left_ms=nw.min_horizontal(nw.coalesce("left_ms", nw.lit(_NEVER)), "ended_ms"))
 
 
 def _at(rows: FrameT, times: FrameT) -> FrameT:
     is_in = (nw.col("entered_ms") <= nw.col("at_ms")) & (nw.col("at_ms") < nw.col("left_ms"))
-    return rows.join(times.select("at_ms"), how="cross").filter(is_in)
+    return rows.join(_few(times.select("at_ms")), how="cross").filter(is_in)
+
+
+def _few(times: FrameT) -> FrameT:
+    """Spark can't know the size of a frame that was made of rows: it would hand all commits round to join it."""
+    native: Any = nw.to_native(times)
+    hinted: FrameT = nw.from_native(native.hint("broadcast")) if hasattr(native, "hint") else times
+    return hinted

@@ -86,9 +86,13 @@ def history(seed: int = 7) -> Frames:
     frames["incidents"] = pl.DataFrame(
         {"group_id": list(begun), "from_ms": list(begun.values()), "until_ms": [at + 6000 for at in begun.values()]}
     )
-    seen = [(*key, f"s{at}", offset, at * 1_000_000) for *key, offset, at, _ in commits]
+    seen = [
+        (*key, f"s{at}", offset, at * 1_000_000, chance.choice([None, at * 900_000])) for *key, offset, at, _ in commits
+    ]
     frames["seen"] = pl.DataFrame(
-        seen, {**key_types, "snapshot_id": pl.String, "committed_offset": numbers, "at_ms": numbers}, orient="row"
+        seen,
+        {**key_types, "snapshot_id": pl.String, "committed_offset": numbers, "at_ms": numbers, "written_ms": numbers},
+        orient="row",
     )
     snapshots = pl.DataFrame({"snapshot_id": sorted({row[4] for row in seen})})
     newest = frames["ends"].group_by("topic", "partition").agg(pl.col("log_end_offset").last())
@@ -97,11 +101,8 @@ def history(seed: int = 7) -> Frames:
     frames["seen_ends"] = (
         newest.join(snapshots, how="cross").with_columns(at_ms=at_ms).with_columns(log_end_offset=grown)
     )
-    hour_ms = pl.col("at_ms") // 36_000_000 * 36_000_000
-    hours = snapshots.with_columns(at_ms=at_ms).with_columns(hour_ms=hour_ms, is_own=pl.lit(1))
-    at, kinds = pl.col("at_ms"), {"is_first": pl.Int32, "is_last": pl.Int32}
-    is_first, is_last = at == at.min().over("hour_ms"), at == at.max().over("hour_ms")
-    frames["hours"] = hours.with_columns(is_first=is_first, is_last=is_last).cast(kinds)
+    looks = snapshots.with_columns(at_ms=at_ms)
+    frames["hours"] = analyze.looks_of_hours(looks, looks["at_ms"].unique() // 3_600_000 * 3_600_000)
     owned = frames["seen"].select("snapshot_id", "group_id", "topic", "partition", source="store")
     owners = [chance.choice([None, "a", "b"]) for _ in range(len(owned))]
     frames["ownership"] = owned.with_columns(member_id=pl.Series(owners, dtype=pl.String))
@@ -143,7 +144,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "lag_by_hour": lambda f: analyze.lag_by_hour(_lags(f)),
     "time_lag_over_time": lambda f: analyze.time_lag_over_time(f["seen"], f["seen_ends"]),
     "group_hours": _hours,
-    "troubled": lambda f: analyze.troubled(_hours(f), 3),
+    "troubled": lambda f: analyze.troubled(_hours(f), 3, 1_800_000),
     "within_target_by_hours": lambda f: analyze.within_target_by_hours(_hours(f), 30),
     "verdict_spans": lambda f: analyze.verdict_spans(_verdicts(f)),
     "group_alarms": lambda f: analyze.group_alarms(_verdicts(f)),

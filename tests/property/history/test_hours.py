@@ -106,6 +106,26 @@ def test_they_are_the_same_of_a_compacted_history_and_outlive_its_snapshots(spar
         History(spark, folder).latest()
 
 
+def test_a_snapshot_in_two_parts_counts_once(spark, folder, expected):
+    list(Upkeep(spark, folder, lambda: START + timedelta(days=2)).compact())
+    for part in Path(folder, "days").glob("*/date=*/part=*"):
+        shutil.copytree(part, part.with_name(f"{part.name}-again"))  # as two runs at once leave it
+    list(hours(spark, folder).make())
+    assert rows(spark, folder) == expected
+
+
+def test_the_hour_that_is_not_over_is_told_and_not_kept(spark, folder, expected):
+    def told() -> list[int]:
+        found = hours(spark, folder).until_now(START).select("hour_ms").distinct().collect()
+        return sorted((row.hour_ms - int(START.timestamp() * 1000)) // 3_600_000 for row in found)
+
+    assert told() == [2]
+    list(hours(spark, folder).make())
+    assert told() == [0, 1, 2]
+    assert rows(spark, folder) == expected
+    assert hours(spark, folder).load(START + HOUR / 2).select("hour_ms").distinct().count() == 2
+
+
 def _ends(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, at: int, *, is_done: bool) -> None:
     method, numbers = getattr(owner, name), count(1)
 

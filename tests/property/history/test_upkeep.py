@@ -7,13 +7,11 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameWriter, SparkSession
@@ -24,58 +22,24 @@ from kit.errors import HistoryError, InputError
 from kit.history import History, Upkeep, upkeep
 from kit.history.files import Files
 from kit.history.store import Reading
-from kit.snapshot import Snapshot
 from kit.tables import schema as tables
-from kit.tables.spark import in_spark
+from tests.generators.small_snapshots import FIRST, KEPT, N_ROWS, SECOND, TODAY, small_snapshot
 
-FIRST, SECOND, TODAY = (datetime(2026, 11, day, 9, tzinfo=UTC) for day in (20, 21, 22))
-N_ROWS = 3
-KEPT = (tables.GROUPS, tables.COMMITTED_OFFSETS, tables.READ_ERRORS, tables.SNAPSHOTS)
-"""Tables of these histories: what holds for one of them holds for the others, and each costs a Spark job."""
+pytestmark = pytest.mark.usefixtures("few_tables")
 
 
 class KilledError(BaseException):
     """The process ends here: nothing catches it, nothing is put right."""
 
 
-def _value(kind: pa.DataType, number: int, at: datetime) -> Any:
-    if pa.types.is_timestamp(kind):
-        return at
-    if pa.types.is_list(kind):
-        return []
-    if pa.types.is_boolean(kind):
-        return bool(number % 2)
-    return f"name-{number % 10}" if pa.types.is_string(kind) else number
-
-
-def _snapshot(spark: SparkSession, at: datetime, number: int) -> Snapshot[Any]:
-    """Some rows in each table, but one in ``snapshots`` and none in ``read_errors``."""
-    snapshot_id = f"{at:%Y%m%dT%H%M}-{number}"
-    n_rows = {tables.SNAPSHOTS: 1, tables.READ_ERRORS: 0}
-    frames = {}
-    for table in tables.ALL:
-        rows = range(n_rows.get(table, N_ROWS))
-        columns = {field.name: [_value(field.type, number * 10 + row, at) for row in rows] for field in table.schema}
-        stamped = table.stamp(pa.table(columns, schema=table.schema), snapshot_id, at)
-        frames[table.name] = in_spark(spark, stamped)
-    return Snapshot(snapshot_id, **dict.fromkeys(f.name for f in fields(Snapshot)[1:]) | frames)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _few_tables() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "ALL", KEPT)
-        yield
-
-
 @pytest.fixture(scope="module")
-def appended(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def appended(spark: SparkSession, few_tables: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three snapshots on a day, one on the next, one today, and one of the first day that was never finished."""
     folder = tmp_path_factory.mktemp("appended") / "history"
     history = History(spark, str(folder))
     for number, at in enumerate((FIRST, FIRST, FIRST, SECOND, TODAY)):
-        history.append(_snapshot(spark, at, number))
-    unfinished = _snapshot(spark, FIRST, 9)
+        history.append(small_snapshot(spark, at, number))
+    unfinished = small_snapshot(spark, FIRST, 9)
     history.append(unfinished)
     shutil.rmtree(folder / "snapshots" / "date=2026-11-20" / f"snapshot_id={unfinished.snapshot_id}")
     return folder
@@ -137,7 +101,7 @@ def test_what_was_replaced_is_deleted_an_hour_later_and_no_sooner(spark, folder,
 
 def test_a_snapshot_that_comes_late_is_loaded_and_compacted_the_next_time(spark, folder):
     list(_upkeep(spark, folder).compact())
-    late = _snapshot(spark, FIRST, 7)
+    late = small_snapshot(spark, FIRST, 7)
     History(spark, folder).append(late)
     assert History(spark, folder).load(tables.GROUPS).count() == 6 * N_ROWS
     (done,) = _upkeep(spark, folder, timedelta(hours=2)).compact()
@@ -323,7 +287,7 @@ def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, fold
         save(rows, target)
 
     for owner, name, meanwhile in ((Upkeep, "_check", expired_before), (upkeep, "_save", expired_meanwhile)):
-        History(spark, folder).append(_snapshot(spark, FIRST, 1))
+        History(spark, folder).append(small_snapshot(spark, FIRST, 1))
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, meanwhile)
             with pytest.raises(HistoryError, match="2026-11-20 was deleted while it was compacted"):
@@ -332,7 +296,7 @@ def test_a_day_that_expires_while_it_is_compacted_does_not_come_back(spark, fold
 
 
 def test_a_snapshot_has_one_day_whatever_the_time_zone_of_the_session(spark, tmp_path):
-    night = _snapshot(spark, datetime(2026, 11, 21, 2, tzinfo=UTC), 1)
+    night = small_snapshot(spark, datetime(2026, 11, 21, 2, tzinfo=UTC), 1)
     for zone in ("America/New_York", "Pacific/Kiritimati", "UTC"):
         spark.conf.set("spark.sql.session.timeZone", zone)
         History(spark, str(tmp_path)).append(night)
@@ -354,7 +318,7 @@ def test_what_is_not_of_a_history_or_damaged_is_one_sentence(spark, folder):
     shutil.rmtree(days[0])
     days[0].with_name("date=20261120").mkdir()  # a day that Python reads, and no history writes
     assert _upkeep(spark, folder).days()["date"].to_list()[1:] == [SECOND.date(), TODAY.date()]
-    next(Path(folder, "offramp_history").glob("*.parquet")).write_bytes(b"PAR1")
+    next(Path(folder, "offramp_history").rglob("*.parquet")).write_bytes(b"PAR1")
     with pytest.raises(HistoryError, match="/offramp_history can't be read: "):
         _upkeep(spark, folder)
 

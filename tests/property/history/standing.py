@@ -1,0 +1,33 @@
+"""A writer is put on a fresh copy of a scene, and stands still before one of its changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tests.property.history.scenes import ADDED, Scene
+from tests.property.history.writer import Writer
+
+IS_SOAK = os.environ.get("OFFRAMP_SOAK") == "1"
+
+
+def fresh(folder: Path, begun: dict[bool, Path], scene: Scene) -> str:
+    shutil.rmtree(folder, ignore_errors=True)
+    if not scene.is_empty:
+        shutil.copytree(begun[scene.is_compacted], folder)
+    return str(folder)
+
+
+def told(writer: Writer, folder: str, scene: Scene, what: str, at: int) -> str:
+    writer.order(scene.verb, folder, what, at, scene.later.total_seconds(), ADDED)
+    return writer.told()
+
+
+def moments(writer: Writer, folder: str, scene: Scene) -> list[tuple[str, int]]:
+    """All changes with ``OFFRAMP_SOAK=1``, else the scene's own: each by its begin and which of those."""
+    if not IS_SOAK:
+        return [(scene.moment, 1)]
+    n_changes = int(told(writer, folder, scene, "", 0).removeprefix("done "))
+    assert n_changes > 5, n_changes
+    return [("", at) for at in range(1, n_changes + 1)]

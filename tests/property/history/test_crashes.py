@@ -1,0 +1,49 @@
+"""A writer that is ended at any change of a file leaves a history that is whole, and the next run ends clean.
+
+A process of its own stands still before each change that it makes to the file system: nothing moves meanwhile, so a
+copy of the folder is what SIGKILL leaves there. Some are killed by it indeed.
+``OFFRAMP_SOAK=1`` goes through all changes (about 350), else the one of each scene at which most is at stake.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.property.history import scenes
+from tests.property.history.scenes import SCENES
+from tests.property.history.standing import IS_SOAK, fresh, moments, told
+from tests.property.history.writer import Writer
+
+
+@pytest.mark.timeout(3600 if IS_SOAK else 300)
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_ended_before_any_change_of_a_file(spark, writer, begun, tmp_path, scene):
+    folder, image = tmp_path / "history", tmp_path / "image"
+    for moment in moments(writer, fresh(folder, begun, scene), scene):
+        what = told(writer, fresh(folder, begun, scene), scene, *moment)
+        assert what.startswith("stopped") or IS_SOAK, what  # Threads take turns: a count may be one less than before.
+        shutil.rmtree(image, ignore_errors=True)
+        if folder.exists():
+            shutil.copytree(folder, image)
+        if what.startswith("stopped"):
+            assert writer.go_on().startswith("done")
+        try:
+            scenes.check(spark, image, scene)
+        except BaseException as error:
+            error.add_note(f"{scene.name}, {moment}: {what}")
+            raise
+
+
+@pytest.mark.parametrize("at", range(5, 56, 5) if IS_SOAK else [40])
+@pytest.mark.parametrize("name", ["append", "compact"] if IS_SOAK else ["append"])
+def test_killed(spark, jar, begun, tmp_path, name, at):
+    """By SIGKILL in the midst of what it does; the handles and threads of the process are gone, its files stay."""
+    (scene,) = (scene for scene in SCENES if scene.name == name)
+    folder = fresh(tmp_path / "history", begun, scene)
+    with Writer(tmp_path / "writer", jar) as writer:
+        assert told(writer, folder, scene, "", at).startswith("stopped")
+        writer.kill()
+    scenes.check(spark, Path(folder), scene)

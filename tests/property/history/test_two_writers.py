@@ -1,0 +1,61 @@
+"""Two processes write to one history at once: while one stands still before a change, the other one begins and ends.
+
+``OFFRAMP_SOAK=1`` goes through all changes of the first and more pairs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kit.errors import HistoryError
+from kit.history import History
+from tests.generators.small_snapshots import SECOND, small_snapshot, snapshot_id
+from tests.property.history import scenes
+from tests.property.history.scenes import BEGUN, NEW, SCENES, Scene
+from tests.property.history.standing import IS_SOAK, fresh, moments, told
+
+OTHERS = 5
+SCENE = {scene.name: scene for scene in SCENES}
+PAIRS = [("first append", "append"), ("compact", "compact"), ("hours", "hours")]
+if IS_SOAK:
+    PAIRS += [("append", "append"), ("append", "compact"), ("compact", "append"), ("compact", "expire")]
+    PAIRS += [("sweep", "compact"), ("hours", "expire")]
+
+
+def other(spark: SparkSession, folder: Path, verb: str, scene: Scene) -> None:
+    if verb == "append":
+        History(spark, str(folder)).append(small_snapshot(spark, SECOND, OTHERS))
+    elif verb != "compact" or scenes.found(spark, folder):
+        scenes.again(spark, folder, Scene(verb, verb, "", later=scene.later))
+
+
+@pytest.mark.timeout(3600 if IS_SOAK else 300)
+@pytest.mark.parametrize(("name", "verb"), PAIRS, ids=lambda each: each)
+def test_two_at_once(spark, writer, begun, tmp_path, name, verb):
+    scene, folder = SCENE[name], tmp_path / "history"
+    expected = set() if scene.is_empty else set(BEGUN)
+    expected |= {NEW} if scene.verb == "append" else set()
+    expected |= {snapshot_id(SECOND, OTHERS)} if verb == "append" else set()
+    if verb == "expire":
+        expected = {each for each in expected if each.startswith(f"{SECOND:%Y%m%d}")}
+    for moment in moments(writer, fresh(folder, begun, scene), scene):
+        what = told(writer, fresh(folder, begun, scene), scene, *moment)
+        assert what.startswith("stopped") or IS_SOAK, what
+        other(spark, folder, verb, scene)
+        ended = writer.go_on() if what.startswith("stopped") else what
+        try:
+            assert ended.startswith("done") or (verb == "expire" and "compact once more" in ended), ended
+            assert scenes.found(spark, folder) == expected
+            hours = scenes.hours(spark, folder)
+            if scene.verb == "hours" and verb == "hours":
+                assert len({row["hour_ms"] for row in hours}) == 2
+            scenes.tidy(spark, folder)
+            assert scenes.found(spark, folder) == expected
+            scenes.hours(spark, folder)
+            assert scenes.rubbish(folder) == []
+        except (AssertionError, HistoryError) as error:
+            error.add_note(f"{name} stood before {moment} ({what}), {verb} came between")
+            raise

@@ -1,0 +1,84 @@
+"""The handle of a writing process: it is given an order, stands still where it was told to, goes on, or is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import pyspark
+
+from kit.lab.java.compiled import compile_into
+
+_SOURCE = Path(__file__).with_name("Boundaries.java")
+_PATIENCE_S = 120
+
+
+def compiled(folder: Path) -> Path:
+    """The jar of ``Boundaries``."""
+    jar = folder / "boundaries.jar"
+    compile_into(jar, str(_SOURCE), Path(pyspark.__file__).parent / "jars")
+    return jar
+
+
+class Writer:
+    """One process with a Spark of its own; what it tells comes in order.
+
+    Args:
+        folder: for its pipes and its log.
+        jar: :func:`compiled`.
+    """
+
+    def __init__(self, folder: Path, jar: Path) -> None:
+        folder.mkdir()
+        self._orders, self.log = folder / "orders", folder / "log"
+        events = folder / "events"
+        for pipe in (events, self._orders):
+            os.mkfifo(pipe)
+        self._events = os.fdopen(os.open(events, os.O_RDWR), "rb", buffering=0)  # Opened for both it never ends.
+        command = [sys.executable, "-m", "tests.property.history.writing_process", events, self._orders, jar]
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+            )
+        assert self.told() == "ready"
+
+    def order(self, verb: str, folder: str, what: str, at: int, later_s: float, number: int) -> None:
+        given = {"verb": verb, "folder": folder, "what": what, "at": at, "later_s": later_s, "number": number}
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{json.dumps(given)}\n".encode())
+        self._process.stdin.flush()
+
+    def told(self) -> str:
+        """``done`` and the number of changes, ``refused`` and why, or ``stopped`` and before what."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._events, selectors.EVENT_READ)
+            assert selector.select(_PATIENCE_S), self.log.read_text()
+        return self._events.readline().decode().rstrip("\n")
+
+    def go_on(self) -> str:
+        """From where it stands to where it is done."""
+        self._orders.write_bytes(b"!")
+        return self.told()
+
+    def kill(self) -> None:
+        """Python and Java at once, by SIGKILL."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._events.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self.kill()
