@@ -14,7 +14,9 @@ def test_what_was_read_and_written_is_unknown_where_no_end_was_read():
         is_first=pl.Series([1, 0]), is_last=pl.Series([0, 1])
     )
     at = {"snapshot_id": ["a", "b"], "at_ms": [0, 60_000]}
-    commits = pl.DataFrame({"group_id": "g", "store": "kafka", **PLACE, **at, "committed_offset": [5, None]})
+    commits = pl.DataFrame(
+        {"group_id": "g", "store": "kafka", **PLACE, **at, "committed_offset": [5, None]}
+    ).with_columns(written_ms=pl.lit(None, pl.Int64))
     ends = pl.DataFrame({**PLACE, **at, "log_end_offset": [None, 9]})
     ownership = dict.fromkeys(("snapshot_id", "group_id", "source", "topic", "member_id"), pl.String)
     nobody = pl.DataFrame(schema=ownership | {"partition": pl.Int64})
