@@ -56,9 +56,10 @@ def _delete_topic(lab: Lab, admin: AdminClient) -> None:
     done(admin.delete_topics(["gone"]), "topic")
 
 
-def _set_credential(lab: Lab, admin: AdminClient) -> None:
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 5000)
-    done(admin.alter_user_scram_credentials([UserScramCredentialUpsertion("bob", info, PASSWORD)]), "user")
+def set_credential(admin: AdminClient, user: str, mechanism: ScramMechanism) -> None:
+    """A password for a user."""
+    set_it = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 5000), PASSWORD)
+    done(admin.alter_user_scram_credentials([set_it]), "user")
 
 
 def _remove_credential(lab: Lab, admin: AdminClient) -> None:
@@ -101,7 +102,7 @@ KINDS: Mapping[str, Callable[[Lab, AdminClient], None]] = {
     "a broker's setting changed": partial(_set_broker, value="1"),
     "a broker's setting removed": partial(_set_broker, value=None),
     "a topic deleted": _delete_topic,
-    "a SCRAM credential set": _set_credential,
+    "a SCRAM credential set": lambda _, admin: set_credential(admin, "bob", ScramMechanism.SCRAM_SHA_512),
     "a SCRAM credential removed": _remove_credential,
     "an ACL added": _add_acl,
     "ACLs removed": _remove_acls,

@@ -8,13 +8,15 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import NewTopic, ScramMechanism
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl
 
+from kit.analyze.metadata.contradictions import SILENT
 from kit.errors import ConnectError, PartialRead, ReadError, WrongCluster
 from kit.lab import Lab, faults
 from kit.lab.entities import ACLS, TOPICS, done, make_one_of_everything, set_quotas
@@ -24,7 +26,7 @@ from kit.metadata_log import read_log
 from kit.read.nodes import fetch_node_settings
 from tests.servers import kraft_walk
 from tests.servers.dumped_log import dumped, read_here
-from tests.servers.kraft_kinds import KINDS, make_many, new_admin, set_metrics
+from tests.servers.kraft_kinds import KINDS, MANY_USERS, make_many, new_admin, set_credential, set_metrics
 from tests.servers.provoked import PREFLIGHT, STATUS, hold
 from tests.servers.provoked_cases import cases_of
 from tests.servers.seeded_differences import Seeded, seed
@@ -69,6 +71,7 @@ def walk(tmp_path_factory) -> Iterator[Walk]:
         seen.seeded = seed(lab, tmp_path_factory.mktemp("seeded"))
         be_cut(seen)
         damage(seen)
+        restart_the_controller(seen)
         servers.reach("kraft")
         seen.status("kraft")
         seen.diff("kraft")
@@ -99,7 +102,7 @@ def ask_of_others(seen: Walk) -> None:
 
 
 def be_cut(seen: Walk) -> None:
-    """The controller loses ZooKeeper, until that is told."""
+    """The controller loses ZooKeeper for a moment."""
     lab = seen.lab
     faults.cut_controllers_from_zookeeper(lab)
     # No broker in ZooKeeper mode serves it before ZooKeeper has it: the controller writes there first.
@@ -107,17 +110,12 @@ def be_cut(seen: Walk) -> None:
     done(admin.create_topics([NewTopic("behind", 1, 1)]), "topic")
     done(admin.delete_topics(["shop.items"]), "topic")
     seen.diff("cut", settle_s=0.5)
-
-    def is_silent() -> bool:
-        return "P02" in {each.check_id for each in seen.status("cut").findings}
-
-    wait_until(is_silent, "the finding of a dual write that stands still", 60)
     faults.mend_controllers_to_zookeeper(lab)
     seen.diff("mended")
 
 
 def damage(seen: Walk) -> None:
-    """Kafka's own faults, edits by hand, a partition without its state, a dead controller; an election heals."""
+    """Kafka's own faults, edits by hand, a partition without its state; an election heals."""
     lab, servers = seen.lab, seen.lab.migration
     set_metrics(lab, "1000")
     set_quotas(servers, {(("client-id", "app 1"),): {"consumer_byte_rate": None}})
@@ -133,8 +131,18 @@ def damage(seen: Walk) -> None:
         client.create(state, held)
     set_metrics(lab, None)
     edit(lab, "/kafka-acl/Topic/orders", {"version": 1, "acls": []})
+
+
+def restart_the_controller(seen: Walk) -> None:
+    """Killed, so that dual write stands still; it forgets users; it remembers them by what docs/kraft.md says."""
+    servers = seen.lab.migration
     faults.kill(servers.controllers[0])
+    written_at = seen.status("just killed").read.control.checkpoint_at
+    wait_until(lambda: datetime.now(UTC) - written_at > SILENT, "a dual write that stands still", 60)
     seen.status("controller dead")
+    servers.restart_controller(servers.controllers[0], has_flag=True)
+    seen.diff("forgotten")
+    set_credential(new_admin(seen.lab), "alice", ScramMechanism.SCRAM_SHA_256)
     servers.restart_controller(servers.controllers[0], has_flag=True)
     seen.diff("healed")
 
@@ -316,6 +324,14 @@ def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.statuses[case.moment].findings)
 
 
+def test_an_election_heals_what_was_damaged_and_forgets_users_of_a_mechanism_of_which_one_was_removed(walk):
+    """All of it that a restarted controller has read with the removal: it takes them out of ZooKeeper."""
+    rows = (
+        walk.diffs["forgotten"].of("diverged", "in_flight", "unknown").select("kind", "entity", "item", "cause").rows()
+    )
+    assert sorted(rows) == sorted(("scram", f"u{n}", "SCRAM-SHA-256", "deleted_user") for n in range(MANY_USERS))
+
+
 def test_an_election_heals_what_it_can(walk):
     assert walk.diffs["healed"].of("diverged", "in_flight").to_dicts() == []
 
@@ -370,6 +386,10 @@ def test_the_log_of_the_whole_way_is_what_kafka_s_own_tool_prints(walk):
     states = [fields["zkMigrationState"] for _, _, name, _, fields in mine if name == "ZkMigrationState"]
     assert states == [2, 1, 3]
     names = [name for _, _, name, *_ in mine]
-    assert 0 < names.index("BeginTransaction") < names.index("Partition") < names.index("EndTransaction")
-    assert {"Topic", "Config", "ClientQuota", "UserScramCredential", "AccessControlEntry"} <= set(names)
-    assert {"DelegationToken", "ProducerIds", "RegisterBroker", "RegisterController"} <= set(names)
+    begun = next(at for at, (*_, fields) in enumerate(mine) if fields.get("name") == "ZK Migration")
+    ended = names.index("EndTransaction", begun)
+    assert names[begun] == "BeginTransaction"
+    copied = {"Topic", "Partition", "Config", "ClientQuota", "UserScramCredential", "AccessControlEntry"}
+    assert {*copied, "DelegationToken", "ProducerIds"} <= set(names[begun:ended])
+    assert not copied & set(names[:begun])
+    assert {"RegisterBroker", "RegisterController"} <= set(names)

@@ -13,6 +13,7 @@ from kit.analyze.metadata.diff import (
     FAILED_WRITE,
     HAND_EDIT,
     ITEM_KEY,
+    NO_STATE,
     NOT_COPIED,
     item_values,
     partition_values,
@@ -62,7 +63,7 @@ def with_causes(
     is_untouched = nw.col("offset") <= (-1 if copied_until is None else copied_until)
     is_foreign = ~nw.col(value).is_null() & ~was_held & nw.lit(copied_until is not None)
     cause = (
-        nw.when(nw.col("verdict") != "diverged")
+        nw.when((nw.col("verdict") != "diverged") | (nw.col("cause") == NO_STATE).fill_null(False))
         .then(nw.col("cause"))
         .when(was_held & is_of_deleted.fill_null(False))
         .then(nw.lit(DELETED_TOPIC))

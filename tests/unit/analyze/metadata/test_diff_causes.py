@@ -44,6 +44,7 @@ def cause(zookeeper, kraft, offset=60, was=None, copied_until=COPIED, held=("1",
         ({"zookeeper": "1", "kraft": None, "offset": None, "was": "not_copied"}, "deleted_topic"),
         ({"zookeeper": "7", "kraft": "2", "copied_until": None}, None),
         ({"zookeeper": "1", "kraft": "2", "copied_until": None}, "failed_write"),
+        ({"zookeeper": "7", "kraft": "2", "was": "no_state"}, "no_state"),
         ({"zookeeper": "1", "kraft": "2", "verdict": "in_flight"}, None),
     ],
 )
