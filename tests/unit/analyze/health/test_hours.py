@@ -10,9 +10,7 @@ PLACE = {"topic": "t", "partition": 0}
 
 
 def test_what_was_read_and_written_is_unknown_where_no_end_was_read():
-    looks = pl.DataFrame({"snapshot_id": ["a", "b"], "at_ms": [0, 60_000], "hour_ms": 0, "is_own": 1}).with_columns(
-        is_first=pl.Series([1, 0]), is_last=pl.Series([0, 1])
-    )
+    looks = analyze.looks_of_hours(pl.DataFrame({"snapshot_id": ["a", "b"], "at_ms": [0, 60_000]}), [0])
     at = {"snapshot_id": ["a", "b"], "at_ms": [0, 60_000]}
     commits = pl.DataFrame(
         {"group_id": "g", "store": "kafka", **PLACE, **at, "committed_offset": [5, None]}
