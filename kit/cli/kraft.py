@@ -49,15 +49,15 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"reading {chosen.name}"):
-            found = _status_of(chosen)
-        state = pl.DataFrame(tables.KRAFT_STATES.from_rows([found.state]))
-        findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(found.findings))
+            status = _status_of(chosen)
+        state = pl.DataFrame(tables.KRAFT_STATES.from_rows([status.state]))
+        findings = pl.DataFrame(tables.KRAFT_FINDINGS.from_rows(status.findings))
         if as_json:
-            frames = {"state": state, "findings": findings, "facts": found.facts, "nodes": found.nodes}
+            frames = {"state": state, "findings": findings, "facts": status.facts, "nodes": status.nodes}
             print_json({name: frame.to_dicts() for name, frame in frames.items()})
         else:
-            _tell_status(found, findings)
-        found.verify()
+            _tell_status(status, findings)
+        status.verify()
 
 
 def _status_of(profile: Profile) -> KraftStatus:
@@ -68,18 +68,18 @@ def _status_of(profile: Profile) -> KraftStatus:
     except AuthenticationFailed:
         raise
     except ConnectError:
-        found = status_without(profile)
-        if not found.is_anything_read:
+        status = status_without(profile)
+        if not status.is_anything_read:
             raise
-        return found
+        return status
 
 
-def _tell_status(found: KraftStatus, findings: pl.DataFrame) -> None:
-    tell(*found.told())
+def _tell_status(status: KraftStatus, findings: pl.DataFrame) -> None:
+    tell(*status.told())
     for row in findings.iter_rows(named=True):
         tell(f"{row['check_id']} {row['severity']}: {row['sentence']}", f"  {row['remedy']}")
     tell("")
-    print_frame(found.facts)
+    print_frame(status.facts)
 
 
 SettingsFolder = Annotated[
@@ -111,30 +111,30 @@ def preflight(
         folder = read_settings_folder(settings_dir) if settings_dir else None
         if saved is not None:
             with waiting(f"checking {saved}"):
-                found = preflight_of(load_metadata(saved), folder)
+                result = preflight_of(load_metadata(saved), folder)
         else:
             chosen = load_profile(profile, profile_file)
             with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
-                found = kraft_preflight(cluster, folder)
+                result = kraft_preflight(cluster, folder)
         if as_json:
-            print_json(found.findings.to_dicts())
+            print_json(result.findings.to_dicts())
         else:
-            _tell_preflight(found)
+            _tell_preflight(result)
         if write_settings is not None:
-            say(*(f"written: {file}" for file in found.write_files(write_settings)))
-        found.verify()
+            say(*(f"written: {file}" for file in result.write_files(write_settings)))
+        result.verify()
 
 
-def _tell_preflight(found: Preflight) -> None:
-    for told in found.open_findings.iter_rows(named=True):
-        remedy = [f"  {told['remedy']}"] if told["remedy"] else []
-        tell(f"{told['check_id']} {told['answer']}: {told['sentence']}", *remedy)
-    for row in found.rows:
+def _tell_preflight(result: Preflight) -> None:
+    for finding in result.open_findings.iter_rows(named=True):
+        remedy = [f"  {finding['remedy']}"] if finding["remedy"] else []
+        tell(f"{finding['check_id']} {finding['answer']}: {finding['sentence']}", *remedy)
+    for row in result.rows:
         if row.is_met and row.severity == "info":
             tell(f"{row.check_id} {row.severity}: {row.sentence}")
-    for note in found.notes:
+    for note in result.notes:
         say(note)
-    tell(found.summary)
+    tell(result.summary)
 
 
 @app.command()
@@ -157,27 +157,29 @@ def diff(
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"comparing both stores of {chosen.name}"), connect(chosen) as cluster:
-            found = kraft_diff(cluster, settle_s)
-        open_rows = found.of("diverged", "in_flight", "unknown")
+            compared = kraft_diff(cluster, settle_s)
+        open_rows = compared.of("diverged", "in_flight", "unknown")
         if as_json:
-            differing = found.of("diverged", "in_flight", "unknown", "expected")
-            print_json({"summary": found.summary.to_dicts(), "differences": differing.to_dicts()})
+            differing = compared.of("diverged", "in_flight", "unknown", "expected")
+            print_json({"summary": compared.summary.to_dicts(), "differences": differing.to_dicts()})
         else:
-            print_frame(found.summary)
+            print_frame(compared.summary)
             tell("")
-            named = found.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
+            named = compared.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
             columns = ["kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value"]
             print_frame(pl.concat([open_rows, named]).select(columns))
-        _verify(found, open_rows)
+        _verify(compared, open_rows)
 
 
-def _verify(found: MetadataDiff, open_rows: pl.DataFrame) -> None:
+def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
     """Judge a diff: PartialRead unless both stores hold the same."""
-    if not found.is_clean:
+    if not compared.is_clean:
         counts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(open_rows["verdict"].value_counts().iter_rows()))
         errors = open_rows["error"].drop_nulls().unique(maintain_order=True).head(20).to_list()
         raise PartialRead(
-            "\n".join([f"ZooKeeper at checkpoint {found.checkpoint} and KRaft do not hold the same: {counts}", *errors])
+            "\n".join(
+                [f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}", *errors]
+            )
         )
 
 
@@ -229,22 +231,22 @@ def rehearse_(
         say(_about(saved))
         digest = sha256_of(file)
         with waiting("the rehearsal goes on"):
-            found = rehearse(saved, controllers, lambda step: say(f"{step} …"))
-        kinds = [each.kind for each in found.rows]
+            rehearsal = rehearse(saved, controllers, lambda step: say(f"{step} …"))
+        kinds = [each.kind for each in rehearsal.rows]
         say(f"the result is kept: {keep_result(runs, saved, digest, kinds, controllers)}")
         if as_json:
-            print_json({"findings": found.findings.to_dicts(), "times": found.times.to_dicts()})
+            print_json({"findings": rehearsal.findings.to_dicts(), "times": rehearsal.times.to_dicts()})
         else:
-            _tell_rehearsal(found)
+            _tell_rehearsal(rehearsal)
             tell("", f"A rehearsal does not show: {'; '.join(HIDES)}.")
-        found.verify()
+        rehearsal.verify()
 
 
-def _tell_rehearsal(found: Rehearsal) -> None:
-    for row in found.rows:
+def _tell_rehearsal(rehearsal: Rehearsal) -> None:
+    for row in rehearsal.rows:
         tell(f"{row.kind} {row.check_id or '(no check)'}: {row.sentence}")
-    print_frame(found.times)
-    for moment, diff_found in found.diffs.items():
+    print_frame(rehearsal.times)
+    for moment, diff_found in rehearsal.diffs.items():
         tell("", f"Both stores {moment}:")
         print_frame(diff_found.summary)
 

@@ -79,7 +79,7 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
         "read_per_s": [_rate(row["consumed_per_s"]) for row in each],
         "written_per_s": [_rate(row["produced_per_s"]) for row in each],
     }
-    texts = [pl.Series(name, found, pl.String) for name, found in words.items()]
+    texts = [pl.Series(name, cells, pl.String) for name, cells in words.items()]
     return rows.select("group_id", "topic", "partition", "lag", "trend", *texts, "store", "expired_unread", "error")
 
 

@@ -64,14 +64,14 @@ def rebalances(
             raise InputError(f"--timeline {timeline}: give a name that ends in .svg or .html")
         spark = None if reads_here(paths, chosen) else started_spark(chosen)
         with waiting("reading"):
-            found = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
+            story = read_rebalances(spark, paths, chosen, group, began, ended, zone, layout)
         if timeline is not None:
-            draw(found, timeline)
+            draw(story, timeline)
         if as_json:
-            print_json(_data(found))
+            print_json(_data(story))
         else:
-            print_story(found)
-        say(*found.verify().split("\n"))
+            print_story(story)
+        say(*story.verify().split("\n"))
 
 
 def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
@@ -92,11 +92,11 @@ def _with_standard_input(paths: list[str], folder: Path) -> list[str]:
     return [str(pasted) if path == "-" else path for path in paths]
 
 
-def draw(found: Rebalances, path: Path) -> None:
+def draw(story: Rebalances, path: Path) -> None:
     from kit.show import charts
     from kit.show.rebalance_charts import rebalance_timeline
 
-    picture = charts.svg(rebalance_timeline(found.spans))
+    picture = charts.svg(rebalance_timeline(story.spans))
     page = f"<!doctype html><meta charset=utf-8><title>Rebalances</title>{picture}"
     try:
         path.write_text(picture if path.suffix == ".svg" else page, encoding="utf-8")
@@ -105,23 +105,23 @@ def draw(found: Rebalances, path: Path) -> None:
     say(f"timeline: {path}")
 
 
-def print_story(found: Rebalances) -> None:
-    generations = found.stored if found.generations.is_empty() else found.generations
+def print_story(story: Rebalances) -> None:
+    generations = story.stored if story.generations.is_empty() else story.generations
     counts = [pl.col(name).list.len().alias(name) for name in ("members", "joined", "left", "moved")]
     print_frame(generations.select(*_SHOWN, *counts))
-    unknown = found.unknown_wordings()
+    unknown = story.unknown_wordings()
     if not unknown.is_empty():
         print_frame(unknown)
     tell("")
-    print_sentences(pl.DataFrame({"sentence": found.told()}), at_most=1_000)
+    print_sentences(pl.DataFrame({"sentence": story.told()}), at_most=1_000)
 
 
-def _data(found: Rebalances) -> dict[str, Any]:
+def _data(story: Rebalances) -> dict[str, Any]:
     frames = {
-        "generations": found.generations,
-        "stored": found.stored,
-        "members": found.members,
-        "findings": found.findings,
-        "unknown": found.unknown_wordings(),
+        "generations": story.generations,
+        "stored": story.stored,
+        "members": story.members,
+        "findings": story.findings,
+        "unknown": story.unknown_wordings(),
     }
-    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": found.told()}
+    return {**{name: frame.to_dicts() for name, frame in frames.items()}, "sentences": story.told()}

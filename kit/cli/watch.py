@@ -95,8 +95,8 @@ def _keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]],
 
 def _counted(rows: pl.DataFrame) -> str:
     counts = {trend: (rows["trend"] == trend).sum() for trend in RISKS}
-    told = ", ".join(f"{count:,} {trend}" for trend, count in counts.items() if count)
-    return f"{quantity(rows['group_id'].n_unique(), 'group')}{f' ({told})' if told else ''}"
+    counted = ", ".join(f"{count:,} {trend}" for trend, count in counts.items() if count)
+    return f"{quantity(rows['group_id'].n_unique(), 'group')}{f' ({counted})' if counted else ''}"
 
 
 def _print(rows: pl.DataFrame, headline: str) -> None:

@@ -69,13 +69,13 @@ def _print_stored(files: list[Path], path: str, at: str | None, history: bool, a
     from kit.zookeeper_files import read_zookeeper_files, verify_files
 
     with waiting("reading ZooKeeper's files"):
-        found = read_zookeeper_files(files, path, moment(at))
-        rows = found.changes if history else _with_writers(found.znodes, found.changes)
+        stored = read_zookeeper_files(files, path, moment(at))
+        rows = stored.changes if history else _with_writers(stored.znodes, stored.changes)
     if rows.is_empty():
-        told = "no change of it is in these logs" if history else "it was not there"
-        raise NotFound(f"znode {path}: {told}. {found!r}. Give another --path, or files of another time")
+        absence = "no change of it is in these logs" if history else "it was not there"
+        raise NotFound(f"znode {path}: {absence}. {stored!r}. Give another --path, or files of another time")
     _print(rows, _TOLD if history else _SHOWN, as_json)
-    say(*verify_files(found).split("\n"))
+    say(*verify_files(stored).split("\n"))
 
 
 def _with_writers(znodes: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:

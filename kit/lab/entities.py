@@ -114,7 +114,7 @@ def reassign(servers: MigratingServers, replicas: Mapping[tuple[str, int], Seque
         for (name, number), ids in replicas.items()
     ]
     response = ask(servers, AlterPartitionReassignmentsRequest(timeout_ms=30_000, topics=wanted))
-    errors = [each.error_message or each.error_code for found in response.responses for each in found.partitions]
+    errors = [each.error_message or each.error_code for answer in response.responses for each in answer.partitions]
     if response.error_code or any(errors):
         raise LabError(f"Partitions {list(replicas)} were not reassigned: {response.error_message or errors}")
 

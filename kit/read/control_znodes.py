@@ -98,5 +98,5 @@ def _epoch(held: Znode | KazooException | None, problems: list[str]) -> int | No
 
 
 def _cluster_id(held: Znode | KazooException | None) -> str | None:
-    found = json_in(held.data) if isinstance(held, Znode) else None
-    return str(found["id"]) if isinstance(found, dict) and isinstance(found.get("id"), str) else None
+    content = json_in(held.data) if isinstance(held, Znode) else None
+    return str(content["id"]) if isinstance(content, dict) and isinstance(content.get("id"), str) else None

@@ -137,8 +137,8 @@ def scram_value(value: str, hide: Hide = stars) -> str:
     if not re.fullmatch(r"[0-9]{1,9}", parts["iterations"]):
         raise BadValue("the credential's iterations are no number")
     hidden = {part: hide(base64.b64encode(held).decode()) for part, held in octets.items()}
-    told = [f"{part}={each}" for part, each in hidden.items() if is_fingerprint(each)]
-    return ",".join([*told, f"iterations={int(parts['iterations'])}"])
+    shown_parts = [f"{part}={each}" for part, each in hidden.items() if is_fingerprint(each)]
+    return ",".join([*shown_parts, f"iterations={int(parts['iterations'])}"])
 
 
 def acl_value(data: bytes) -> list[str]:
@@ -241,13 +241,13 @@ def _number(held: Mapping[str, Any], key: str, least: int, most: int, default: i
 def _replica_map(held: Any, key: str) -> dict[int, tuple[int, ...]]:
     if not isinstance(held, dict):
         raise BadValue(f"its {key} are no map")
-    found = {}
+    replicas = {}
     for name, ids in held.items():
         number = partition_in(name)
         if number is None:
             raise BadValue(f"its {key} name the partition {shown(name)}")
-        found[number] = _ids(ids, key)
-    return found
+        replicas[number] = _ids(ids, key)
+    return replicas
 
 
 def _ids(held: Any, key: str) -> tuple[int, ...]:

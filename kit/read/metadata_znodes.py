@@ -92,7 +92,7 @@ def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> Metad
     topics = [f"{path}/partitions" for path in _below(client, [_TOPICS], refusals)]
     states = fetch_data(client, [f"{path}/state" for path in _below(client, topics, refusals)])
     refusals += [refusal(each) for each in states.refusals.values()]
-    epochs = [int(found[1]) for data in states.data if data and (found := _STATE_EPOCH.search(data))]
+    epochs = [int(match[1]) for data in states.data if data and (match := _STATE_EPOCH.search(data))]
     return _with_epoch(control, max(epochs, default=None), refusals)
 
 
@@ -118,8 +118,8 @@ class _Reader:
 
     def children(self, paths: Sequence[str], kind: str) -> dict[str, list[str]]:
         """Names by path; a path that isn't there has none."""
-        found = dict(zip(paths, fetch_children(self.client, paths)))
-        return {path: sorted(self._names(path, names, kind)) for path, names in found.items()}
+        answers = dict(zip(paths, fetch_children(self.client, paths)))
+        return {path: sorted(self._names(path, names, kind)) for path, names in answers.items()}
 
     def _names(self, path: str, names: Names, kind: str) -> list[str]:
         if isinstance(names, KazooException):
@@ -169,7 +169,7 @@ def _item(
 def _topics(reader: _Reader) -> tuple[list[MetadataPartition], list[MetadataItem], int | None]:
     """Partitions, topic ids, and the highest ``controller_epoch`` of any state."""
     names = reader.children([_TOPICS], "topic")[_TOPICS]
-    items, found = list[MetadataItem](), list[tuple[str, values.TopicValue, int, int]]()
+    items, readable = list[MetadataItem](), list[tuple[str, values.TopicValue, int, int]]()
     for name, (path, held) in zip(names, reader.znodes([f"{_TOPICS}/{name}" for name in names])):
         if held is None:
             continue
@@ -177,9 +177,9 @@ def _topics(reader: _Reader) -> tuple[list[MetadataPartition], list[MetadataItem
         if topic is None or not isinstance(held, Znode):
             continue
         items.append(_item("topic", name, "id", topic.topic_id, held.mzxid))
-        found += [(name, topic, number, held.mzxid) for number in sorted(topic.replicas)]
-    paths = [f"{_TOPICS}/{name}/partitions/{number}/state" for name, _, number, _ in found]
-    rows = [_partition(reader, path, *each, held) for each, (path, held) in zip(found, reader.znodes(paths))]
+        readable += [(name, topic, number, held.mzxid) for number in sorted(topic.replicas)]
+    paths = [f"{_TOPICS}/{name}/partitions/{number}/state" for name, _, number, _ in readable]
+    rows = [_partition(reader, path, *each, held) for each, (path, held) in zip(readable, reader.znodes(paths))]
     return rows, items, max((row.controller_epoch for row in rows if row.controller_epoch is not None), default=None)
 
 
@@ -240,8 +240,8 @@ def _settings(reader: _Reader, is_secret: Callable[[str], bool], hide: Hide) -> 
         for name, _, config, mzxid in _configs(reader, "config", f"/config/{kind}"):
             for key, value in config.items():
                 withheld = kind == "brokers" and is_secret(key)
-                told = _fingerprint(value, hide) if withheld else value
-                yield _item("config", f"{kind}/{name}", key, told, mzxid, withheld)
+                shown = _fingerprint(value, hide) if withheld else value
+                yield _item("config", f"{kind}/{name}", key, shown, mzxid, withheld)
 
 
 def _fingerprint(secret: str, hide: Hide) -> str | None:
@@ -273,8 +273,8 @@ def _limit(
         try:
             if not is_scram and key.upper().startswith("SCRAM"):
                 raise BadValue(f"{shown(key)} is no mechanism of Kafka")
-            told = values.scram_value(value, hide) if is_scram else values.quota_value(value)
-            yield _item(kind, owner, key, told, mzxid, is_scram)
+            content = values.scram_value(value, hide) if is_scram else values.quota_value(value)
+            yield _item(kind, owner, key, content, mzxid, is_scram)
         except BadValue as problem:
             yield _item(kind, owner, key, None, mzxid, is_scram, f"{path}: {problem}")
 

@@ -103,12 +103,12 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
     Raises:
         ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
     """
-    found = Znodes([], [], {})
+    znodes = Znodes([], [], {})
     for batch in _batches(client, _GET_DATA, paths):
-        found.refusals.update({len(found.data) + index: error for index, error in batch.refusals.items()})
-        found.data.extend(batch.data)
-        found.stats.extend(batch.stats)
-    return found
+        znodes.refusals.update({len(znodes.data) + index: error for index, error in batch.refusals.items()})
+        znodes.data.extend(batch.data)
+        znodes.stats.extend(batch.stats)
+    return znodes
 
 
 def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:

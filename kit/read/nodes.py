@@ -65,8 +65,8 @@ def fetch_node_settings(settings: dict[str, Any], address: str, node_id: int) ->
     Raises:
         ConnectError, ReadError: it did not answer, or refused.
     """
-    found: list[NodeSetting] = _at(settings, address, partial(_describe, node_id=node_id))
-    return found
+    node_settings: list[NodeSetting] = _at(settings, address, partial(_describe, node_id=node_id))
+    return node_settings
 
 
 def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetadata:
@@ -75,8 +75,8 @@ def fetch_node_metadata(settings: dict[str, Any], address: str) -> ClusterMetada
     Raises:
         ConnectError, ReadError: it did not answer, or refused.
     """
-    found: ClusterMetadata = _at(settings, address, _describe_cluster)
-    return found
+    metadata: ClusterMetadata = _at(settings, address, _describe_cluster)
+    return metadata
 
 
 def fetch_voter_ends(settings: dict[str, Any], address: str) -> dict[int, int]:
@@ -251,9 +251,9 @@ async def _describe(client: NodeClient, deadline: Deadline, node_id: int) -> lis
     ]
     request = DescribeConfigsRequest(resources=wanted, include_synonyms=False, include_documentation=False)
     response = await client.ask(request, client.node, deadline)
-    (found,) = response.results
-    if found.error_code:
-        raise ReadError(f"node {node_id} does not tell its settings: {describe_code(found.error_code)}")
+    (result,) = response.results
+    if result.error_code:
+        raise ReadError(f"node {node_id} does not tell its settings: {describe_code(result.error_code)}")
     return [
         NodeSetting(
             node_id,
@@ -262,5 +262,5 @@ async def _describe(client: NodeClient, deadline: Deadline, node_id: int) -> lis
             _SOURCES.get(each.config_source, str(each.config_source)),
             bool(each.is_sensitive),
         )
-        for each in found.configs
+        for each in result.configs
     ]

@@ -50,12 +50,12 @@ def fetch_preflight_znodes(client: KazooClient) -> PreflightZnodes:
 
 def _names(client: KazooClient, paths: list[str], problems: list[str]) -> dict[str, list[str] | None]:
     """Children by path; None where they can't be listed."""
-    found: dict[str, list[str] | None] = {}
+    listed: dict[str, list[str] | None] = {}
     for path, names in zip(paths, fetch_children(client, paths)):
         if isinstance(names, KazooException):
             problems.append(f"{path}: it {refusal(names, 'listed')}")
-        found[path] = None if isinstance(names, KazooException) else names or []
-    return found
+        listed[path] = None if isinstance(names, KazooException) else names or []
+    return listed
 
 
 def _span(client: KazooClient, paths: list[str]) -> float | None:
@@ -77,7 +77,7 @@ def _nested(client: KazooClient, problems: list[str]) -> list[str]:
 
 def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
     asked = [(path, client.get_acls_async(path)) for path in TOP_LEVEL]
-    found = []
+    restricted = []
     for path, answer in asked:
         try:
             acls, _ = answer.get(timeout=READ_TIMEOUT_S)
@@ -89,8 +89,8 @@ def _restricted(client: KazooClient, problems: list[str]) -> list[str]:
             problems.append(f"{path}: its access list {refusal(error)}")
             continue
         if not any(_is_open(each) for each in acls):
-            found.append(f"{path}: {', '.join(map(_shown, acls))}")
-    return found
+            restricted.append(f"{path}: {', '.join(map(_shown, acls))}")
+    return restricted
 
 
 def _is_open(acl: Any) -> bool:

@@ -65,11 +65,11 @@ async def _topics(client: BrokerClient, topics: Sequence[str], known: _Known, de
     except RETRIABLE_FAILURES as error:
         known.errors.update(dict.fromkeys(topics, f"no broker tells its settings: {error}"))
         return
-    for found in response.results:
-        if found.error_code:
-            known.errors[found.resource_name] = f"its settings can't be read: {describe_code(found.error_code)}"
+    for result in response.results:
+        if result.error_code:
+            known.errors[result.resource_name] = f"its settings can't be read: {describe_code(result.error_code)}"
         else:
-            known.topics[found.resource_name] = {each.name: each.value for each in found.configs}
+            known.topics[result.resource_name] = {each.name: each.value for each in result.configs}
 
 
 async def _leader(client: BrokerClient, leader: int, led: Sequence[Key], known: _Known, deadline: Deadline) -> None:

@@ -46,10 +46,10 @@ def shown_column(paths: pa.Array, data: pa.Array, hide: Hide = stars) -> pa.Arra
     at = pc.indices_nonzero(_may_be_secret(paths))
     if not len(at):
         return data
-    found = [shown_data(path, each, hide) for path, each in zip(paths.take(at).to_pylist(), data.take(at).to_pylist())]
+    shown = [shown_data(path, each, hide) for path, each in zip(paths.take(at).to_pylist(), data.take(at).to_pylist())]
     mask = np.zeros(len(paths), np.bool_)
     mask[at] = True
-    return pc.replace_with_mask(data, pa.array(mask), pa.array(found, data.type))
+    return pc.replace_with_mask(data, pa.array(mask), pa.array(shown, data.type))
 
 
 def _may_be_secret(paths: pa.Array) -> pa.Array:

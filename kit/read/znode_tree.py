@@ -30,27 +30,27 @@ def fetch_znodes(client: KazooClient, top: str = "/", hide: Hide = stars) -> pa.
         names = fetch_children(client, level)
         refused |= {path: _error(each) for path, each in zip(level, names) if isinstance(each, KazooException)}
         below = ((path.rstrip("/"), each) for path, each in zip(level, names) if isinstance(each, list))
-        level = [f"{path}/{name}" for path, found in below for name in found]
+        level = [f"{path}/{name}" for path, children in below for name in children]
     return _table(client, list(chain.from_iterable(levels)), refused, hide)
 
 
 def _table(client: KazooClient, paths: list[str], refused: dict[str, str], hide: Hide) -> pa.Table:
-    found = fetch_data(client, paths)
+    znodes = fetch_data(client, paths)
     errors = [refused.get(path) for path in paths]
-    for at, error in found.refusals.items():
+    for at, error in znodes.refusals.items():
         errors[at] = _error(error)
     column = pa.array(paths, pa.string())
-    ephemeral_owners = found.stat("ephemeral_owner")
+    ephemeral_owners = znodes.stat("ephemeral_owner")
     is_there = np.array([each is not None for each in ephemeral_owners], np.bool_)
     owners = np.array([each or 0 for each in ephemeral_owners], np.int64)
-    modified_ms = np.array([-1 if each is None else each for each in found.stat("modified_ms")], np.int64)
+    modified_ms = np.array([-1 if each is None else each for each in znodes.stat("modified_ms")], np.int64)
     table = tables.ZNODES.from_columns(
         {
             "path": column,
-            "data": shown_column(column, pa.array(found.data, pa.binary()), hide),
-            "version": pa.array(found.stat("version"), pa.int32()),
-            "czxid": pa.array(found.stat("czxid"), pa.int64()),
-            "mzxid": pa.array(found.stat("mzxid"), pa.int64()),
+            "data": shown_column(column, pa.array(znodes.data, pa.binary()), hide),
+            "version": pa.array(znodes.stat("version"), pa.int32()),
+            "czxid": pa.array(znodes.stat("czxid"), pa.int64()),
+            "mzxid": pa.array(znodes.stat("mzxid"), pa.int64()),
             "ephemeral_owner": pa.array(owners, mask=~is_session(owners)),
             "modified_at": times(modified_ms),
             "error": errors,

@@ -43,10 +43,10 @@ class GroupChoice(t.HasTraits):
     def matching(self) -> pl.DataFrame:
         """The groups whose names hold every word of the search."""
         name = pl.col("group_id").str.to_lowercase()
-        found = self.groups
+        groups = self.groups
         for word in self.search.lower().split():
-            found = found.filter(name.str.contains(word, literal=True))
-        return found
+            groups = groups.filter(name.str.contains(word, literal=True))
+        return groups
 
     @property
     def opened(self) -> Any:

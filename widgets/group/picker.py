@@ -45,12 +45,12 @@ class GroupPicker(ipw.VBox):
         self._fill()
 
     def _fill(self) -> None:
-        found = self.choice.matching
-        self._list.options = [(_line(row), row["group_id"]) for row in found.head(SHOWN).iter_rows(named=True)]
+        groups = self.choice.matching
+        self._list.options = [(_line(row), row["group_id"]) for row in groups.head(SHOWN).iter_rows(named=True)]
         n_groups = quantity(len(self.choice.groups), "group")
-        more = f"; the first {SHOWN} are listed, a search shows the others" if len(found) > SHOWN else ""
-        self._count.value = f'<p class="soft">{len(found):,} of {n_groups}{more}.</p>'
-        self._choose.disabled = found.is_empty()
+        more = f"; the first {SHOWN} are listed, a search shows the others" if len(groups) > SHOWN else ""
+        self._count.value = f'<p class="soft">{len(groups):,} of {n_groups}{more}.</p>'
+        self._choose.disabled = groups.is_empty()
 
     def _chosen(self, button: ipw.Button) -> None:
         if self._list.value is not None:

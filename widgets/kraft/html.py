@@ -22,24 +22,25 @@ def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
     """The phases, what is next, what contradicts the phase, and a line per node."""
     phase = status.state.phase
     off = "" if phase != UNKNOWN else '<p class="bad">✗ The cluster\'s phase is not known.</p>'
-    found = "".join(
+    findings = "".join(
         f'<li><b class="bad">{html_text(f"{each.check_id} {each.severity}")}</b>'
         f"<span>{html_text(f'{each.sentence} {each.remedy}')}</span></li>"
         for each in status.findings
     )
     boxes = html.way(PHASES, phase, to_phase, "the cluster is here")
-    told = html_text(" ".join(status.told()))
-    return f'{boxes}{off}<p>Next: {html_text(advice)}</p><ul class="checks">{found}</ul><p>{told}</p>{nodes(status)}'
+    sentences = html_text(" ".join(status.told()))
+    checks = f'<ul class="checks">{findings}</ul>'
+    return f"{boxes}{off}<p>Next: {html_text(advice)}</p>{checks}<p>{sentences}</p>{nodes(status)}"
 
 
 def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     """The gates that a person may override on the way to a phase, and which of them are overridden."""
     rules = {gate.rule.name: gate.rule for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
-    told = "; ".join(f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values())
+    listed = "; ".join(f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values())
     known = {*rules, *(each for each in overrides if left_behind([each]) and OLD_CONSUMERS.name in rules)}
     chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""
-    return f'<p class="soft">May be overridden on this way: {told or "no gate"}.</p>{now}'
+    return f'<p class="soft">May be overridden on this way: {listed or "no gate"}.</p>{now}'
 
 
 def _asked(rule: Rule) -> str:
@@ -94,8 +95,8 @@ def _where(event: Event | None) -> str:
         return "… ordered, not seen yet"
     if event.event == "undone" and event.outcome in ("CONFIRMED", "UNCHANGED"):
         return "↩ taken back"
-    told = _MARKS.get(event.outcome or "", "· not begun")
-    return f"{told}: {event.error}" if event.error else told
+    mark = _MARKS.get(event.outcome or "", "· not begun")
+    return f"{mark}: {event.error}" if event.error else mark
 
 
 def _word(value: bool | None) -> str:

@@ -21,8 +21,8 @@ _WIDTH, _HEIGHT = 120, 22
 
 def summary(risks: dict[str, int], at: datetime, cost: str) -> str:
     """How many groups there are of each trend, when they were seen, and what that cost."""
-    told = ", ".join(f"<strong>{n:,}</strong> {_mood(trend)}" for trend, n in risks.items()) or "no groups"
-    return f'<p role="status">{told}</p><p class="soft">{at:%H:%M:%S} UTC. {html_text(cost)}</p>'
+    counted = ", ".join(f"<strong>{n:,}</strong> {_mood(trend)}" for trend, n in risks.items()) or "no groups"
+    return f'<p role="status">{counted}</p><p class="soft">{at:%H:%M:%S} UTC. {html_text(cost)}</p>'
 
 
 def count(first: int, n_shown: int, n_matching: int, n_groups: int) -> str:

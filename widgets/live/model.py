@@ -52,17 +52,17 @@ class Monitor(t.HasTraits):
     @property
     def matching(self) -> pl.DataFrame:
         """The groups whose names hold every word of the search, who is at risk first."""
-        name, found = pl.col("group_id").str.to_lowercase(), self.groups
+        name, groups = pl.col("group_id").str.to_lowercase(), self.groups
         for word in self.search.lower().split():
-            found = found.filter(name.str.contains(word, literal=True))
-        return found
+            groups = groups.filter(name.str.contains(word, literal=True))
+        return groups
 
     def shown(self) -> tuple[pl.DataFrame, int, int]:
         """The rows of the page with of_late; where they begin, and how many match."""
-        found = self.matching
-        last_page = max(0, (len(found) - 1) // ROWS)
+        groups = self.matching
+        last_page = max(0, (len(groups) - 1) // ROWS)
         first = ROWS * min(max(0, self.page), last_page)
-        return found.slice(first, ROWS), first, len(found)
+        return groups.slice(first, ROWS), first, len(groups)
 
     def partitions(self) -> tuple[pl.DataFrame, int]:
         """Those of the opened group that are shown, and how many it has."""

@@ -111,8 +111,8 @@ def _store(offsets: pl.DataFrame, store: str) -> str:
         "before the log's start": (offsets[store] < offsets["log_start"]).sum(),
         "beyond the log's end, which is no lag": (offsets[store] > offsets["log_end"]).sum(),
     }
-    told = ", ".join(f"{count:,} {what}" for what, count in notes.items() if count)
-    return f"{STORE_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({told})' if told else ''}."
+    listed = ", ".join(f"{count:,} {what}" for what, count in notes.items() if count)
+    return f"{STORE_NAMES[store]} has {quantity(known, 'offset')}{behind}{f' ({listed})' if listed else ''}."
 
 
 def _offset(row: dict[str, Any]) -> tuple[str, ...]:

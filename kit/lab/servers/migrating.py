@@ -194,10 +194,10 @@ class Controller(Broker):
 def read_cluster_id(zookeeper_connect: str) -> str:
     """The id that brokers wrote into ZooKeeper; raises LabError when there is none."""
     with connected(zookeeper_connect) as client:
-        found = json_at(client, "/cluster/id")
-    if "id" not in found:
+        content = json_at(client, "/cluster/id")
+    if "id" not in content:
         raise LabError(f"ZooKeeper {zookeeper_connect} holds no /cluster/id: start a broker before a controller.")
-    return str(found["id"])
+    return str(content["id"])
 
 
 @contextmanager

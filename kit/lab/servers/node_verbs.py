@@ -24,10 +24,10 @@ def move_node(servers: MigratingServers, role: str, node_id: int, action: str, m
         raise InputError(f"There is no action {action!r} on a node; there are {', '.join(ACTIONS)}.")
     nodes: dict[str, list[MigratingBroker] | list[Controller]]
     nodes = {"broker": servers.migrating, "controller": servers.controllers}
-    found = [each for each in nodes.get(role, []) if each.broker_id == node_id]
-    if not found:
+    matching = [each for each in nodes.get(role, []) if each.broker_id == node_id]
+    if not matching:
         raise InputError(f"The lab has no {role} {node_id}.")
-    (node,) = found
+    (node,) = matching
     if isinstance(node, Controller):
         _move_controller(node, action, mode)
     else:

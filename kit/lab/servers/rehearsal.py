@@ -147,8 +147,8 @@ class RehearsalServers:
 
     def waiting_for(self) -> str:
         """The last line in which a controller says what it waits for; empty: none says so."""
-        found = [line for each in self.controllers for line in _WAITING.findall(self._log(each))]
-        return found[-1].strip() if found else ""
+        reasons = [line for each in self.controllers for line in _WAITING.findall(self._log(each))]
+        return reasons[-1].strip() if reasons else ""
 
     def log_line(self, part: str) -> str | None:
         """The last line of a controller's log that has ``part``."""

@@ -60,8 +60,8 @@ class Security:
     @property
     def secrets(self) -> dict[str, str]:
         """Environment variable → secret, as ``profile`` names them."""
-        found = {PASSWORD_VARIABLE: self.password, DIGEST_VARIABLE: self.digest}
-        return found | ({ZOOKEEPER_VARIABLE: self.zookeeper_password} if self.moves else {})
+        variables = {PASSWORD_VARIABLE: self.password, DIGEST_VARIABLE: self.digest}
+        return variables | ({ZOOKEEPER_VARIABLE: self.zookeeper_password} if self.moves else {})
 
     @property
     def zookeeper_login(self) -> dict[str, Any]:

@@ -69,33 +69,33 @@ def differences(planned: Mapping[str, Observation], current: Mapping[str, Json])
     return (*moved, *(Difference(name, None, canonical(frozen(current[name], name)), EXACT) for name in unplanned))
 
 
-def _compared(item: str, expected: Json, found: Json, by: Observation) -> Iterator[Difference]:
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        for key in dict.fromkeys([*expected, *found]):
+def _compared(item: str, expected: Json, actual: Json, by: Observation) -> Iterator[Difference]:
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for key in dict.fromkeys([*expected, *actual]):
             place = f"{item}/{key}"
-            if key in expected and key in found:
-                yield from _compared(place, expected[key], found[key], by)
+            if key in expected and key in actual:
+                yield from _compared(place, expected[key], actual[key], by)
             else:
-                yield Difference(place, _entry(expected, key), _entry(found, key), by.tolerance)
-    elif isinstance(expected, tuple) and isinstance(found, tuple) and len(expected) == len(found):
-        for index, (one, other) in enumerate(zip(expected, found)):
+                yield Difference(place, _entry(expected, key), _entry(actual, key), by.tolerance)
+    elif isinstance(expected, tuple) and isinstance(actual, tuple) and len(expected) == len(actual):
+        for index, (one, other) in enumerate(zip(expected, actual)):
             yield from _compared(f"{item}[{index}]", one, other, by)
-    elif not _is_near(expected, found, by):
-        yield Difference(item, canonical(expected), canonical(found), by.tolerance)
+    elif not _is_near(expected, actual, by):
+        yield Difference(item, canonical(expected), canonical(actual), by.tolerance)
 
 
 def _entry(side: Mapping[str, Json], key: str) -> str | None:
     return canonical(side[key]) if key in side else None
 
 
-def _is_near(expected: Json, found: Json, by: Observation) -> bool:
-    if not (_is_number(expected) and _is_number(found)):
-        return canonical(expected) == canonical(found)
+def _is_near(expected: Json, actual: Json, by: Observation) -> bool:
+    if not (_is_number(expected) and _is_number(actual)):
+        return canonical(expected) == canonical(actual)
     assert isinstance(expected, int | float)
-    assert isinstance(found, int | float)
+    assert isinstance(actual, int | float)
     if by.tolerance == MAY_GROW:
-        return found >= expected
-    return abs(found - expected) <= (by.within or 0)
+        return actual >= expected
+    return abs(actual - expected) <= (by.within or 0)
 
 
 def _is_number(value: Json) -> bool:

@@ -28,8 +28,8 @@ class LoadedSnapshot:
     def __init__(self, file: ZooKeeperFile, hide: Hide = stars) -> None:
         data, compression, cut = file.read()
         self.snapshot = snapshot = Snapshot(data)
-        found = list(znode_tables(snapshot, hide))
-        self.znodes = pa.concat_tables(found) if found else tables.ZNODES.from_rows(())
+        parts = list(znode_tables(snapshot, hide))
+        self.znodes = pa.concat_tables(parts) if parts else tables.ZNODES.from_rows(())
         last_at = pc.max(self.znodes["modified_at"]).as_py()
         problems = [*([cut] if cut else []), *snapshot.problems]
         self.row = Row(

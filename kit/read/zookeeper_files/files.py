@@ -86,12 +86,12 @@ def find_files(paths: Iterable[str | Path]) -> list[ZooKeeperFile]:
         ReadError: a folder can't be opened.
     """
     try:
-        found = [each for path in paths for each in _at(Path(path))]
+        files = [each for path in paths for each in _at(Path(path))]
     except OSError as error:
         raise ReadError(f"{error.filename} can't be read: {error.strerror}") from None
-    if len({Path(each.path).resolve() for each in found}) < len(found):
+    if len({Path(each.path).resolve() for each in files}) < len(files):
         raise InputError("a file of ZooKeeper is given twice")
-    return sorted(found, key=lambda each: (each.kind, each.zxid or 0, each.path))
+    return sorted(files, key=lambda each: (each.kind, each.zxid or 0, each.path))
 
 
 def _at(path: Path) -> list[ZooKeeperFile]:

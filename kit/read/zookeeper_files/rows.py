@@ -44,13 +44,13 @@ def _znodes(znodes: Znodes, hide: Hide) -> pa.Table:
     )
 
 
-def _paths(found: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _paths(strings: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Texts, and what is wrong with them; the root has none."""
     try:
-        paths, errors = found.cast(pa.string()), pa.nulls(len(found), pa.string())
+        paths, errors = strings.cast(pa.string()), pa.nulls(len(strings), pa.string())
     except pa.ArrowInvalid:
-        texts = [each.decode(errors="replace") for each in found.to_pylist()]
-        is_wrong = [text.encode() != each for text, each in zip(texts, found.to_pylist())]
+        texts = [each.decode(errors="replace") for each in strings.to_pylist()]
+        is_wrong = [text.encode() != each for text, each in zip(texts, strings.to_pylist())]
         paths = pa.array(texts, pa.string())
         errors = pa.array(["its path is no UTF-8" if wrong else None for wrong in is_wrong], pa.string())
     return pc.if_else(pc.equal(paths, ""), "/", paths), errors

@@ -91,9 +91,9 @@ class Snapshot:
             middles, ends = index(self.data, self._at)
             if not len(ends):
                 break
-            found = _columns(self.data, self._at, middles, ends)
-            self._count(found.fixed)
-            yield found
+            columns = _columns(self.data, self._at, middles, ends)
+            self._count(columns.fixed)
+            yield columns
             self._at = int(ends[-1])
         if self.data.startswith(END, self._at):
             self._seals(self._at + len(END))
@@ -127,11 +127,11 @@ class Snapshot:
 
     def _seal(self, at: int) -> Cursor:
         cursor = Cursor(self.data, at)
-        self._checksum = found = zlib.adler32(memoryview(self.data)[self._summed : at], self._checksum)
+        self._checksum = checksum = zlib.adler32(memoryview(self.data)[self._summed : at], self._checksum)
         self._summed, wanted = at, cursor.int64()
-        if found != wanted or cursor.octets(len(END)) != END:
+        if checksum != wanted or cursor.octets(len(END)) != END:
             raise Damaged(
-                f"its checksum is {found:08x}, and should be {wanted & 2**64 - 1:08x}: its bytes were changed"
+                f"its checksum is {checksum:08x}, and should be {wanted & 2**64 - 1:08x}: its bytes were changed"
             )
         return cursor
 

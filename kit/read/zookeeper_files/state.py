@@ -31,11 +31,11 @@ def is_below(path: str | None, top: str) -> bool:
 
 def owners_in(znodes: pa.Table) -> Owners:
     """Of the sessions in a table of znodes."""
-    found: Owners = {}
+    owners: Owners = {}
     some = znodes.filter(pc.is_valid(znodes["ephemeral_owner"]))
     for path, owner in zip(some["path"].to_pylist(), some["ephemeral_owner"].to_pylist()):
-        found.setdefault(owner, set()).add(path)
-    return found
+        owners.setdefault(owner, set()).add(path)
+    return owners
 
 
 def with_closed(changes: Iterable[Change], owners: Owners) -> Iterator[Change]:

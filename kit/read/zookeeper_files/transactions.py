@@ -105,11 +105,11 @@ class Log:
             long = quantity(length, "byte")
             raise Damaged(f"at byte {at:,} no transaction can be {long} long: nothing behind it can be read")
         payload = cursor.octets(length)
-        is_ended, found = cursor.octets(1) == _END_OF_ENTRY, zlib.adler32(payload)
-        wrong = f"the checksum of the transaction at byte {at:,} is {found:08x}, and should be {checksum:08x}"
+        is_ended, actual = cursor.octets(1) == _END_OF_ENTRY, zlib.adler32(payload)
+        wrong = f"the checksum of the transaction at byte {at:,} is {actual:08x}, and should be {checksum:08x}"
         if not is_ended:
             raise Damaged(f"{wrong}: nothing behind it can be read")
-        return cursor.at, payload, None if found == checksum else wrong
+        return cursor.at, payload, None if actual == checksum else wrong
 
 
 def gap(last: int | None, zxid: int | None) -> str | None:
@@ -143,12 +143,12 @@ def _operations(one: Change, kind: int, cursor: Cursor) -> Iterator[Change]:
 
 def _multi(one: Change, cursor: Cursor) -> Iterator[Change]:
     """All of them or none: those before the one that failed stand there as if they had been done."""
-    found = list[Change]()
+    changes = list[Change]()
     for part in cursor.count(8):
         kind = cursor.int32()
-        found += _operations(one._replace(part=part), kind, Cursor(cursor.buffer() or b""))
-    is_refused = any(each.operation == FAILED for each in found)
-    yield from (each._replace(refusal=each.refusal or _ROLLED_BACK) if is_refused else each for each in found)
+        changes += _operations(one._replace(part=part), kind, Cursor(cursor.buffer() or b""))
+    is_refused = any(each.operation == FAILED for each in changes)
+    yield from (each._replace(refusal=each.refusal or _ROLLED_BACK) if is_refused else each for each in changes)
 
 
 def _closed(cursor: Cursor) -> list[str]:
