@@ -36,7 +36,9 @@ def standing(status: KraftStatus, to_phase: str, advice: str) -> str:
 def overridable(to_phase: str, overrides: Sequence[str]) -> str:
     """The gates that a person may override on the way to a phase, and which of them are overridden."""
     rules = {gate.rule.name: gate.rule for gate in GATES.get(to_phase, ()) if gate.rule.can_be_overridden}
-    listed = "; ".join(f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values())
+    listed = "; ".join(
+        f"<code>{html_text(_asked(rule))}</code>: {html_text(_by_whom(rule))}" for rule in rules.values()
+    )
     known = {*rules, *(each for each in overrides if left_behind([each]) and OLD_CONSUMERS.name in rules)}
     chosen = [f"<code>{html_text(each)}</code>{'' if each in known else ' (no such gate here)'}" for each in overrides]
     now = f'<p class="open">! The next plan overrides {", ".join(chosen)}.</p>' if chosen else ""

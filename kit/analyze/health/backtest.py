@@ -48,6 +48,12 @@ def group_alarms(verdicts: FrameT) -> FrameT:
         since_ms: since when it had been so by the evidence: an alarm comes later than what it is of.
         n_partitions: with an alarm, in the worst look.
         max_lag: of all partitions together where it is known, in records; null: it is known of none.
+
+    >>> import polars as pl
+    >>> looks = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "at_ms": [10, 20, 30]}
+    >>> looks |= {"is_alarm": [False, True, False], "since_ms": [None, 15, None], "lag": [1, 9, 0]}
+    >>> group_alarms(pl.DataFrame(looks)).select("from_ms", "until_ms", "since_ms", "max_lag").rows()
+    [(20, 30, 15, 9)]
     """
     counted = verdicts.with_columns(n=nw.col("is_alarm").cast(nw.Int64))
     looks = counted.group_by(*_GROUP, "at_ms").agg(
@@ -98,7 +104,23 @@ def incident_outcomes(alarms: FrameT, incidents: FrameT) -> FrameT:
 
 @nw.narwhalify
 def false_alarms(alarms: FrameT, incidents: FrameT) -> FrameT:
-    """The alarms that were on in no incident of their group; columns as :func:`group_alarms` has them."""
+    """The alarms that were on in no incident of their group.
+
+    Args:
+        alarms: :func:`group_alarms`.
+        incidents: group_id, from_ms, until_ms (epoch): what really happened.
+
+    Columns:
+        group_id, store: the key.
+        from_ms, until_ms, since_ms, n_partitions, max_lag: as in :func:`group_alarms`.
+
+    >>> import polars as pl
+    >>> alarms = {"group_id": "g", "store": "kafka", "from_ms": [50, 150], "until_ms": [60, 300]}
+    >>> alarms |= {"since_ms": [40, 120], "n_partitions": 1, "max_lag": [7, 9]}
+    >>> incidents = pl.DataFrame({"group_id": "g", "from_ms": [100], "until_ms": [200]})
+    >>> false_alarms(pl.DataFrame(alarms), incidents).select("from_ms", "until_ms", "max_lag").rows()
+    [(50, 60, 7)]
+    """
     real = incidents.select("group_id", began_ms="from_ms", over_ms="until_ms")
     pairs = alarms.join(real, on="group_id", how="left")
     touches = (nw.col("from_ms") < nw.col("over_ms")) & (nw.col("until_ms") > nw.col("began_ms"))

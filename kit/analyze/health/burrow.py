@@ -89,7 +89,26 @@ def window_health(
     allowed_lag: int = 0,
     minimum_complete: float = 0.0,
 ) -> FrameT:
-    """The rules alone: rows of ``commit_windows`` and of ``end_rings`` → what :func:`partition_health` gives."""
+    """``partition_health``, from windows and rings that are known already.
+
+    Args:
+        windows, rings: rows of ``commit_windows`` and ``end_rings``.
+        intervals, allowed_lag, minimum_complete: as in ``partition_health``.
+
+    Columns:
+        group_id, store, topic, partition, at_ms: the key.
+        all others: as in ``partition_health``.
+
+    >>> import polars as pl
+    >>> place = {"topic": "t", "partition": 0}
+    >>> commits = pl.DataFrame({"group_id": "g", "store": "kafka", **place, "order": range(10),
+    ...     "committed_offset": range(100, 200, 10), "committed_ms": range(0, 600_000, 60_000)})
+    >>> ends = pl.DataFrame({**place, "log_end_offset": [400], "sampled_ms": [540_000]})
+    >>> times = pl.DataFrame({"at_ms": [1_081_000]})
+    >>> rows = window_health(commit_windows(commits, ends, times), end_rings(ends, times))
+    >>> rows.select("status", "n_commits", "lag", "committed_ms").rows()
+    [('STOP', 10, 210, 540000)]
+    """
     rows = _measured(_compared(windows), allowed_lag).join(rings, on=["topic", "partition", "at_ms"], how="left")
     lag = nw.col("newest_end") - nw.col("committed_offset")
     rows = rows.with_columns(

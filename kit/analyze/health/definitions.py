@@ -80,7 +80,21 @@ def lag_as(partition_lag: FrameT, tool: str) -> FrameT:
 
 @nw.narwhalify
 def lag_definitions(partition_lag: FrameT) -> FrameT:
-    """:func:`lag_as` of every tool, one below the other."""
+    """The lag that each tool would show for the same offsets: :func:`lag_as` of every tool, one below the other.
+
+    Columns:
+        group_id, store, topic, partition, tool: the key; the tool is one of ``DEFINITIONS``.
+        lag, summed_lag, is_listed: as in :func:`lag_as`.
+
+    The log begins at 70 and ends at 100; the group committed 40:
+
+    >>> import polars as pl
+    >>> row = {"group_id": "g", "store": "kafka", "topic": "t", "partition": 0, "committed_offset": 40,
+    ...        "log_start_offset": 70, "log_end_offset": 100, "has_no_commit": False}
+    >>> rows = lag_definitions(pl.DataFrame(row))
+    >>> rows.filter(pl.col("tool").is_in(["kafka", "kafdrop"])).sort("tool").select("tool", "lag", "is_listed").rows()
+    [('kafdrop', 30, True), ('kafka', 60, True)]
+    """
     # In one pass: twelve copies of a Spark plan would be twelve times its joins.
     lags = {tool: _columns(tool)["lag"] for tool in DEFINITIONS}
     rows = partition_lag.select(*PARTITION, "has_no_commit", **lags)

@@ -222,7 +222,13 @@ def troubled(group_hours: FrameT, target_lag: int, silence_ms: int) -> FrameT:
     can't tell counts as trouble: a lag that was unknown, a partition that was not seen at each look. Silences of less
     than half an hour don't show in hours: then all groups are named.
 
-    Columns: group_id, store.
+    Columns:
+        group_id, store: the key.
+
+    >>> import polars as pl
+    >>> hours = {"group_id": ["late", "stopped", "well"], "store": "kafka", "lag_max": [90, 5, 5], "n_stop": [0, 1, 0]}
+    >>> troubled(pl.DataFrame(hours | {"n_rewind": 0}), target_lag=50).sort("group_id").rows()
+    [('late', 'kafka'), ('stopped', 'kafka')]
     """
     signs = [nw.col("lag_max") > target_lag, *[nw.col(name) > 0 for name in ("n_silent", "n_missed", "n_unknown")]]
     is_bad = nw.lit(silence_ms < 2 * _QUARTER_MS)

@@ -176,6 +176,11 @@ def lag_by_hour(lags: FrameT) -> FrameT:
     Columns:
         group_id, store, hour_ms: the key; hour_ms is its begin (epoch).
         max_lag: in records; null where it was never known.
+
+    >>> import polars as pl
+    >>> lags = {"group_id": "g", "store": "kafka", "at_ms": [0, 60_000, 3_600_000], "lag": [5, 9, None]}
+    >>> lag_by_hour(pl.DataFrame(lags)).sort("hour_ms").select("hour_ms", "max_lag").rows()
+    [(0, 9), (3600000, None)]
     """
     rows = lags.with_columns(hour_ms=nw.col("at_ms") - nw.col("at_ms") % _HOUR_MS)
     return rows.group_by(*_GROUP, "hour_ms").agg(max_lag=nw.col("lag").max())

@@ -62,13 +62,18 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int) -> FrameT
 
 @nw.narwhalify
 def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
-    """Lag in time from what the brokers say of the next unread records; columns as :func:`time_lag_by_polls` has.
+    """Lag in time from what the brokers say of the next unread records.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``.
         arrivals: ``tables.RECORD_TIMES``; one row per log and offset: groups that stand there share it.
         method: how they were found, for the column.
         at_ms: when the ends of ``partition_lag`` were known (epoch). What is dated later has no age: it is an error.
+
+    Columns:
+        group_id, store, topic, partition: the key.
+        method: as given.
+        all others: as in :func:`time_lag_by_polls`.
 
     >>> import polars as pl
     >>> place = {"topic": "t", "partition": 0}
@@ -89,7 +94,7 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
 
 @nw.narwhalify
 def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> FrameT:
-    """Lag in time by a straight line from a log's first record to its newest; columns as the polls' have.
+    """Lag in time by a straight line from a log's first record to its newest.
 
     It is off where records came unevenly, and the bracket is the whole log: the cheapest method and the weakest.
 
@@ -97,6 +102,11 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
         partition_lag: rows of ``kit.analyze.partition_lag``.
         anchors: ``tables.LOG_ANCHORS``.
         at_ms: when the ends of ``partition_lag`` were known (epoch).
+
+    Columns:
+        group_id, store, topic, partition: the key.
+        method: ``anchors``.
+        all others: as in :func:`time_lag_by_polls`.
 
     >>> import polars as pl
     >>> place = {"topic": "t", "partition": 0}

@@ -51,6 +51,12 @@ def end_rings(ends: FrameT, times: FrameT, intervals: int = INTERVALS) -> FrameT
     Columns:
         topic, partition, at_ms: which log, and when.
         lowest_end, newest_end: offsets.
+
+    >>> import polars as pl
+    >>> ends = {"topic": "t", "partition": 0, "log_end_offset": [10, 20, 30], "sampled_ms": [100, 200, 300]}
+    >>> rows = end_rings(pl.DataFrame(ends), pl.DataFrame({"at_ms": [150, 300]}), intervals=2)
+    >>> rows.sort("at_ms").select("at_ms", "lowest_end", "newest_end").rows()
+    [(150, 10, 10), (300, 20, 30)]
     """
     known = ends.filter(~nw.col("log_end_offset").is_null()).with_columns(is_known=nw.lit(True))
     rows = _remembered(known, _LOG, "sampled_ms", ["sampled_ms"], intervals)
