@@ -17,9 +17,11 @@ from kit import analyze
 from kit.analyze.groups.idle import DAY_MS, DEAD_AFTER_DAYS
 from kit.analyze.health.causes import Seen
 from kit.analyze.health.rules import Rule
+from kit.analyze.health.time_lag import IDLE_MS
 from kit.cluster import Cluster, librdkafka_settings
 from kit.errors import InputError, PartialRead
-from kit.read.offset_times import RESOLUTION_MS, Position, fetch_anchors, fetch_record_times
+from kit.read.next_records import find_record_times, with_quiet
+from kit.read.offset_times import RESOLUTION_MS, Position, fetch_anchors
 from kit.read.record_timestamps import read_record_times
 from kit.read.retention import fetch_retention
 from kit.snapshot import Frame, Snapshot, collect, in_polars, verify_read
@@ -46,8 +48,9 @@ def time_lag(
 
     Args:
         at_ms: when the ends of the logs were known (epoch): :func:`seen_at_ms` of the snapshot.
-        method: ``bisection`` (ListOffsets by time, no record is read), ``anchors`` (a line from the first record to the
-            newest), ``record`` (the record itself). By a history of polls: ``kit.analyze.time_lag_by_polls``.
+        method: ``bisection`` (ListOffsets by time; a record is read only where that can't tell), ``anchors`` (a line
+            from the first record to the newest), ``record`` (the record itself). By a history of polls:
+            ``kit.analyze.time_lag_by_polls``.
         resolution_ms: how narrow the bracket of a bisection is to be.
 
     Raises:
@@ -56,15 +59,16 @@ def time_lag(
     """
     if method not in METHODS:
         raise InputError(f"there is no method {method!r} for a lag in time; there are {', '.join(METHODS)}")
-    positions = _unread(partition_lag)
-    client = cluster.broker_client
+    positions, ends = _unread(partition_lag), _ends(partition_lag)
+    client, settings = cluster.broker_client, librdkafka_settings(cluster.profile)
     if method == ANCHORS:
         anchors = fetch_anchors(client, {(topic, partition) for topic, partition, _ in positions})
         return _frame(analyze.time_lag_by_anchors(partition_lag, _rows(tables.LOG_ANCHORS, anchors), at_ms))
     if method == RECORD:
-        found = read_record_times(librdkafka_settings(cluster.profile), positions)
+        found = read_record_times(settings, positions, ends, at_ms)
     else:
-        found = fetch_record_times(client, positions, at_ms, resolution_ms)
+        found = find_record_times(client, settings, positions, ends, at_ms, resolution_ms)
+    found = with_quiet(client, found, ends, at_ms - IDLE_MS)
     return _frame(analyze.time_lag_by_records(partition_lag, _rows(tables.RECORD_TIMES, found), method, at_ms))
 
 
@@ -73,7 +77,7 @@ def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         looks: ``kit.views.lag`` of several polars snapshots, each with at_ms (:func:`seen_at_ms`), one below the
-            other; the last one is where all stand now.
+            other; the last one is where all stand now. Where the clock was set back among them, later ones count.
 
     Raises:
         ConnectError, ReadError: the brokers stopped answering, or can't tell.
@@ -83,12 +87,15 @@ def outlook(cluster: Cluster, looks: pl.DataFrame) -> pl.DataFrame:
 
 def time_lag_and_outlook(cluster: Cluster, looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """:func:`time_lag` by bisection and :func:`outlook` of the last look, for the requests of the second alone."""
+    looks = _by_one_clock(looks)
     last = looks.filter(pl.col("at_ms") == pl.col("at_ms").max())
     at_ms = int(last["at_ms"].max() or 0)  # type: ignore[arg-type]
     logs = set(last.select("topic", "partition").iter_rows())
     retention = _rows(tables.LOG_RETENTION, fetch_retention(cluster.broker_client, logs))
     positions = set(_frame(analyze.outlook_positions(last, retention)).iter_rows())
-    arrivals = _rows(tables.RECORD_TIMES, fetch_record_times(cluster.broker_client, positions, at_ms))
+    client, settings, ends = cluster.broker_client, librdkafka_settings(cluster.profile), _ends(last)
+    found = find_record_times(client, settings, positions, ends, at_ms)
+    arrivals = _rows(tables.RECORD_TIMES, with_quiet(client, found, ends, at_ms - IDLE_MS))
     late = analyze.time_lag_by_records(last, arrivals, BISECTION, at_ms)
     return _frame(late), _frame(analyze.lag_outlook(last, looks, retention, arrivals, at_ms))
 
@@ -374,6 +381,18 @@ def _unread(partition_lag: pl.DataFrame) -> set[Position]:
     behind = partition_lag.filter(pl.col("lag") > 0)
     following = pl.max_horizontal("log_start_offset", "committed_offset")
     return set(behind.select("topic", "partition", following).iter_rows())
+
+
+def _by_one_clock(looks: pl.DataFrame) -> pl.DataFrame:
+    """The looks since the clock was set back the last time: how long ago the ones before were is unknown."""
+    went_back = (pl.col("at_ms") < pl.col("at_ms").shift(1)).fill_null(False).cum_sum()
+    return looks.filter(went_back == went_back.max())
+
+
+def _ends(partition_lag: pl.DataFrame) -> dict[tuple[str, int], int]:
+    """Where the logs ended at the look, of those of which that is known."""
+    rows = partition_lag.select("topic", "partition", "log_end_offset").drop_nulls().unique()
+    return {(topic, partition): end for topic, partition, end in rows.iter_rows()}
 
 
 def _rows(table: Table, rows: Sequence[object]) -> pl.DataFrame:

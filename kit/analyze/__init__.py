@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kit.analyze.health.seen import commits_seen, topic_commits
     from kit.analyze.health.time_lag import time_lag_by_anchors, time_lag_by_polls, time_lag_by_records
     from kit.analyze.health.velocity import lag_velocity
+    from kit.analyze.health.waiting import waiting_since
     from kit.analyze.health.windows import commit_windows, end_rings
     from kit.analyze.proof.consumption_intervals import consumption_intervals, with_intervals
     from kit.analyze.proof.duplicates import duplicates
@@ -136,6 +137,7 @@ _HOMES = {
         "outlook_positions",
     ),
     "health.velocity": ("lag_velocity",),
+    "health.waiting": ("waiting_since",),
     "health.windows": (
         "commit_windows",
         "end_rings",
@@ -247,6 +249,7 @@ __all__ = [
     "verdict_sentences",
     "verdict_spans",
     "verdict_summary",
+    "waiting_since",
     "window_health",
     "with_intervals",
     "within_age",

@@ -129,34 +129,46 @@ async def _fetch_offsets_at(
 
 async def list_offsets(
     client: BrokerClient,
-    leaders: Mapping[Key, int | None],
+    leaders: dict[Key, int | None],
     questions: Sequence[Mapping[Key, int]],
     deadline: Deadline,
 ) -> tuple[list[dict[Key, Listed]], dict[Key, str]]:
-    """What ListOffsets answers to each question (a time per partition); by partition why one has no answer."""
+    """What ListOffsets answers to each question (a time per partition); by partition why one has no answer.
+
+    Args:
+        leaders: of each partition that is asked for. Those that moved meanwhile are put right in it, so that who asks
+            again has to look for none.
+    """
     listed: list[dict[Key, Listed]] = [{} for _ in questions]
     failed, attempt = dict[Key, str](), 0
+    waiting = {key for times in questions for key in times}
     while True:
-        failed |= dict.fromkeys((key for key, leader in leaders.items() if leader is None), "no leader")
+        failed |= dict.fromkeys((key for key in waiting if leaders[key] is None), "no leader")
         again: dict[Key, str] = {}
-        by_leader: dict[int, list[Key]] = defaultdict(list)
-        for key, leader in leaders.items():
-            if leader is not None:
-                by_leader[leader].append(key)
         await client.gather(
             [
                 partial(_ask_leader, client, leader, asked, times, into, again, failed)
-                for leader, asked in by_leader.items()
                 for times, into in zip(questions, listed, strict=True)
+                for leader, asked in _by_leader(leaders, (key for key in times if key in waiting)).items()
             ]
         )
-        if len(again) < len(leaders):
+        if len(again) < len(waiting):
             deadline.renew()
         if not again or not deadline.allows(attempt):
             return listed, failed | again
         await client.pause(attempt)
         attempt += 1
-        leaders = await fetch_leaders(client, set(again), deadline)
+        waiting = set(again)
+        leaders |= await fetch_leaders(client, waiting, deadline)
+
+
+def _by_leader(leaders: Mapping[Key, int | None], keys: Iterable[Key]) -> dict[int, list[Key]]:
+    found: dict[int, list[Key]] = defaultdict(list)
+    for key in keys:
+        leader = leaders[key]
+        if leader is not None:
+            found[leader].append(key)
+    return found
 
 
 async def _ask_leader(

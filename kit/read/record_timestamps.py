@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
@@ -21,21 +21,47 @@ _SETTINGS = LONE | {
     "queued.min.messages": 1,
     "fetch.message.max.bytes": 1024,
 }
+_ALL = {"isolation.level": "read_uncommitted"}
+
+
+class _Next(NamedTuple):
+    """What a consumer found from an offset on: a record with its time, or the place after which there is none."""
+
+    offset: int
+    at_ms: int | None = None
+    error: str | None = None
+    is_record: bool = True
 
 
 def read_record_times(
-    settings: Mapping[str, Any], positions: Collection[Position], deadline_s: float = DEADLINE_S
+    settings: Mapping[str, Any],
+    positions: Collection[Position],
+    ends: Mapping[Key, int],
+    at_ms: int,
+    deadline_s: float = DEADLINE_S,
 ) -> list[RecordTime]:
     """The timestamps of the next records at or after these offsets, as a consumer of committed records sees them.
 
     Args:
         settings: librdkafka's, with the brokers and their security.
+        ends: where each log ended at the look, at ``at_ms`` (epoch).
 
-    A partition that gives none until the deadline, or none at all (an open transaction, nothing left but markers), is a
-    row with an error.
+    Where nothing below the end is left to read, only markers and aborted records, all is null. A record whose
+    transaction is open was appended at its time if it is committed; if it is not, the next one has yet to come: so its
+    latest time is ``at_ms``. A partition that gives none until the deadline is a row with an error.
     """
-    deadline = time.monotonic() + deadline_s
-    return [row for layer in _layers(positions) for row in _read(settings, layer, deadline)]
+    settings, deadline = {**settings, **_SETTINGS}, time.monotonic() + deadline_s
+    found = {
+        (*key, offset): each for layer in _layers(positions) for key, offset, each in _read(settings, layer, deadline)
+    }
+    stopped = {place[:2]: each.offset for place, each in found.items() if _is_open(each, ends[place[:2]])}
+    open_records = {key: each for key, _, each in _read(settings | _ALL, stopped, deadline)}
+    return [
+        _open_row(place, open_records[place[:2]], at_ms)
+        if _is_open(each, ends[place[:2]])
+        else _row(place, each, ends[place[:2]])
+        for place, each in found.items()
+    ]
 
 
 def _layers(positions: Collection[Position]) -> Iterator[dict[Key, int]]:
@@ -47,31 +73,50 @@ def _layers(positions: Collection[Position]) -> Iterator[dict[Key, int]]:
         yield {key: each[layer] for key, each in offsets.items() if layer < len(each)}
 
 
-def _read(settings: Mapping[str, Any], offsets: dict[Key, int], deadline: float) -> Iterator[RecordTime]:
+def _read(settings: Mapping[str, Any], offsets: Mapping[Key, int], deadline: float) -> Iterator[tuple[Key, int, _Next]]:
     """By a consumer of its own: what another has paused stays paused when it is assigned again."""
     waiting = dict(offsets)
-    consumer = Consumer({**settings, **_SETTINGS})
+    if not waiting:
+        return
+    consumer = Consumer(dict(settings))
     try:
         consumer.assign([TopicPartition(*key, offset) for key, offset in waiting.items()])
         while waiting and time.monotonic() < deadline:
             for message in consumer.consume(len(waiting), _WAIT_S):
                 key = (message.topic(), message.partition())
                 if key in waiting:
-                    yield _row(key, waiting.pop(key), message)
+                    yield key, waiting.pop(key), _next(message)
                     consumer.pause([TopicPartition(*key)])
     finally:
         consumer.close()
     for key, offset in waiting.items():
-        yield RecordTime(*key, offset, None, None, None, "its next record was not read in time")
+        yield key, offset, _Next(offset, None, "its next record was not read in time")
 
 
-def _row(key: Key, offset: int, message: Message) -> RecordTime:
-    error = message.error()
+def _next(message: Message) -> _Next:
+    offset, error = message.offset() or 0, message.error()
     if error is not None:
         is_end = error.code() == KafkaError._PARTITION_EOF
-        said = "there is no committed record to read yet" if is_end else error.str()
-        return RecordTime(*key, offset, None, None, None, said)
+        return _Next(offset, None, None if is_end else error.str(), is_record=not is_end)
     kind, at_ms = message.timestamp()
-    if kind == TIMESTAMP_NOT_AVAILABLE:
-        return RecordTime(*key, offset, None, None, None, "its records carry no time")
-    return RecordTime(*key, offset, at_ms, at_ms, at_ms)
+    is_dated = kind != TIMESTAMP_NOT_AVAILABLE
+    return _Next(offset, at_ms if is_dated else None, None if is_dated else "its records carry no time")
+
+
+def _is_open(found: _Next, end: int) -> bool:
+    """It stopped below the end: there a transaction begins that is not decided yet."""
+    return not found.is_record and found.offset < end
+
+
+def _row(place: Position, found: _Next, end: int) -> RecordTime:
+    if found.error is not None:
+        return RecordTime(*place, None, None, None, found.error)
+    # A record from the end on was appended after the look.
+    at_ms = found.at_ms if found.offset < end else None
+    return RecordTime(*place, at_ms, at_ms, at_ms)
+
+
+def _open_row(place: Position, found: _Next, at_ms: int) -> RecordTime:
+    if found.at_ms is None:
+        return RecordTime(*place, None, None, None, found.error or "there is no committed record to read yet")
+    return RecordTime(*place, found.at_ms, found.at_ms, max(found.at_ms, at_ms))

@@ -186,6 +186,8 @@ class RecordTime:
     """When the record at an offset was appended (epoch ms): the best guess, and the earliest and latest it can be.
 
     All three are the record's own timestamp where that is known. Producers set it unless the topic says otherwise.
+    All null without an error: nothing is there to read, only what transactions left. ``is_quiet``: nothing was appended
+    to the log shortly before the look; null: not known.
     """
 
     topic: str
@@ -195,6 +197,7 @@ class RecordTime:
     from_ms: int | None
     until_ms: int | None
     error: str | None = None
+    is_quiet: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "znodes": znodes.compared,
     "memory": memory.compared,
     "lag": lag.compared,
+    "time_lag": lag.compared_in_time,
     "live": live.compared,
     "report": report.compared,
     "streams": streams.compared,
@@ -47,7 +48,9 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "hours": hours.compared,
     "startup": startup.compared,
 }
-UNFILLED = frozenset({"streams", "members", "logs", "offsets_topic", "metadata", "health", "hours", "startup"})
+UNFILLED = frozenset(
+    {"time_lag", "streams", "members", "logs", "offsets_topic", "metadata", "health", "hours", "startup"}
+)
 """Comparisons that need no groups to be there."""
 
 

@@ -79,3 +79,11 @@ def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
     assert "1 partition, all known" in health.verify_time_lag(rows.head(1))
     with pytest.raises(PartialRead, match="is unknown, not zero:\ng/t-0: time lag: no leader"):
         health.verify_time_lag(rows)
+
+
+def test_looks_from_before_the_clock_was_set_back_do_not_count():
+    """The last look is the one that was taken last, though its time is not the latest."""
+    looks = pl.DataFrame({"at_ms": [1000, 1000, 61_000, 61_000, 31_000, 31_000, 41_000, 41_000], "n": range(8)})
+    assert health._by_one_clock(looks)["n"].to_list() == [4, 5, 6, 7]
+    assert health._by_one_clock(looks.head(4)).equals(looks.head(4))
+    assert health._by_one_clock(looks.clear()).is_empty()

@@ -126,6 +126,12 @@ def _with_times(rows: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
     """With how old the next record is, at least and at most, and how much younger records of its segment may be."""
     names = {"appended_ms": "appended_ms", "from_ms": "from_ms", "until_ms": "until_ms", "arrival_error": "error"}
     found = arrivals.select(*_LOG, "offset", **{name: nw.col(column) for name, column in names.items()})
+    # Of what is yet to come, where only markers wait, the time is that of the look.
+    has_none = nw.col("appended_ms").is_null() & nw.col("arrival_error").is_null()
+    times = ("appended_ms", "from_ms", "until_ms")
+    found = found.with_columns(
+        **{name: nw.when(has_none).then(nw.lit(at_ms, nw.Int64)).otherwise(nw.col(name)) for name in times}
+    )
     ended = arrivals.select(*_LOG, beyond="offset", ended_ms="until_ms")
     rows = rows.join(found, on=[*_LOG, "offset"], how="left").join(ended, on=[*_LOG, "beyond"], how="left")
     younger = nw.col("ended_ms") - nw.col("until_ms")

@@ -45,7 +45,8 @@ def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT
     """How old the oldest unread record of each group was at each look, by the looks at the ends of its logs.
 
     A record came after the last look that saw the log end at or before it, and not after the first that saw more. A
-    look before an end that went down, as that of a topic made anew does, tells nothing of what came later.
+    look before an end that went down, as that of a topic made anew does, tells nothing of what came later. An offset is
+    taken for a record: where compaction or a transaction left none, the next one may be younger than the lower bound.
 
     Args:
         committed_offsets, log_offsets: as :func:`lag_over_time` has them, both with at_ms.

@@ -9,6 +9,7 @@ import narwhals as nw
 from narwhals.typing import FrameT
 
 from kit.analyze.health.burrow import partition_health
+from kit.analyze.health.waiting import waiting_since
 from kit.analyze.health.windows import INTERVALS, PARTITION, commit_windows, end_rings
 
 
@@ -16,8 +17,9 @@ class Rule(Protocol):
     """``verdicts`` takes ``commits``, ``ends`` and ``times`` as ``commit_windows`` does, on either engine.
 
     Columns of what it gives: group_id, store, topic, partition, at_ms: the key; status: its word, null where it can't
-    tell; is_alarm; since_ms: of an alarm, since when it has been so (epoch): the last commit before a silence, the
-    first of a window of equal commits, the last look that was fine; else the look itself; lag: in records.
+    tell; is_alarm; since_ms: of an alarm, since when it has been so (epoch): the last commit before a silence, or the
+    last sampled end with nothing to read; the first of a window of equal commits, the last look that was fine; else the
+    look itself; lag: in records.
     """
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any: ...
@@ -64,15 +66,25 @@ class LagRule:
 
 @dataclass(frozen=True)
 class SilenceRule:
-    """Something to read, and no commit for at least ``for_ms``."""
+    """Something waits for at least ``for_ms``, and no commit meanwhile: time without records is no silence.
+
+    Counted from the last commit, or from the first sampled end with which something waited, whichever is later. So it
+    is certain; where it is not yet, but may be (something waits from some time after the last end without), the status
+    is null.
+    """
 
     for_ms: int
 
     def verdicts(self, commits: Any, ends: Any, times: Any) -> Any:
-        rows = _standing(commits, ends, times)
-        is_alarm = (nw.col("lag") > 0) & (nw.col("at_ms") - nw.col("committed_ms") >= self.for_ms)
-        words = nw.when(is_alarm).then(nw.lit("silent")).when(~is_alarm).then(nw.lit("OK"))
-        return nw.to_native(_told(rows.with_columns(status=words), "status", is_alarm, nw.col("committed_ms")))
+        waiting: Any = nw.from_native(waiting_since(commits, ends, times))
+        rows = _standing(commits, ends, times).join(waiting, on=[*PARTITION, "at_ms"], how="left")
+        at = nw.col("at_ms")
+        since = nw.max_horizontal("arrived_ms", "fine_ms")
+        waits = nw.col("lag") > 0
+        is_alarm = waits & (at - nw.max_horizontal("arrived_ms", "waits_ms") >= self.for_ms)
+        may_be = waits & (at - since >= self.for_ms)
+        words = nw.when(is_alarm).then(nw.lit("silent")).when(~may_be).then(nw.lit("OK"))
+        return nw.to_native(_told(rows.with_columns(status=words), "status", is_alarm, since))
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,26 @@ from narwhals.typing import FrameT
 from kit.analyze.health.windows import PARTITION
 
 POLLS, ANCHORS = "polls", "anchors"
+IDLE_MS = 60_000
+"""A log to which nothing was appended for so long is idle, where a single look has to tell."""
 _LOG = ["topic", "partition"]
 _SAMPLED = ["sampled_ms", "sampled_until_ms"]
 _FLAGS = ["is_idle", "is_truncated", "is_extrapolated"]
 
 
 @nw.narwhalify
-def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int) -> FrameT:
+def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int, holes: FrameT | None = None) -> FrameT:
     """Lag in time from a history of log ends: a record was appended between the polls that its offset lies between.
 
     After an end that went down (a topic that was made anew, or a log that lost records) only later polls count.
+    In compacted logs, and in ones with transactions, an offset may be no record's: then the next record may have come
+    later than the poll that shows the offset. Such logs have to be named; their lower bound is 0.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``; their own ends count as a poll at ``at_ms``.
         ends: topic, partition, log_end_offset, sampled_ms, sampled_until_ms (epoch: between which it was read).
         at_ms: when the ends of ``partition_lag`` were known (epoch).
+        holes: topic, partition of the logs in which offsets may be no records.
 
     Columns:
         group_id, store, topic, partition: the key.
@@ -31,9 +36,10 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int) -> FrameT
         time_lag_ms: at_ms − when the next unread record was appended, by a straight line between two polls; 0 without
             lag; null where nothing is known to draw it by.
         lower_ms, upper_ms: the truth lies between; null: no bound is known.
-        is_idle: nothing was appended between the last two polls; null: this method, or so few polls, can't tell.
+        is_idle: nothing was appended between the last two polls: the age of what waits grows by the clock alone; null:
+            so few polls can't tell.
         is_truncated: the next record was deleted before it was read; all is said of the oldest that is left.
-        is_extrapolated: the record is older than every poll that counts.
+        is_extrapolated: the record is older than every poll that counts: there is no upper bound.
         error: why the lag, and with it this, is unknown.
 
     Ends were 100, 160 and 220, polled every 30 s. The record at 130 came half-way between the first two:
@@ -57,12 +63,16 @@ def time_lag_by_polls(partition_lag: FrameT, ends: FrameT, at_ms: int) -> FrameT
     placed = _placed(partition_lag)
     around = _around(placed, points)
     rows = placed.join(around, on=PARTITION, how="left").join(_idle(points), on=_LOG, how="left")
-    return _told(rows.with_columns(appended_ms=_on_the_line()), POLLS, at_ms)
+    rows = rows.with_columns(appended_ms=_on_the_line())
+    return _told(rows if holes is None else _with_holes(rows, holes, at_ms), POLLS, at_ms)
 
 
 @nw.narwhalify
 def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
     """Lag in time from what the brokers say of the next unread records.
+
+    ``is_idle``: the log got nothing within :data:`IDLE_MS` before the look, by its records' own times; null: not asked,
+    or not told. ``is_extrapolated`` is never so: what is said was found in the log.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``.
@@ -81,15 +91,13 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
     ...     "log_start_offset": [7], "log_end_offset": [9], "lag": [6], "error": None},
     ...     schema_overrides={"error": pl.String})
     >>> arrivals = pl.DataFrame({**place, "offset": [7], "appended_ms": [4000], "from_ms": [4000], "until_ms": [4900],
-    ...     "error": None}, schema_overrides={"error": pl.String})
+    ...     "error": None, "is_quiet": False}, schema_overrides={"error": pl.String})
     >>> rows = time_lag_by_records(lag, arrivals, "bisection", 10_000)
     >>> rows.select("time_lag_ms", "lower_ms", "upper_ms", "is_truncated").rows()
     [(6000, 5100, 6000, True)]
     """
-    rows = _placed(partition_lag).join(_found(arrivals, at_ms), on=[*_LOG, "offset"], how="left")
-    flags = {"is_idle": nw.lit(None, nw.Boolean), "is_extrapolated": nw.lit(False)}
-    reason = nw.concat_str([nw.lit("time lag: "), nw.col("arrival_error")])
-    return _told(rows.with_columns(**flags, error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
+    found = arrivals.with_columns(is_idle="is_quiet", is_extrapolated=nw.lit(False))
+    return _by_arrivals(partition_lag, found, method, at_ms)
 
 
 @nw.narwhalify
@@ -97,6 +105,8 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
     """Lag in time by a straight line from a log's first record to its newest.
 
     It is off where records came unevenly, and the bracket is the whole log: the cheapest method and the weakest.
+    ``is_idle``: the newest record is older than :data:`IDLE_MS`. ``is_extrapolated``: the record lies behind the newest
+    one (timestamps went back there): no line leads to it, the newest time is taken.
 
     Args:
         partition_lag: rows of ``kit.analyze.partition_lag``.
@@ -118,26 +128,37 @@ def time_lag_by_anchors(partition_lag: FrameT, anchors: FrameT, at_ms: int) -> F
     >>> time_lag_by_anchors(lag, anchors, 9000).select("time_lag_ms", "lower_ms", "upper_ms").rows()
     [(5000, 1000, 9000)]
     """
-    offset, newest = nw.col("offset"), nw.col("newest_offset")
-    line = _line("first_ms", "newest_ms", offset - nw.col("first_offset"), newest - nw.col("first_offset"))
+    offset, first, newest = nw.col("offset"), nw.col("first_offset"), nw.col("newest_offset")
+    line = _line("first_ms", "newest_ms", offset - first, newest - first)
     rows = _placed(partition_lag).select(*_LOG, "offset").unique().join(anchors, on=_LOG, how="inner")
     arrivals = rows.select(
         *_LOG,
         "offset",
-        appended_ms=nw.when(offset >= newest).then(nw.col("newest_ms")).otherwise(line),
+        appended_ms=nw.when(offset >= newest).then("newest_ms").when(offset <= first).then("first_ms").otherwise(line),
         from_ms=nw.col("first_ms"),
-        until_ms=nw.col("newest_ms"),
+        until_ms=nw.when(offset <= first).then("first_ms").otherwise("newest_ms"),
         error=nw.col("error"),
+        is_idle=at_ms - nw.col("newest_ms") > IDLE_MS,
+        is_extrapolated=offset > newest,
     )
-    result: FrameT = nw.from_native(time_lag_by_records(partition_lag, arrivals, ANCHORS, at_ms))
-    return result
+    return _by_arrivals(partition_lag, arrivals, ANCHORS, at_ms)
+
+
+def _by_arrivals(partition_lag: FrameT, arrivals: FrameT, method: str, at_ms: int) -> FrameT:
+    rows = _placed(partition_lag).join(_found(arrivals, at_ms), on=[*_LOG, "offset"], how="left")
+    reason = nw.concat_str([nw.lit("time lag: "), nw.col("arrival_error")])
+    return _told(rows.with_columns(error=nw.coalesce(reason, nw.col("error"))), method, at_ms)
 
 
 def _found(arrivals: FrameT, at_ms: int) -> FrameT:
     is_later = (nw.col("appended_ms") > at_ms).fill_null(False)
     later = nw.when(is_later).then(nw.lit("the record is dated after this clock"))
-    times = {name: nw.when(~is_later).then(nw.col(name)) for name in ("appended_ms", "from_ms", "until_ms")}
-    return arrivals.select(*_LOG, "offset", **times, arrival_error=nw.coalesce(nw.col("error"), later))
+    # What is yet to come, where only markers wait, is as old as nothing.
+    has_none = nw.col("appended_ms").is_null() & nw.col("error").is_null()
+    to_come = nw.when(has_none).then(nw.lit(at_ms, nw.Int64))
+    times = {name: to_come.when(~is_later).then(nw.col(name)) for name in ("appended_ms", "from_ms", "until_ms")}
+    flags = ("is_idle", "is_extrapolated")
+    return arrivals.select(*_LOG, "offset", *flags, **times, arrival_error=nw.coalesce(nw.col("error"), later))
 
 
 def _placed(partition_lag: FrameT) -> FrameT:
@@ -163,6 +184,13 @@ def _idle(points: FrameT) -> FrameT:
     last = points.with_columns(last_ms=nw.col("sampled_ms").max().over(*_LOG))
     last = last.filter(nw.col("sampled_ms") == nw.col("last_ms"))
     return last.select(*_LOG, is_idle=nw.col("log_end_offset") == nw.col("before"))
+
+
+def _with_holes(rows: FrameT, holes: FrameT, at_ms: int) -> FrameT:
+    named = holes.select(*_LOG).unique().with_columns(has_holes=nw.lit(True))
+    rows = rows.join(named, on=_LOG, how="left")
+    until = nw.when(nw.col("has_holes") & ~nw.col("until_ms").is_null()).then(nw.lit(at_ms, nw.Int64))
+    return rows.with_columns(until_ms=nw.coalesce(until, nw.col("until_ms")))
 
 
 def _around(placed: FrameT, points: FrameT) -> FrameT:

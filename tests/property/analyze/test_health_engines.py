@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -24,7 +25,7 @@ LOGS = [(f"t{topic}", partition) for topic in range(3) for partition in range(2)
 
 def history(seed: int = 7) -> Frames:
     """Commits that rise, rest, fall and are deleted; ends that rise, rest, fall and are missing."""
-    chance = Random(seed)
+    chance, besides = Random(seed), Random(seed)
     commits, ends, lags, found = [], [], [], []
     for topic, partition in LOGS:
         end = chance.randrange(50)
@@ -47,7 +48,9 @@ def history(seed: int = 7) -> Frames:
         for offset in range(0, 60, 2):
             time = chance.choice([None, chance.randrange(AT_MS)])
             error = "no leader" if time is None else None
-            found.append((topic, partition, offset, time, time, time and time + 500, error))
+            error = besides.choice([error, None])  # None of both: nothing there to read
+            is_quiet = besides.choice([True, False, None])
+            found.append((topic, partition, offset, time, time, time and time + 500, error, is_quiet))
     numbers = pl.Int64
     log = {"topic": pl.String, "partition": pl.Int32}
     key_types = {"group_id": pl.String, "store": pl.String, **log}
@@ -60,7 +63,7 @@ def history(seed: int = 7) -> Frames:
         }
         | {"error": pl.String},
         "arrivals": {**log, **dict.fromkeys(("offset", "appended_ms", "from_ms", "until_ms"), numbers)}
-        | {"error": pl.String},
+        | {"error": pl.String, "is_quiet": pl.Boolean},
     }
     rows = {"commits": commits, "ends": ends, "lag": lags, "arrivals": found}
     frames = {name: pl.DataFrame(rows[name], schema=schemas[name], orient="row") for name in rows}
@@ -126,6 +129,11 @@ def _lags(frames: Frames) -> Any:
     return analyze.lag_over_time(frames["seen"], frames["seen_ends"])
 
 
+def _holes(frames: Frames) -> Any:
+    named: Any = nw.from_native(frames["ends"])
+    return nw.to_native(named.filter(nw.col("topic") == "t1").select("topic", "partition"))
+
+
 def _hours(frames: Frames) -> Any:
     return analyze.group_hours(frames["seen"], frames["seen_ends"], frames["ownership"], frames["hours"])
 
@@ -137,6 +145,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "group_health": lambda f: analyze.group_health(_health(f)),
     "LagRule": lambda f: analyze.LagRule(5, 4000).verdicts(f["commits"], f["ends"], f["times"]),
     "SilenceRule": lambda f: analyze.SilenceRule(4000).verdicts(f["commits"], f["ends"], f["times"]),
+    "waiting_since": lambda f: analyze.waiting_since(f["commits"], f["ends"], f["times"]),
     "BurrowRule": _verdicts,
     "AnyRule": lambda f: _any_rule().verdicts(f["commits"], f["ends"], f["times"]),
     "lag_over_time": _lags,
@@ -152,6 +161,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "false_alarms": lambda f: analyze.false_alarms(analyze.group_alarms(_verdicts(f)), f["incidents"]),
     "time_lag_by_polls": lambda f: analyze.time_lag_by_polls(f["lag"], f["ends"], AT_MS),
     "time_lag_by_records": lambda f: analyze.time_lag_by_records(f["lag"], f["arrivals"], "record", AT_MS),
+    "time_lag_with_holes": lambda f: analyze.time_lag_by_polls(f["lag"], f["ends"], AT_MS, _holes(f)),
     "lag_velocity": lambda f: analyze.lag_velocity(f["looks"]),
     "outlook_positions": lambda f: analyze.outlook_positions(f["lag"], f["retention"]),
     "lag_outlook": lambda f: analyze.lag_outlook(f["lag"], f["looks"], f["retention"], f["arrivals"], AT_MS),
@@ -199,7 +209,7 @@ def test_order_and_laziness_do_not_matter(name: str) -> None:
     assert nothing.schema == ANALYSES[name](frames).schema
 
 
-@pytest.mark.parametrize("name", [name for name in ANALYSES if name.startswith("time_lag_by")])
+@pytest.mark.parametrize("name", [name for name in ANALYSES if name.startswith(("time_lag_by", "time_lag_with"))])
 def test_the_estimate_lies_in_its_bracket(name: str) -> None:
     for row in ANALYSES[name](history()).drop_nulls("time_lag_ms").to_dicts():
         assert row["lower_ms"] <= row["time_lag_ms"]

@@ -205,6 +205,42 @@ def test_retention_that_was_shortened_deletes_at_once():
     assert (row["deletion_lower_ms"], row["pause_ms"]) == (0, 0)
 
 
+def test_retention_that_is_shortened_among_the_looks_is_no_progress_of_the_reader():
+    """The start passes the reader: what lags is less, and it has read nothing. 300 are lost."""
+    row = outlook(looks(look(0, 100, 1000), look(10_000, 100, 1100, 400)), retention(), arrivals((400, 0)))
+    assert (row["lag"], row["expired_unread"], row["trend"]) == (700, 300, "standing")
+    assert (row["consumed_per_s"], row["lag_per_s"], row["is_restarted"]) == (0, 10, False)
+    assert (row["close_ms"], row["is_never_closed"]) == (None, True)
+
+
+def test_retention_that_is_lengthened_among_the_looks_counts_as_it_is_now():
+    row = outlook(GROWING, retention(retention_ms=14 * DAY_MS), arrivals((100, -90_000)))
+    assert row["pause_ms"] == 14 * DAY_MS - 110_000
+
+
+def test_a_group_that_goes_on_under_a_new_id_has_no_rate_yet_and_the_old_one_is_gone():
+    renamed = look(20_000, 100, 1200) | {"group_id": "new"}
+    row = outlook(looks(look(0, 0, 1000), look(10_000, 50, 1100), renamed), retention(), arrivals((100, 0)))
+    assert (row["group_id"], row["lag"], row["trend"], row["n_looks"]) == ("new", 1100, "unknown", None)
+    assert (row["close_ms"], row["is_never_closed"], row["error"]) == (None, None, "only one look counts: no rate")
+    assert row["pause_ms"] == 7 * DAY_MS - 20_000
+
+
+def test_where_only_markers_wait_retention_begins_with_what_comes_next():
+    at = PLACE | {
+        "offset": 100,
+        "appended_ms": None,
+        "from_ms": None,
+        "until_ms": None,
+        "error": None,
+        "is_quiet": True,
+    }
+    found = pl.DataFrame([at], schema_overrides=dict(arrivals().schema))
+    row = outlook(looks(look(0, 100, 101), look(10_000, 100, 101)), retention(), found)
+    assert (row["lag"], row["error"], row["is_never_deleted"]) == (1, None, False)
+    assert 7 * DAY_MS - 10 <= row["deletion_lower_ms"] <= 7 * DAY_MS
+
+
 # -- against a broker ------------------------------------------------------------------------------------------------
 
 

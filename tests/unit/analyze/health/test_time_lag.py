@@ -86,8 +86,9 @@ def test_an_unknown_lag_is_unknown_in_time():
 
 def arrival(**values: object) -> pl.DataFrame:
     times = ("appended_ms", "from_ms", "until_ms")
-    row = {**PLACE, "offset": 130, **dict.fromkeys(times), "error": None, **values}
-    return pl.DataFrame([row], schema_overrides={**dict.fromkeys(times, pl.Int64), "error": pl.String})
+    row = {**PLACE, "offset": 130, **dict.fromkeys(times), "error": None, "is_quiet": None, **values}
+    kinds = {**dict.fromkeys(times, pl.Int64), "error": pl.String, "is_quiet": pl.Boolean}
+    return pl.DataFrame([row], schema_overrides=kinds)
 
 
 def test_a_record_that_can_not_be_told_is_unknown_and_says_why():
@@ -109,12 +110,85 @@ def test_without_lag_nothing_has_to_be_asked():
     assert found.select("time_lag_ms", "lower_ms", "upper_ms", "error").rows() == [(0, 0, 0, None)]
 
 
+def test_what_has_nothing_to_read_but_markers_is_not_late():
+    """The lag in records is 1 for ever where a transactional producer wrote last; nothing waits."""
+    found = analyze.time_lag_by_records(lag_of(130, 131), arrival(is_quiet=True), "record", 60_000)
+    row = found.select("lag", "time_lag_ms", "lower_ms", "upper_ms", "is_idle", "error").row(0)
+    assert row == (1, 0, 0, 0, True, None)
+
+
+@pytest.mark.parametrize("is_quiet", [True, False, None])
+def test_a_log_that_got_nothing_of_late_is_idle(is_quiet):
+    read = arrival(appended_ms=9, from_ms=9, until_ms=9, is_quiet=is_quiet)
+    found = analyze.time_lag_by_records(lag_of(130, 220), read, "bisection", 60_000)
+    assert found.select("is_idle", "is_extrapolated").row(0) == (is_quiet, False)
+
+
+def test_where_offsets_may_be_no_records_a_poll_is_no_lower_bound():
+    """130 to 159 may be gone, by compaction: then the next record came after the second poll."""
+    lag, ends = lag_of(130, 220), polls(*STEADY)
+    named = pl.DataFrame({**PLACE})
+    (row,) = analyze.time_lag_by_polls(lag, ends, 60_000, named).to_dicts()
+    assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"]) == (45_000, 0, 60_000)
+    elsewhere = named.with_columns(partition=1)
+    (row,) = analyze.time_lag_by_polls(lag, ends, 60_000, elsewhere).to_dicts()
+    assert (row["lower_ms"], row["upper_ms"]) == (30_000, 60_000)
+
+
+def anchors(**values: object) -> pl.DataFrame:
+    row = {**PLACE, "first_offset": 0, "first_ms": 0, "newest_offset": 200, "newest_ms": 40_000, "error": None}
+    return pl.DataFrame([row | values], schema_overrides={"error": pl.String})
+
+
+@pytest.mark.parametrize(("at_ms", "is_idle"), [(100_000, False), (100_001, True)])
+def test_by_anchors_a_log_is_idle_whose_newest_record_is_a_minute_old(at_ms, is_idle):
+    (row,) = analyze.time_lag_by_anchors(lag_of(100, 201), anchors(), at_ms).to_dicts()
+    assert row["is_idle"] is is_idle
+
+
+def test_behind_the_newest_record_no_line_leads():
+    """Timestamps went back there: the record is at most as young as the newest."""
+    (row,) = analyze.time_lag_by_anchors(lag_of(205, 210), anchors(), 60_000).to_dicts()
+    assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"]) == (20_000, 20_000, 60_000)
+    assert row["is_extrapolated"]
+    (row,) = analyze.time_lag_by_anchors(lag_of(200, 210), anchors(), 60_000).to_dicts()
+    assert not row["is_extrapolated"]
+
+
+def test_up_to_the_first_record_of_a_compacted_log_the_first_is_next():
+    compacted = anchors(first_offset=120, first_ms=10_000)
+    (row,) = analyze.time_lag_by_anchors(lag_of(100, 201), compacted, 60_000).to_dicts()
+    assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"]) == (50_000, 50_000, 50_000)
+    assert not row["is_extrapolated"]
+
+
 def test_two_anchors_can_not_see_a_burst():
-    anchors = pl.DataFrame(
-        {**PLACE, "first_offset": [0], "first_ms": [0], "newest_offset": [200], "newest_ms": [40_000]}
-    )
-    anchors = anchors.with_columns(error=pl.lit(None, pl.String))
-    (row,) = analyze.time_lag_by_anchors(lag_of(100, 201), anchors, 60_000).to_dicts()
+    (row,) = analyze.time_lag_by_anchors(lag_of(100, 201), anchors(), 60_000).to_dicts()
     assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"]) == (40_000, 20_000, 60_000)
-    (row,) = analyze.time_lag_by_anchors(lag_of(200, 201), anchors, 60_000).to_dicts()
+    (row,) = analyze.time_lag_by_anchors(lag_of(200, 201), anchors(), 60_000).to_dicts()
     assert row["time_lag_ms"] == 20_000
+
+
+def test_a_group_that_goes_on_under_a_new_id_is_told_by_the_same_polls():
+    """Polls are of logs: nothing has to be learnt anew."""
+    old, new = lag_of(130, 220), lag_of(130, 220).with_columns(group_id=pl.lit("new"))
+    rows = analyze.time_lag_by_polls(pl.concat([old, new]), polls(*STEADY), 60_000).sort("group_id")
+    assert rows.drop("group_id").row(0) == rows.drop("group_id").row(1)
+
+
+def test_retention_that_was_shortened_among_the_polls_tells_of_the_oldest_left():
+    """The start was 0, is 190 now: the polls that saw the deleted records still bound those that are left."""
+    (row,) = analyze.time_lag_by_polls(lag_of(10, 220, start=190), polls(*STEADY), 60_000).to_dicts()
+    assert (row["time_lag_ms"], row["lower_ms"], row["upper_ms"], row["is_truncated"]) == (15_000, 0, 30_000, True)
+
+
+@pytest.mark.parametrize(("committed", "seconds_ago"), [(130, 105), (190, 75), (250, 45), (300, 20)])
+def test_a_clock_that_was_set_back_among_the_polls_widens_the_bracket(committed, seconds_ago):
+    """Sixty records each thirty seconds; before the fourth poll the clock went back by fifty. Now it is 70, really 120.
+
+    By this clock the true age is what the records' own times would give, which are by the clock as it was.
+    """
+    ends = polls((100, 0), (160, 30), (220, 60), (280, 40))
+    (row,) = analyze.time_lag_by_polls(lag_of(committed, 340), ends, 70_000).to_dicts()
+    assert row["lower_ms"] <= 1000 * seconds_ago
+    assert row["upper_ms"] is None or 1000 * (seconds_ago - 50) <= row["upper_ms"]
