@@ -75,8 +75,9 @@ WRITES = {
 }  # fmt: skip
 READ_REQUESTS = {
     "ApiVersionsRequest", "ConsumerGroupDescribeRequest", "DescribeConfigsRequest", "DescribeGroupsRequest",
-    "DescribeLogDirsRequest", "DescribeQuorumRequest", "FetchRequest", "FetchSnapshotRequest",
-    "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest", "OffsetFetchRequest",
+    "DescribeLogDirsRequest", "DescribeProducersRequest", "DescribeQuorumRequest", "FetchRequest",
+    "FetchSnapshotRequest", "FindCoordinatorRequest", "ListGroupsRequest", "ListOffsetsRequest", "MetadataRequest",
+    "OffsetFetchRequest", "TopicRequest",  # the last is a part of DescribeProducersRequest
 }  # fmt: skip
 """Requests of Kafka's protocol that change nothing; any other counts as a write."""
 NO_CLUSTER = {
