@@ -226,9 +226,10 @@ def troubled(group_hours: FrameT, target_lag: int, silence_ms: int) -> FrameT:
         group_id, store: the key.
 
     >>> import polars as pl
-    >>> hours = {"group_id": ["late", "stopped", "well"], "store": "kafka", "lag_max": [90, 5, 5], "n_stop": [0, 1, 0]}
-    >>> troubled(pl.DataFrame(hours | {"n_rewind": 0}), target_lag=50).sort("group_id").rows()
-    [('late', 'kafka'), ('stopped', 'kafka')]
+    >>> hours = {"group_id": ["late", "silent", "well"], "store": "kafka", "lag_max": [90, 5, 5], "n_silent": [0, 1, 0]}
+    >>> hours = pl.DataFrame(hours | {"n_missed": 0, "n_unknown": 0})
+    >>> troubled(hours, target_lag=50, silence_ms=3_600_000).sort("group_id").rows()
+    [('late', 'kafka'), ('silent', 'kafka')]
     """
     signs = [nw.col("lag_max") > target_lag, *[nw.col(name) > 0 for name in ("n_silent", "n_missed", "n_unknown")]]
     is_bad = nw.lit(silence_ms < 2 * _QUARTER_MS)
