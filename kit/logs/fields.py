@@ -90,7 +90,7 @@ _MEMBERS: tuple[Pattern, ...] = (
     r"^Heartbeat: \S+?\[\d+\] (\S+)$",
     r"with member_id (\S+)",
     r" and member id \"([^\"]+)\"$",
-    r"given member-id: (\S+)",
+    r"given member-id: (\S+?)\)?\.?(?:\s|$)",
     Unless(r"memberId (\S+) ", ("is",)),
     r"member with id (\S+) joins",
     r"\(reason: (?:Adding new|Updating metadata for) member (\S+?)[;)]?(?: |$)",

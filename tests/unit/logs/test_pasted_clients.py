@@ -53,6 +53,8 @@ def read(tmp_path: Path, *lines: str) -> ClientLogs:
          "java", "rebalance_ended", {"group_id": "g", "generation": 7, "leader_id": "w-1"}),
         (f"[2025-01-02 03:04:05,006] INFO [Consumer clientId=c, groupId=g] Request joining group due to: need to re-join with the given member-id: {M} (a.B:9)",
          "java", "join_reason", {"group_id": "g", "member_id": M}),
+        (f"[2025-01-02 03:04:05,006] INFO [GroupCoordinator id=1] Preparing to rebalance group g in state PreparingRebalance with old generation 0 (reason: Adding new member {M} with group instance id null; client reason: need to re-join with the given member-id: {M}). (a.b.C)",
+         "broker", "group_rebalancing", {"group_id": "g", "member_id": M}),
     ],
 )  # fmt: skip
 def test_a_line_is_an_event(tmp_path, line, source, kind, said):
