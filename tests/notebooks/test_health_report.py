@@ -17,8 +17,6 @@ SOURCE = NOTEBOOKS / "report" / "health.ipynb"
 MINUTES = 240
 PROFILE = '[clusters.lab]\nbootstrap_servers = "127.0.0.1:1"\n'
 
-pytestmark = pytest.mark.timeout(900)  # two reports over two days each, beside other tests
-
 
 def halted(minute: int) -> int:
     """From minute 100 to 160 it commits nothing; at 170 it has caught up."""
