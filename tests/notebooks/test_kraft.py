@@ -66,8 +66,12 @@ def seen(tmp_path_factory) -> Seen:
         lab.create_topic("orders", 2)
         set_quotas(lab.migration, QUOTAS)
         found.run("too early", PREFLIGHT)
-        kept = str(found.folder / "kept.save")
-        assert CliRunner().invoke(app, ["save", kept, "--profile-file", str(found.profile)]).exit_code == 0
+        assert (
+            CliRunner()
+            .invoke(app, ["save", str(found.folder / "kept.save"), "--profile-file", str(found.profile)])
+            .exit_code
+            == 0
+        )
         lab.migration.reach("controllers")
         nodes, made = str(collect(lab, found.folder / "nodes")), str(found.folder / "made")
         found.run("ready", PREFLIGHT, settings_dir=nodes, write_settings=made)
@@ -90,8 +94,13 @@ def seen(tmp_path_factory) -> Seen:
             broker.process.stop()
         lab.migration.stop_controllers()
         found.run("silent", EXPLORE)
-    found.run("rehearsed", REHEARSAL, file=kept, controllers=1, runs=str(found.folder / "kept"))
     return found
+
+
+@pytest.fixture(scope="module")
+def rehearsed(seen) -> Seen:
+    seen.run("rehearsed", REHEARSAL, file=str(seen.folder / "kept.save"), controllers=1, runs=str(seen.folder / "kept"))
+    return seen
 
 
 def collect(lab: Lab, folder: Path) -> Path:
@@ -184,17 +193,6 @@ def test_the_timeline_has_the_looks_of_the_history(seen):
     assert "Looks: 2" in seen.chart("dual write", "Dual write over time")
 
 
-def test_a_rehearsal_of_the_saved_cluster_passes_and_compares_twice(seen):
-    assert "rehearsed" not in seen.raised
-    saved = load_metadata(seen.folder / "kept.save")
-    kept = newest(seen.folder / "kept", saved.cluster_id)
-    assert kept is not None
-    assert (kept.found, kept.controllers, kept.saved_at) == ({}, 1, saved.taken_at)
-    tables = [each for each in html_tables.of_notebook(seen.notebooks["rehearsed"]) if each and "n_diverged" in each[0]]
-    assert [[row["n_diverged"] for row in table] for table in tables] == [[0] * len(table) for table in tables]
-    assert len(tables) == 2
-
-
 def test_when_no_node_answers_it_says_so_and_fails(seen):
     assert seen.raised["silent"].ename == "PartialRead"
     assert "does not answer as a broker" in seen.raised["silent"].evalue
@@ -204,3 +202,16 @@ def test_when_no_node_answers_it_says_so_and_fails(seen):
     )
     assert "Cluster lab: phase unknown." in told
     assert "Nothing to compare" in told
+
+
+def test_a_rehearsal_of_the_saved_cluster_passes_and_compares_twice(rehearsed):
+    assert "rehearsed" not in rehearsed.raised
+    saved = load_metadata(rehearsed.folder / "kept.save")
+    kept = newest(rehearsed.folder / "kept", saved.cluster_id)
+    assert kept is not None
+    assert (kept.found, kept.controllers, kept.saved_at) == ({}, 1, saved.taken_at)
+    tables = [
+        each for each in html_tables.of_notebook(rehearsed.notebooks["rehearsed"]) if each and "n_diverged" in each[0]
+    ]
+    assert [[row["n_diverged"] for row in table] for table in tables] == [[0] * len(table) for table in tables]
+    assert len(tables) == 2
