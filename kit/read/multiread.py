@@ -104,11 +104,16 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
         ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
     """
     znodes = Znodes([], [], {})
-    for batch in _batches(client, _GET_DATA, paths):
+    for batch in fetch_batches(client, paths):
         znodes.refusals.update({len(znodes.data) + index: error for index, error in batch.refusals.items()})
         znodes.data.extend(batch.data)
         znodes.stats.extend(batch.stats)
     return znodes
+
+
+def fetch_batches(client: KazooClient, paths: Sequence[str]) -> Iterator[Znodes]:
+    """As :func:`fetch_data`, request by request: for who keeps little of very many znodes."""
+    return _batches(client, _GET_DATA, paths)
 
 
 def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:

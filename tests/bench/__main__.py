@@ -10,6 +10,7 @@ from subprocess import SubprocessError
 
 from kit.errors import OfframpError
 from tests.bench import (
+    both_stores,
     groups,
     health,
     hours,
@@ -44,12 +45,13 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "logs": logs.compared,
     "offsets_topic": offsets_topic.compared,
     "metadata": metadata.compared,
+    "both_stores": both_stores.compared,
     "health": health.compared,
     "hours": hours.compared,
     "startup": startup.compared,
 }
 UNFILLED = frozenset(
-    {"time_lag", "streams", "members", "logs", "offsets_topic", "metadata", "health", "hours", "startup"}
+    {"time_lag", "streams", "members", "logs", "offsets_topic", "metadata", "both_stores", "health", "hours", "startup"}
 )
 """Comparisons that need no groups to be there."""
 
