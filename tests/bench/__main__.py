@@ -11,6 +11,7 @@ from subprocess import SubprocessError
 from kit.errors import OfframpError
 from tests.bench import (
     both_stores,
+    executors,
     groups,
     health,
     hours,
@@ -46,14 +47,13 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "offsets_topic": offsets_topic.compared,
     "metadata": metadata.compared,
     "both_stores": both_stores.compared,
+    "executors": executors.compared,
     "health": health.compared,
     "hours": hours.compared,
     "startup": startup.compared,
 }
-UNFILLED = frozenset(
-    {"time_lag", "streams", "members", "logs", "offsets_topic", "metadata", "both_stores", "health", "hours", "startup"}
-)
-"""Comparisons that need no groups to be there."""
+FILLED = frozenset({"groups", "znodes", "memory", "lag", "live", "report", "offsets"})
+"""Comparisons that need groups to be there."""
 
 
 def main() -> int:
@@ -63,7 +63,7 @@ def main() -> int:
     rows: list[Row] = []
     try:
         chosen = options.only or list(COMPARISONS)
-        sizes = Sizes(1, 1) if UNFILLED.issuperset(chosen) else Sizes().scaled(options.scale)
+        sizes = Sizes(1, 1) if FILLED.isdisjoint(chosen) else Sizes().scaled(options.scale)
         with filled(sizes) as site:
             for name in chosen:
                 rows += COMPARISONS[name](site)
