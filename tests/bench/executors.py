@@ -40,10 +40,10 @@ def compared(site: Site) -> Iterator[Row]:
         _write(Path(folder))
         with _reader(1, folder) as one, _reader(2, folder) as two:
             for what, name in names.items():
-                ways = [partial(read, what, n_rows[what]) for read in (two, one)]
-                for way in ways:
+                ours, peer = (partial(read, what, n_rows[what]) for read in (two, one))
+                for way in (ours, peer):
                     way()
-                yield compare(f"Spark, {FILES} {name}: 2 cores vs 1", *ways, GOAL)
+                yield compare(f"Spark, {FILES} {name}: 2 cores vs 1", ours, peer, GOAL)
 
 
 @contextmanager
