@@ -93,14 +93,13 @@ def runs_of(data: bytes, batches: Batches) -> Numbers:
     _, kinds = np.unique(sizes, axis=0, return_inverse=True)
     order = np.argsort(kinds, kind="stable")
     groups = np.split(plain[order], np.flatnonzero(np.diff(kinds[order])) + 1) if len(plain) else []
-    found = [_runs_of_alike(data, batches, group) for group in groups]
-    runs = np.concatenate([np.empty((0, 5), np.int64), *found])
+    runs = np.concatenate([np.empty((0, 5), np.int64), *(_runs_of_alike(data, batches, group) for group in groups)])
     return runs[np.argsort(runs[:, 0], kind="stable")]
 
 
 def _runs_of_alike(data: bytes, batches: Batches, group: Numbers) -> Numbers:
     """Of batches with as many bytes and records."""
-    octets, found = np.frombuffer(data, np.uint8), list[Numbers]()
+    octets, runs = np.frombuffer(data, np.uint8), list[Numbers]()
     for _ in range(_MOST_LAYOUTS):
         if len(group) < _FEW:
             break
@@ -109,10 +108,10 @@ def _runs_of_alike(data: bytes, batches: Batches, group: Numbers) -> Numbers:
         places = _length_octets(data, layout) - first
         starts = batches.starts[group]
         fits = (octets[starts[:, None] + places] == octets[first + places]).all(axis=1)
-        found.append(_moved(layout, starts[fits] - first, group[fits]))
+        runs.append(_moved(layout, starts[fits] - first, group[fits]))
         group = group[~fits]
     rest = [run for batch in group.tolist() for run in _walked(data, batches, batch)]
-    return np.concatenate([*found, np.array(rest, np.int64).reshape(-1, 5)])
+    return np.concatenate([*runs, np.array(rest, np.int64).reshape(-1, 5)])
 
 
 def _length_octets(data: bytes, layout: Numbers) -> Numbers:
