@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
@@ -27,7 +27,9 @@ from kit.read.zookeeper_files.snapshot import Snapshot
 from kit.read.zookeeper_files.state import is_below, moment, owners_in, replayed, with_closed
 from kit.read.zookeeper_files.transactions import CLOSE_SESSION, Change, Log, gap
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.schema import Table
+from kit.tables.znodes import ZooKeeperFile as FileRow
 from kit.text.fingerprints import Hide, stars
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -115,20 +117,23 @@ def read_zookeeper_files(
     zxid, as_of = history.until or ((base.zxid, base.row.last_at) if base else (None, None))
     return ZooKeeperFiles(
         top,
-        pl.DataFrame(now.filter(_is_below(now["path"], top))).sort("path"),
-        pl.DataFrame(_concat(tables.ZNODE_CHANGES, change_tables(told, hide))),
-        pl.concat([pl.DataFrame(rows_of([*snapshots, *history.logs])), _unread(refused)]),
-        pl.DataFrame(tables.ZOOKEEPER_SESSIONS.from_rows(base.sessions() if base else ())),
-        pl.DataFrame(tables.ZNODE_ACLS.from_rows(base.acls() if base else ())),
+        _frame(_below(now, top)).sort("path"),
+        _changes(change_tables(told, hide)),
+        _rows(tables.ZOOKEEPER_FILES, [*_accounts(snapshots), *_accounts(history.logs), *_unread(refused)]),
+        _rows(tables.ZOOKEEPER_SESSIONS, base.sessions() if base else ()),
+        _rows(tables.ZNODE_ACLS, base.acls() if base else ()),
         zxid,
         as_of,
         tuple(history.notes(base)),
     )
 
 
-def _unread(refused: dict[ZooKeeperFile, ReadError]) -> pl.DataFrame:
-    rows = (unread(file, str(error).removeprefix(f"{file.path} ")) for file, error in refused.items())
-    return pl.DataFrame(tables.ZOOKEEPER_FILES.from_rows(rows))
+def _accounts(some: Iterable[LoadedSnapshot | LoadedLog]) -> Iterator[FileRow]:
+    return (each.row for each in some)
+
+
+def _unread(refused: dict[ZooKeeperFile, ReadError]) -> Iterator[FileRow]:
+    return (unread(file, str(error).removeprefix(f"{file.path} ")) for file, error in refused.items())
 
 
 def _unknown(at: datetime | None, snapshots: Sequence[LoadedSnapshot]) -> str:
@@ -196,14 +201,26 @@ class _History:
             yield "No log goes on from the snapshot to that time: what happened between is not known."
 
 
-def _is_below(paths: pa.ChunkedArray, top: str) -> pa.ChunkedArray:
+def _below(znodes: pa.Table, top: str) -> pa.Table:
     if top == "/":
-        return pc.is_valid(paths)
-    return pc.or_(pc.equal(paths, top), pc.starts_with(paths, f"{top}/"))
+        return znodes
+    return znodes.filter(pc.or_(pc.equal(znodes["path"], top), pc.starts_with(znodes["path"], f"{top}/")))
 
 
-def _concat(table: Table, found: Iterable[pa.Table]) -> pa.Table:
-    return pa.concat_tables([table.from_rows(()), *found])
+def _frame(found: pa.Table) -> pl.DataFrame:
+    """Its parts stay apart: who sorts them brings them together."""
+    frame = pl.from_arrow(found, rechunk=False)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _rows(table: Table, rows: Iterable[Any]) -> pl.DataFrame:
+    return frame(table.columns_of(rows))
+
+
+def _changes(found: Iterable[pa.Table]) -> pl.DataFrame:
+    some = list(found)
+    return pl.DataFrame(pa.concat_tables(some)) if some else _rows(tables.ZNODE_CHANGES, ())
 
 
 @dataclass(frozen=True)

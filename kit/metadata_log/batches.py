@@ -21,7 +21,7 @@ Row: TypeAlias = tuple[int, int, bytes | None, bytes | None]
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, epoch, magic, CRC, attributes, last offset delta, two times, producer (3), record count."""
-_LENGTH_FROM, _CRC_FROM = 12, 21
+_LENGTH_FROM, CRC_FROM = 12, 21
 """Its checksum is CRC-32C (Castagnoli)."""
 MOST_OFFSET = 2**62
 """No log gets there: so many records take Kafka a million years."""
@@ -30,7 +30,7 @@ _MOST_BYTES = 256 * 2**20
 _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _SNAPPY_STREAM = b"\x82SNAPPY\0"
 NULL = b"\x01"
-_CODEC, _IS_APPEND_TIME, _IS_CONTROL = 0x07, 0x08, 0x20
+CODEC, IS_APPEND_TIME, _IS_CONTROL = 0x07, 0x08, 0x20
 
 
 class Header(NamedTuple):
@@ -46,11 +46,11 @@ class Header(NamedTuple):
 
     @property
     def codec(self) -> int:
-        return self.attributes & _CODEC
+        return self.attributes & CODEC
 
     @property
     def is_append_time(self) -> bool:
-        return bool(self.attributes & _IS_APPEND_TIME)
+        return bool(self.attributes & IS_APPEND_TIME)
 
     @property
     def is_control(self) -> bool:
@@ -129,7 +129,7 @@ def _broken(at: int, error: str) -> Batch:
 def batch_header(view: memoryview, at: int, end: int) -> Header | str:
     """What a batch says of itself, or why it can't be believed."""
     base_offset, _, epoch, _, crc, attributes, last_delta, first_ms, last_ms, *_, count = HEADER.unpack_from(view, at)
-    if (found := crc32c(bytes(view[at + _CRC_FROM : end]))) != crc:
+    if (found := crc32c(bytes(view[at + CRC_FROM : end]))) != crc:
         return f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed"
     if not 0 <= base_offset <= MOST_OFFSET:
         return f"a batch can't begin at offset {base_offset}"

@@ -16,14 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from kit.metadata_log.batches import HEADER, Header, batch_end, batch_header, is_empty, records_in, varint
+from kit.metadata_log.batches import records_in
 from kit.metadata_log.fields import DecodeError, uuid_text
 from kit.metadata_log.record_shapes import CHANGE, COLUMNS, PARTITION, Cut, Shape, shape_of
 from kit.metadata_log.records import Record, parse_value, read_records
+from kit.metadata_log.runs import Batches, Numbers, Unfit, runs_of
 from kit.text.fingerprints import Hide
 
-_FEW, _MOST_SHAPES, _WINDOW, _WORD = 16, 32, 256, 8
+_FEW, _MOST_SHAPES, _WORD = 16, 32, 8
 """Fewer records of one size, and those that fit none of so many shapes, are read plainly."""
+_AT_ONCE = 2**16
+"""Records of one size that are cut at once."""
 _LISTS = ("replicas", "isr", "removing", "adding")
 SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
     name: pl.List(pl.Int32) if name in _LISTS else pl.Int64 for name in COLUMNS.values()
@@ -33,11 +36,6 @@ SCHEMA = {"offset": pl.Int64, "topic": pl.Int64} | {
 Lists that are all of one length may be polars' Array, which is many times quicker to move about.
 """
 ByteArray = npt.NDArray[np.uint8]
-Numbers = npt.NDArray[Any]
-
-
-class Unfit(Exception):
-    """This log is for the plain reader."""
 
 
 @dataclass
@@ -66,57 +64,23 @@ def read_bulk(data: bytes, name: str, hide: Hide) -> Bulk:
         raise Unfit from None
 
 
-def _batches(data: bytes) -> Iterator[tuple[int, int, Header]]:
-    """Where each is, if all hold, follow on one another and need no unpacking."""
-    view, at, expected, epoch = memoryview(data), 0, None, -1
-    while at < len(view):
-        end = batch_end(view, at)
-        if isinstance(end, str):
-            if is_empty(view, at):
-                return
-            raise Unfit
-        header = batch_header(view, at, end)
-        if isinstance(header, str) or header.codec or header.is_append_time or header.epoch < epoch:
-            raise Unfit
-        if expected not in (None, header.base_offset) or header.n_records < 1:
-            raise Unfit
-        yield at, end, header
-        at, expected, epoch = end, header.base_offset + header.n_records, header.epoch
-
-
 class _Reading:
-    """One file. A run is records of one size, one behind the other: start, size, count, number of the first, batch."""
+    """One file."""
 
     def __init__(self, data: bytes, name: str, hide: Hide) -> None:
         self.found = Bulk(name)
         self._data, self._hide = data, hide
         self._octets = np.frombuffer(data, np.uint8)
-        self._headers: list[Header] = []
+        self._batches = batches = Batches(data)
         self._topics: dict[bytes, int] = {}
         self._alone: dict[int, list[dict[str, Any]]] = {PARTITION: [], CHANGE: []}
-        runs = [run for at, end, header in _batches(data) for run in self._runs(at, end, header)]
-        by_size = np.array(runs, np.int64).reshape(-1, 5)
-        for size in np.unique(by_size[:, 1]).tolist():
-            self._read(size, by_size[by_size[:, 1] == size])
+        for batch in np.flatnonzero(batches.is_control).tolist():
+            self.found.rest += read_records(data[batches.starts[batch] : batches.ends[batch]], name, hide)
+        runs = runs_of(data, batches)
+        for size in np.unique(runs[:, 1]).tolist():
+            for some in _portions(runs[runs[:, 1] == size]):
+                self._read(size, some)
         self._finish(runs)
-
-    def _runs(self, at: int, end: int, header: Header) -> Iterator[tuple[int, int, int, int, int]]:
-        batch, number, data = len(self._headers), 0, self._data
-        self._headers.append(header)
-        if header.is_control:
-            self.found.rest += read_records(data[at:end], self.found.name, self._hide)
-            return
-        at += HEADER.size
-        while at < end:
-            length, behind = varint(data, at)
-            size = behind + length - at
-            count = _n_alike(data, at, behind - at, size, end) if size > 0 else 0
-            if count < 1:
-                raise Unfit
-            yield at, size, count, number, batch
-            at, number = at + size * count, number + count
-        if at != end or number != header.n_records:
-            raise Unfit
 
     def _read(self, size: int, runs: Numbers) -> None:
         """All records of one size."""
@@ -132,27 +96,44 @@ class _Reading:
             shape = shape_of(records[0].tobytes())
             fits = left == left[0] if shape is None else _fits(records, shape)
             some = left[fits]
-            if shape is None or shape.topic is None:
+            if shape is None:
                 self._read_plainly(starts[some], size, numbers[some], batches[some])
             else:
-                self._cut(shape, records if fits.all() else records[fits], numbers[some], batches[some])
+                read = self._read_values if shape.topic is None else self._cut
+                read(shape, records if fits.all() else records[fits], numbers[some], batches[some])
             records, left = records[~fits], left[~fits]
         self._read_plainly(starts[left], size, numbers[left], batches[left])
 
     def _cut(self, shape: Shape, records: ByteArray, numbers: Numbers, batches: Numbers) -> None:
         """The fields of records that are built alike, as a frame."""
-        first, end = shape.number
-        found = np.zeros(len(records), np.int64)
-        for digit, at in enumerate(range(first, end)):
-            found |= (records[:, at] & 0x7F).astype(np.int64) << 7 * digit
-        if not np.array_equal(found, numbers * 2):
-            raise Unfit
-        columns = {"offset": self._bases()[batches] + numbers, "topic": self._topics_of(records, shape.topic or 0)}
+        self._refuse_others(shape, records, numbers)
+        columns = {
+            "offset": self._batches.base_offsets[batches] + numbers,
+            "topic": self._topics_of(records, shape.topic or 0),
+        }
         columns |= {cut.name: _values(records, cut) for cut in shape.cuts}
         self.found.rows[shape.kind].append(_frame(columns))
 
-    def _bases(self) -> Numbers:
-        return np.array([each.base_offset for each in self._headers], np.int64)
+    def _read_values(self, shape: Shape, records: ByteArray, numbers: Numbers, batches: Numbers) -> None:
+        """Records of other types whose frames are built alike: their values, one by one."""
+        self._refuse_others(shape, records, numbers)
+        later = _number(records, *shape.later)
+        offsets = self._batches.base_offsets[batches] + numbers
+        times = self._batches.first_ms[batches] + (later >> 1 ^ -(later & 1))
+        size = records.shape[1] - 1 - shape.value
+        values = np.ascontiguousarray(records[:, shape.value : -1]).tobytes()
+        places = zip(offsets.tolist(), self._batches.epochs[batches].tolist(), times.tolist())
+        for at, (offset, epoch, written_ms) in enumerate(places):
+            record = parse_value(values[at * size : (at + 1) * size], self._hide)
+            self.found.rest.append(
+                record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.found.name)
+            )
+
+    @staticmethod
+    def _refuse_others(shape: Shape, records: ByteArray, numbers: Numbers) -> None:
+        """Records whose number is not their place in the batch."""
+        if not np.array_equal(_number(records, *shape.number), numbers * 2):
+            raise Unfit
 
     def _topics_of(self, records: ByteArray, at: int) -> Numbers:
         """The number of each id; ids are looked up where they change."""
@@ -168,45 +149,41 @@ class _Reading:
 
     def _read_plainly(self, starts: Numbers, size: int, numbers: Numbers, batches: Numbers) -> None:
         for start, number, batch in zip(starts.tolist(), numbers.tolist(), batches.tolist()):
-            record = self._record(start, size, number, self._headers[batch])
+            record = self._record(start, size, number, batch)
             if record.api_key in self._alone and record.body is not None:
                 self._alone[record.api_key].append(_row(record, self._topic(_octets_of(record))))
             else:
                 self.found.rest.append(record)
 
-    def _record(self, start: int, size: int, number: int, header: Header) -> Record:
-        octets = self._data[start : start + size]
-        ((offset, written_ms, _, value),) = records_in(octets, 1, header.base_offset, header.first_ms)
+    def _record(self, start: int, size: int, number: int, batch: int) -> Record:
+        octets, batches = self._data[start : start + size], self._batches
+        base_offset, epoch = int(batches.base_offsets[batch]), int(batches.epochs[batch])
+        ((offset, written_ms, _, value),) = records_in(octets, 1, base_offset, int(batches.first_ms[batch]))
         record = parse_value(value, self._hide)
-        if offset != header.base_offset + number or (record.error is not None and record.is_known):
+        if offset != base_offset + number or (record.error is not None and record.is_known):
             raise Unfit
-        return record._replace(offset=offset, epoch=header.epoch, written_ms=written_ms, file=self.found.name)
+        return record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.found.name)
 
-    def _finish(self, runs: list[tuple[int, int, int, int, int]]) -> None:
-        found = self.found
+    def _finish(self, runs: Numbers) -> None:
+        found, is_control = self.found, self._batches.is_control
         for kind, alone in self._alone.items():
             found.rows[kind] += [pl.DataFrame(alone, SCHEMA)] if alone else []
         found.topic_ids = list(map(uuid_text, self._topics))
         found.rest.sort(key=lambda each: each.offset or 0)
         if any(each.error is not None and each.is_known for each in found.rest):
             raise Unfit
-        if self._headers:
-            found.first = found.rest[0] if self._headers[0].is_control else self._of_run(runs[0], 0)
-            found.last = found.rest[-1] if self._headers[-1].is_control else self._of_run(runs[-1], runs[-1][2] - 1)
+        if len(is_control):
+            found.first = found.rest[0] if is_control[0] else self._of_run(runs[0], 0)
+            found.last = found.rest[-1] if is_control[-1] else self._of_run(runs[-1], runs[-1][2] - 1)
 
-    def _of_run(self, run: tuple[int, int, int, int, int], at: int) -> Record:
-        start, size, _, number, batch = run
-        return self._record(start + size * at, size, number + at, self._headers[batch])
+    def _of_run(self, run: Numbers, at: int) -> Record:
+        start, size, _, number, batch = run.tolist()
+        return self._record(start + size * at, size, number + at, batch)
 
 
-def _n_alike(data: bytes, at: int, n_digits: int, size: int, end: int) -> int:
-    """How many records from here on begin with the same length, and so follow on one another; not all if many."""
-    if data[at + size : at + size + n_digits] != data[at : at + n_digits]:
-        return int(at + size <= end)
-    stop = min(end, at + size * _WINDOW)
-    columns = [data[place:stop:size] for place in range(at, at + n_digits)]
-    alike = min(len(each) - len(each.lstrip(each[:1])) for each in columns)
-    return min(alike, (stop - at) // size)
+def _portions(runs: Numbers) -> list[Numbers]:
+    """So many runs that what is cut from them takes little room, which is used again and again."""
+    return np.split(runs, np.flatnonzero(np.diff(np.cumsum(runs[:, 2]) // _AT_ONCE)) + 1)
 
 
 def _fits(records: ByteArray, shape: Shape) -> npt.NDArray[np.bool_]:
@@ -216,6 +193,14 @@ def _fits(records: ByteArray, shape: Shape) -> npt.NDArray[np.bool_]:
         words = records[:, at : at + _WORD].view("<u8")[:, 0]
         fits &= (words ^ words[0]) & mask == 0
     return fits
+
+
+def _number(records: ByteArray, start: int, end: int) -> Numbers:
+    """Of each record the number whose digits are there, with its sign in the last bit."""
+    values = np.zeros(len(records), np.int64)
+    for digit, at in enumerate(range(start, end)):
+        values |= (records[:, at] & 0x7F).astype(np.int64) << 7 * digit
+    return values
 
 
 def _values(records: ByteArray, cut: Cut) -> Numbers:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from kit.metadata_log.bulk import SCHEMA, Bulk, Unfit
+from kit.metadata_log.bulk import SCHEMA, Bulk
 from kit.metadata_log.record_shapes import CHANGE, PARTITION
 from kit.metadata_log.records import ABORT, BEGIN, END, Record
+from kit.metadata_log.runs import Unfit
 
 _KEY = ("topic", "partition")
 _CHANGED = ("replicas", "isr", "removing", "adding", "leader", "recovery")

@@ -22,6 +22,8 @@ COLUMNS = {
     "partitionEpoch": "epoch",
 }
 """Fields of both types that a table of partitions has, by what an image calls them."""
+_MOST_DIGITS = 9
+"""A time that is written with more is thousands of years from its batch's."""
 _WIDTHS = {"int8": 1, "int32": 4, "uuid": 16}
 
 
@@ -36,14 +38,17 @@ class Cut(NamedTuple):
 
 class Shape(NamedTuple):
     """Places from a record's first byte on. In all records of one shape the bytes at ``same`` are the same, and those
-    of ``digits`` (numbers of varying value) have the same first bit; ``number`` bounds the digits of the record's
-    number in its batch. ``cuts`` are the fields behind ``topic``, the id; None: other types, which are not cut.
+    of ``digits`` (numbers of varying value) have the same first bit; ``later`` and ``number`` bound the digits of the
+    time after its batch's and of its number in the batch. ``value`` is where its value begins. ``cuts`` are the fields
+    behind ``topic``, the id; None: other types, which are not cut.
     """
 
     kind: int
     same: tuple[int, ...]
     digits: tuple[int, ...]
+    later: tuple[int, int]
     number: tuple[int, int]
+    value: int
     topic: int | None
     cuts: tuple[Cut, ...]
 
@@ -62,7 +67,12 @@ def _shape_of(octets: bytes) -> Shape | None:
     _, key = varint(octets, number)
     length, value = varint(octets, key + 1)
     frame, at = uvarint(octets, value)
-    if octets[key : key + 1] != NULL or value + length + 1 != len(octets) or frame != FRAME_VERSION:
+    if (
+        number - attributes > _MOST_DIGITS
+        or octets[key : key + 1] != NULL
+        or value + length + 1 != len(octets)
+        or frame != FRAME_VERSION
+    ):
         return None
     kind, at = uvarint(octets, at)
     version, at = uvarint(octets, at)
@@ -74,7 +84,8 @@ def _shape_of(octets: bytes) -> Shape | None:
             return None
         same += [*layout.same, len(octets) - 1]
         topic, cuts = layout.topic, layout.cuts
-    return Shape(kind, tuple(same), tuple(range(attributes + 1, key)), (number, key), topic, tuple(cuts))
+    digits = tuple(range(attributes + 1, key))
+    return Shape(kind, tuple(same), digits, (attributes + 1, number), (number, key), value, topic, tuple(cuts))
 
 
 class _Layout:

@@ -8,13 +8,14 @@ from itertools import chain, pairwise
 
 import polars as pl
 
-from kit.metadata_log.bulk import Bulk, Unfit, read_bulk
+from kit.metadata_log.bulk import Bulk, read_bulk
 from kit.metadata_log.continuity import with_gaps
 from kit.metadata_log.file_summary import Tally
 from kit.metadata_log.files import LogFile
 from kit.metadata_log.folding import Folded, folded
 from kit.metadata_log.image import Image, Topic
 from kit.metadata_log.records import Record, read_records
+from kit.metadata_log.runs import Unfit
 from kit.metadata_log.transactions import with_transactions
 from kit.text.fingerprints import Hide, stars
 

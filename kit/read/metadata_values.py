@@ -14,6 +14,8 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -241,20 +243,29 @@ def _number(held: Mapping[str, Any], key: str, least: int, most: int, default: i
 def _replica_map(held: Any, key: str) -> dict[int, tuple[int, ...]]:
     if not isinstance(held, dict):
         raise BadValue(f"its {key} are no map")
-    replicas = {}
-    for name, ids in held.items():
-        number = partition_in(name)
-        if number is None:
-            raise BadValue(f"its {key} name the partition {shown(name)}")
-        replicas[number] = _ids(ids, key)
-    return replicas
+    lists = list(held.values())
+    if not set(map(type, lists)) <= {list} or not _are_ids(list(chain.from_iterable(lists))):
+        raise BadValue(f"its {key} are no list of broker ids")
+    numbers = list(map(_partition, held))
+    if None in numbers:
+        raise BadValue(f"its {key} name the partition {shown(list(held)[numbers.index(None)])}")
+    return {number: tuple(ids) for number, ids in zip(numbers, lists) if number is not None}
+
+
+_partition = lru_cache(maxsize=100_000)(partition_in)
+"""The same few numbers are partitions of every topic."""
 
 
 def _ids(held: Any, key: str) -> tuple[int, ...]:
-    is_list = isinstance(held, list)
-    if not is_list or not all(type(each) is int and 0 <= each <= INT32_MAX for each in held):
+    if not isinstance(held, list) or not _are_ids(held):
         raise BadValue(f"its {key} are no list of broker ids")
     return tuple(held)
+
+
+def _are_ids(held: list[Any]) -> bool:
+    """Of many at once."""
+    is_int = set(map(type, held)) <= {int}
+    return is_int and min(held, default=0) >= 0 and max(held, default=0) <= INT32_MAX
 
 
 def _is_uuid(value: Any) -> bool:

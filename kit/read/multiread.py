@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from kazoo.client import KazooClient, KazooState
@@ -104,11 +105,16 @@ def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
         ConnectError: the connection was lost, or the server did not answer within ``READ_TIMEOUT_S``.
     """
     znodes = Znodes([], [], {})
-    for batch in _batches(client, _GET_DATA, paths):
+    for batch in fetch_batches(client, paths):
         znodes.refusals.update({len(znodes.data) + index: error for index, error in batch.refusals.items()})
         znodes.data.extend(batch.data)
         znodes.stats.extend(batch.stats)
     return znodes
+
+
+def fetch_batches(client: KazooClient, paths: Sequence[str]) -> Iterator[Znodes]:
+    """As :func:`fetch_data`, request by request: for who keeps little of very many znodes."""
+    return _batches(client, _GET_DATA, paths)
 
 
 def fetch_children(client: KazooClient, paths: Sequence[str]) -> list[Names]:
@@ -168,15 +174,19 @@ def _pipelined(
 
 def portions(paths: Sequence[str], per_request: int = ITEMS_PER_REQUEST) -> Iterator[Sequence[str]]:
     """Paths for one request each, neither too many nor too long."""
-    start, octets = 0, 0
-    for index, path in enumerate(paths):
-        size = len(path.encode(errors="replace"))
-        if index - start == per_request or (index > start and octets + size > OCTETS_PER_REQUEST):
-            yield paths[start:index]
-            start, octets = index, 0
-        octets += size
-    if start < len(paths):
-        yield paths[start:]
+    start = 0
+    while start < len(paths):
+        some = paths[start : start + per_request]
+        if len("".join(some).encode(errors="replace")) > OCTETS_PER_REQUEST:
+            some = some[: _n_short_enough(some)]
+        yield some
+        start += len(some)
+
+
+def _n_short_enough(paths: Sequence[str]) -> int:
+    """How many of them fit one request; the first does, whatever its length."""
+    ends = accumulate(len(path.encode(errors="replace")) for path in paths)
+    return max(1, sum(end <= OCTETS_PER_REQUEST for end in ends))
 
 
 def supports_multiread(client: KazooClient) -> bool:
@@ -225,14 +235,13 @@ class _MultiRead:
 
 
 def _send(client: KazooClient, kind: int, paths: Sequence[str]) -> Any:
-    header, pack, no_watch = _HEADER.pack(kind, False, -1), _INT.pack, b"\0"
-    parts: list[bytes] = []
-    for path in paths:
-        encoded = (client.chroot + path if path != "/" else client.chroot or "/").encode()
-        parts += (header, pack(len(encoded)), encoded, no_watch)
-    parts.append(_END)
+    root, header, pack = client.chroot, _HEADER.pack(kind, False, -1), _INT.pack
+    rooted = [root + path if path != "/" else root for path in paths] if root else paths
+    encoded = [path.encode() for path in rooted]
+    between = b"\0" + header  # No watch; then the next one.
+    body = header + between.join([pack(len(each)) + each for each in encoded]) + b"\0" + _END
     result = client.handler.async_result()
-    client._call(_MultiRead(b"".join(parts)), result)
+    client._call(_MultiRead(body), result)
     return result
 
 

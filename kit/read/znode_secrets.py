@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from functools import reduce
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kit.read.values import json_in
+from kit.read.znode_columns import column, flags, numbers, octets
 from kit.text.fingerprints import Hide, stars
 from kit.text.secret_settings import is_secret_setting
 from kit.text.withholding import WITHHELD, without_secrets
@@ -43,24 +44,26 @@ def shown_data(path: str, data: bytes | None, hide: Hide = stars) -> bytes | Non
 
 def shown_column(paths: pa.Array, data: pa.Array, hide: Hide = stars) -> pa.Array:
     """The same for whole columns (string, binary)."""
-    at = pc.indices_nonzero(_may_be_secret(paths))
+    at = _may_be_secret(paths)
     if not len(at):
         return data
-    shown = [shown_data(path, each, hide) for path, each in zip(paths.take(at).to_pylist(), data.take(at).to_pylist())]
+    these = column(pa.int64(), at)
+    some = zip(paths.take(these).to_pylist(), data.take(these).to_pylist())
+    shown = octets([shown_data(path, each, hide) for path, each in some], data.type)
     mask = np.zeros(len(paths), np.bool_)
     mask[at] = True
-    return pc.replace_with_mask(data, pa.array(mask), pa.array(shown, data.type))
+    return pc.replace_with_mask(data, flags(mask), shown)
 
 
-def _may_be_secret(paths: pa.Array) -> pa.Array:
-    """All but what Kafka is known to keep in the open; most are so by how they begin, and that is quickly seen."""
-    plain = reduce(pc.or_, [pc.starts_with(paths, top) for top in _PLAIN])
-    at = pc.indices_nonzero(pc.invert(plain))
-    others = paths.take(at)
-    is_open = pc.and_not(pc.match_substring_regex(others, _OF_KAFKA), pc.match_substring_regex(others, _SECRETIVE))
-    mask = np.zeros(len(paths), np.bool_)
-    mask[np.asarray(at)[~is_open.to_numpy(zero_copy_only=False)]] = True
-    return pa.array(mask)
+def _may_be_secret(paths: pa.Array) -> npt.NDArray[np.int64]:
+    """Where they are: all but what Kafka keeps in the open. Most are that by how they begin, and it is quickly seen."""
+    at = np.arange(len(paths))
+    for top in _PLAIN:
+        others = pc.invert(pc.starts_with(paths, top))
+        paths, at = paths.filter(others), at[numbers(pc.indices_nonzero(others), "u8")]
+    is_open = pc.and_not(pc.match_substring_regex(paths, _OF_KAFKA), pc.match_substring_regex(paths, _SECRETIVE))
+    places: npt.NDArray[np.int64] = at[numbers(pc.indices_nonzero(pc.invert(is_open)), "u8")]
+    return places
 
 
 def _of_kafka(path: str, data: bytes, hide: Hide) -> bytes:

@@ -7,32 +7,41 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.zookeeper.AsyncCallback;
+import org.apache.zookeeper.Op;
+import org.apache.zookeeper.OpResult;
 import org.apache.zookeeper.WatchedEvent;
 import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Reads /consumers with the Java client: {@code ZooKeeperWalk <connect string> <requests in flight>}.
+ * Reads a tree with the Java client: {@code ZooKeeperWalk <connect string> <requests in flight> <znodes per request>
+ * <partitions>}.
  *
- * <p>For every line on standard input it reads the tree once and prints "seconds znodes-read znodes-listed refused".
- * It knows the tree's layout, so it asks only for what our reader asks for, every request asynchronous. What it read
- * (data and stats) is kept in arrays until the clock was stopped; nothing is parsed.
+ * <p>Without partitions the tree is /consumers; else the topics and the state of so many partitions of each. With one
+ * znode per request it asks by getData and getChildren, else by multi. For every line on standard input it reads the
+ * tree once and prints "seconds znodes-read znodes-listed refused". It knows the tree's layout, so it asks only for
+ * what our reader asks for, every request asynchronous. What it read (data and stats) is kept in arrays until the clock
+ * was stopped; nothing is parsed.
  */
 public class ZooKeeperWalk {
-    private static final String ROOT = "/consumers";
+    private static final String CONSUMERS = "/consumers";
+    private static final String TOPICS = "/brokers/topics";
     private static final String[] BRANCHES = {"ids", "migration/ids", "owners", "offsets"};
+    private static final int NO_NODE = -101;
 
     private final ZooKeeper client;
     private final int inFlight;
+    private final int perRequest;
     private final Semaphore window;
     private final AtomicInteger refused = new AtomicInteger();
     private int read;
     private int listed;
 
-    private ZooKeeperWalk(ZooKeeper client, int inFlight) {
+    private ZooKeeperWalk(ZooKeeper client, int inFlight, int perRequest) {
         this.client = client;
         this.inFlight = inFlight;
+        this.perRequest = perRequest;
         this.window = new Semaphore(inFlight);
     }
 
@@ -46,11 +55,17 @@ public class ZooKeeperWalk {
             }
         });
         connected.await();
+        int partitions = Integer.parseInt(arguments[3]);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         while (lines.readLine() != null) {
-            ZooKeeperWalk walk = new ZooKeeperWalk(client, Integer.parseInt(arguments[1]));
+            ZooKeeperWalk walk =
+                    new ZooKeeperWalk(client, Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
             long started = System.nanoTime();
-            walk.run();
+            if (partitions == 0) {
+                walk.readConsumers();
+            } else {
+                walk.readTopics(partitions);
+            }
             double seconds = (System.nanoTime() - started) / 1e9;
             System.out.println(seconds + " " + walk.read + " " + walk.listed + " " + walk.refused.get());
             System.out.flush();
@@ -58,9 +73,8 @@ public class ZooKeeperWalk {
         client.close();
     }
 
-    private void run() throws InterruptedException {
-        List<String> groups = new ArrayList<String>();
-        addChildren(groups, ROOT, list(Collections.singletonList(ROOT))[0]);
+    private void readConsumers() throws InterruptedException {
+        List<String> groups = childrenOf(CONSUMERS);
         List<String> branches = new ArrayList<String>();
         List<String> modes = new ArrayList<String>();
         for (Object group : groups) {
@@ -90,6 +104,24 @@ public class ZooKeeperWalk {
         get(leaves);
     }
 
+    private void readTopics(int partitions) throws InterruptedException {
+        List<String> topics = childrenOf(TOPICS);
+        get(topics);
+        List<String> states = new ArrayList<String>();
+        for (Object topic : topics) {
+            for (int i = 0; i < partitions; i++) {
+                states.add(topic + "/partitions/" + i + "/state");
+            }
+        }
+        get(states);
+    }
+
+    private List<String> childrenOf(String path) throws InterruptedException {
+        List<String> paths = new ArrayList<String>();
+        addChildren(paths, path, list(Collections.singletonList(path))[0]);
+        return paths;
+    }
+
     private static void addChildren(List<String> paths, String parent, List names) {
         for (Object name : names) {
             paths.add(parent + "/" + name);
@@ -99,17 +131,11 @@ public class ZooKeeperWalk {
     /** Raw lists, because the compiler that this is built with (Janino) knows no arrays of generic types. */
     private List[] list(List<String> paths) throws InterruptedException {
         final List[] answers = new List[paths.size()];
-        AsyncCallback.ChildrenCallback answered = new AsyncCallback.ChildrenCallback() {
-            public void processResult(int code, String path, Object index, List<String> names) {
-                answers[((Integer) index).intValue()] = names;
-                done(code);
-            }
-        };
-        for (int i = 0; i < answers.length; i++) {
-            window.acquire();
-            client.getChildren((String) paths.get(i), false, answered, Integer.valueOf(i));
+        if (perRequest > 1) {
+            ask(paths, true, answers, null, null);
+        } else {
+            listOneByOne(paths, answers);
         }
-        awaitAll();
         for (int i = 0; i < answers.length; i++) {
             listed += answers[i] == null ? 0 : 1;
         }
@@ -119,11 +145,38 @@ public class ZooKeeperWalk {
     private void get(List<String> paths) throws InterruptedException {
         final byte[][] data = new byte[paths.size()][];
         final Stat[] stats = new Stat[data.length];
+        if (perRequest > 1) {
+            ask(paths, false, null, data, stats);
+        } else {
+            getOneByOne(paths, data, stats);
+        }
+        for (int i = 0; i < data.length; i++) {
+            read += stats[i] == null ? 0 : 1;
+        }
+    }
+
+    private void listOneByOne(List<String> paths, final List[] answers) throws InterruptedException {
+        AsyncCallback.ChildrenCallback answered = new AsyncCallback.ChildrenCallback() {
+            public void processResult(int code, String path, Object index, List<String> names) {
+                answers[((Integer) index).intValue()] = names;
+                count(code);
+                window.release();
+            }
+        };
+        for (int i = 0; i < answers.length; i++) {
+            window.acquire();
+            client.getChildren((String) paths.get(i), false, answered, Integer.valueOf(i));
+        }
+        awaitAll();
+    }
+
+    private void getOneByOne(List<String> paths, final byte[][] data, final Stat[] stats) throws InterruptedException {
         AsyncCallback.DataCallback answered = new AsyncCallback.DataCallback() {
             public void processResult(int code, String path, Object index, byte[] found, Stat stat) {
                 data[((Integer) index).intValue()] = found;
                 stats[((Integer) index).intValue()] = stat;
-                done(code);
+                count(code);
+                window.release();
             }
         };
         for (int i = 0; i < data.length; i++) {
@@ -131,17 +184,52 @@ public class ZooKeeperWalk {
             client.getData((String) paths.get(i), false, answered, Integer.valueOf(i));
         }
         awaitAll();
-        for (int i = 0; i < data.length; i++) {
-            read += stats[i] == null ? 0 : 1;
+    }
+
+    /** Many znodes with each request: ZooKeeper's multi of reads. */
+    private void ask(
+            List<String> paths, boolean isList, final List[] names, final byte[][] data, final Stat[] stats)
+            throws InterruptedException {
+        AsyncCallback.MultiCallback answered = new AsyncCallback.MultiCallback() {
+            public void processResult(int code, String path, Object first, List<OpResult> results) {
+                if (results == null) {
+                    count(code);
+                } else {
+                    for (int i = 0; i < results.size(); i++) {
+                        take((OpResult) results.get(i), ((Integer) first).intValue() + i, names, data, stats);
+                    }
+                }
+                window.release();
+            }
+        };
+        for (int start = 0; start < paths.size(); start += perRequest) {
+            List<Op> asked = new ArrayList<Op>();
+            for (int i = start; i < Math.min(paths.size(), start + perRequest); i++) {
+                String path = (String) paths.get(i);
+                asked.add(isList ? Op.getChildren(path) : Op.getData(path));
+            }
+            window.acquire();
+            client.multi(asked, answered, Integer.valueOf(start));
+        }
+        awaitAll();
+    }
+
+    private void take(OpResult result, int at, List[] names, byte[][] data, Stat[] stats) {
+        if (result instanceof OpResult.ErrorResult) {
+            count(((OpResult.ErrorResult) result).getErr());
+        } else if (result instanceof OpResult.GetChildrenResult) {
+            names[at] = ((OpResult.GetChildrenResult) result).getChildren();
+        } else {
+            data[at] = ((OpResult.GetDataResult) result).getData();
+            stats[at] = ((OpResult.GetDataResult) result).getStat();
         }
     }
 
-    /** A znode that isn't there (NONODE, -101) is an answer. */
-    private void done(int code) {
-        if (code != 0 && code != -101) {
+    /** A znode that isn't there is an answer. */
+    private void count(int code) {
+        if (code != 0 && code != NO_NODE) {
             refused.incrementAndGet();
         }
-        window.release();
     }
 
     private void awaitAll() throws InterruptedException {

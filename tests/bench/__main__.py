@@ -10,6 +10,8 @@ from subprocess import SubprocessError
 
 from kit.errors import OfframpError
 from tests.bench import (
+    both_stores,
+    executors,
     groups,
     health,
     hours,
@@ -44,14 +46,14 @@ COMPARISONS: dict[str, Callable[[Site], Iterator[Row]]] = {
     "logs": logs.compared,
     "offsets_topic": offsets_topic.compared,
     "metadata": metadata.compared,
+    "both_stores": both_stores.compared,
+    "executors": executors.compared,
     "health": health.compared,
     "hours": hours.compared,
     "startup": startup.compared,
 }
-UNFILLED = frozenset(
-    {"time_lag", "streams", "members", "logs", "offsets_topic", "metadata", "health", "hours", "startup"}
-)
-"""Comparisons that need no groups to be there."""
+FILLED = frozenset({"groups", "znodes", "memory", "lag", "live", "report", "offsets"})
+"""Comparisons that need groups to be there."""
 
 
 def main() -> int:
@@ -61,7 +63,7 @@ def main() -> int:
     rows: list[Row] = []
     try:
         chosen = options.only or list(COMPARISONS)
-        sizes = Sizes(1, 1) if UNFILLED.issuperset(chosen) else Sizes().scaled(options.scale)
+        sizes = Sizes(1, 1) if FILLED.isdisjoint(chosen) else Sizes().scaled(options.scale)
         with filled(sizes) as site:
             for name in chosen:
                 rows += COMPARISONS[name](site)

@@ -42,7 +42,7 @@ def _logs(folder: Path) -> Iterator[Row]:
         name = f"metadata log, {n_partitions:,} partitions, {changes * n_partitions:,} changes"
         say(f"{name}: writing")
         log = folder / "00000000000000000000.log"
-        batches = chain(map(_topic, range(topics)), (_changes(at) for _ in range(changes) for at in range(topics)))
+        batches = chain(map(created, range(topics)), (_changes(at) for _ in range(changes) for at in range(topics)))
         base_offset = 0
         with log.open("wb") as file:
             for values in batches:
@@ -53,7 +53,7 @@ def _logs(folder: Path) -> Iterator[Row]:
         yield compare(f"{name} vs DumpLogSegments", ours, tool, LOG_GOAL, _ROUNDS)
 
 
-def _topic(number: int) -> list[bytes]:
+def created(number: int) -> list[bytes]:
     """As one request creates it: the topic, then its partitions."""
     first = partition(number + 1, 0)
     head, tail = first[:_PARTITION_ID_AT], first[_PARTITION_ID_AT + 4 :]
@@ -73,13 +73,13 @@ def _changes(number: int) -> list[bytes]:
 def _snapshot(folder: Path) -> Row:
     say(f"ZooKeeper snapshot: writing {ZNODES:,} znodes")
     file = folder / "snapshot.5f"
-    file.write_bytes(snapshot(*_tree()))
+    file.write_bytes(snapshot(*tree()))
     name = f"ZooKeeper snapshot, {ZNODES:,} znodes vs SnapshotFormatter"
     tool = _java(folder, "org.apache.zookeeper.server.SnapshotFormatter", str(file))
     return compare(name, _ours(_READ_SNAPSHOT.format(str(file)), ZNODES), tool, SNAPSHOT_GOAL, _ROUNDS)
 
 
-def _tree() -> Iterator[bytes]:
+def tree() -> Iterator[bytes]:
     """Groups with offsets in 97 partitions each."""
     top = ["/", "/consumers"]
     yield from map(znode, top)

@@ -12,26 +12,33 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from kit.lab.java import compiled, jars
+from kit.read.multiread import ITEMS_PER_REQUEST, REQUESTS_IN_FLIGHT
 from kit.read.zookeeper import ConsumersTree, fetch_consumers
 from kit.spark.java import java_command
 from tests.bench.clock import Timing, compare, expect, say, timed
 from tests.bench.rows import Row
 from tests.bench.site import WHOLE, Site
 
-_IN_FLIGHT = 1_000
+PIPELINED, MULTIREAD = (1_000, 1), (REQUESTS_IN_FLIGHT, ITEMS_PER_REQUEST)
+"""The Java client's requests in flight and znodes per request: one by one, or as ours."""
+MULTIREAD_LIMIT = 0.5
+"""Ours makes rows of what the Java client leaves as bytes: it may take twice as long."""
+_LARGE_ANSWERS = f"-Djute.maxbuffer={8 * 2**20}"
+"""By default the Java client takes none of more than 1 MB: a thousand topics of a hundred partitions."""
 _SOURCE = Path(__file__).with_name("ZooKeeperWalk.java")
 _WARM_UPS = 3
 
 
 def compared(site: Site) -> Iterator[Row]:
-    """Ours against the same requests by the Java client, and against kazoo's reads of the leaves alone."""
+    """Ours against the Java client's requests, one by one and many at once, and kazoo's reads of the leaves alone."""
     what = f"/consumers, {site.n_znodes:,} znodes"
     with site.connect(WHOLE) as cluster:
         ours = timed(lambda: fetch_consumers(cluster.zookeeper), lambda tree: expect("znodes", _n_read(tree), _n(site)))
         ours()
-        say(f"{what}: warming up the Java client, then in turn")
-        with _java_client(site) as walk:
-            yield compare(f"{what} vs the Java client's getData", ours, walk, 4)
+        for requests, name, goal in ((PIPELINED, "getData", 4), (MULTIREAD, "multi-read", MULTIREAD_LIMIT)):
+            say(f"{what}: warming up the Java client's {name}, then in turn")
+            with java_client(site.lab.folder, site.lab.zookeeper_connect, requests, _n(site)) as walk:
+                yield compare(f"{what} vs the Java client's {name}", ours, walk, goal)
         say(f"{what}: in turn with kazoo's get_async of {len(site.leaves):,} known paths")
         client = KazooClient(site.lab.zookeeper_connect)
         client.start()
@@ -54,13 +61,19 @@ def _n_read(tree: ConsumersTree) -> int:
 
 
 @contextmanager
-def _java_client(site: Site) -> Iterator[Timing]:
-    """A JVM with its default compilers and collector; it ends when its standard input does."""
+def java_client(
+    folder: Path, connect_string: str, requests: tuple[int, int], n_znodes: int, partitions: int = 0, heap_mb: int = 512
+) -> Iterator[Timing]:
+    """A JVM with its default compilers and collector; it ends when its standard input does.
+
+    ``folder`` is the lab's, for the settings of its log. ``partitions``: it reads the state of so many of each topic;
+    0: it reads ``/consumers``.
+    """
     classes = compiled.classes(str(_SOURCE), jars.SERVERS)
-    logging = f"-Dlog4j.configuration=file:{site.lab.folder / 'log4j.properties'}"
+    logging = f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}"
     class_path = jars.class_path(jars.SERVERS, classes)
-    command = [java_command(), "-Xmx512m", logging, "-cp", class_path, "ZooKeeperWalk"]
-    command += [site.lab.zookeeper_connect, str(_IN_FLIGHT)]
+    command = [java_command(), f"-Xmx{heap_mb}m", _LARGE_ANSWERS, logging, "-cp", class_path, "ZooKeeperWalk"]
+    command += [connect_string, *map(str, requests), str(partitions)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
 
         def walk() -> float:
@@ -71,7 +84,7 @@ def _java_client(site: Site) -> Iterator[Timing]:
             told = jvm.stdout.readline().split()
             expect("values the Java client told", len(told), 4)
             seconds, read, _, refused = told
-            expect("znodes read and refused by the Java client", (int(read), int(refused)), (_n(site), 0))
+            expect("znodes read and refused by the Java client", (int(read), int(refused)), (n_znodes, 0))
             return float(seconds)
 
         for _ in range(_WARM_UPS):
@@ -83,7 +96,7 @@ def _get_async(client: KazooClient, paths: Sequence[str]) -> int:
     under_way: deque[Any] = deque()
     found = []
     for path in paths:
-        if len(under_way) == _IN_FLIGHT:
+        if len(under_way) == PIPELINED[0]:
             found.append(under_way.popleft().get())
         under_way.append(client.get_async(path))
     found += [each.get() for each in under_way]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kit.read.zookeeper_files.files import ZooKeeperFile
 from kit.read.zookeeper_files.rows import znode_tables
@@ -30,7 +29,6 @@ class LoadedSnapshot:
         self.snapshot = snapshot = Snapshot(data)
         parts = list(znode_tables(snapshot, hide))
         self.znodes = pa.concat_tables(parts) if parts else tables.ZNODES.from_rows(())
-        last_at = pc.max(self.znodes["modified_at"]).as_py()
         problems = [*([cut] if cut else []), *snapshot.problems]
         self.row = Row(
             file=file.path,
@@ -43,7 +41,7 @@ class LoadedSnapshot:
             first_zxid=None,
             last_zxid=snapshot.last_zxid,
             first_at=None,
-            last_at=last_at,
+            last_at=moment(snapshot.last_ms),
             problems=tuple(problems),
             is_whole=not problems,
         )

@@ -18,15 +18,30 @@ Index: TypeAlias = tuple[Ints, Ints]
 """Of each znode where the length of its data stands, and where it ends."""
 
 FIXED_BYTES = 68
-WINDOW = 8 * 2**20
+WINDOW = 2**20
+"""What is worked on at once stays near the processor: eight times as much takes twice as long."""
 MOST_DATA = 2**30
 """No server takes a znode of more (its jute.maxbuffer is 1 MiB unless raised); a length that says so is damaged."""
+_NONE = np.empty(0, np.int64)
 _SLASH, _INT, _MOST_PASSES = 0x2F, struct.Struct(">i"), 8
 
 
 def index(data: bytes, at: int) -> Index:
     """The whole znodes that begin within a window from ``at``; none if there is none, or the end of all is there."""
     return _supposed(data, at) or _walked(data, at)
+
+
+def indexed(data: bytes, at: int, size: int) -> Index:
+    """The whole znodes that begin within so many bytes from ``at``."""
+    middles, ends, until = list[Ints](), list[Ints](), at + size
+    while at < until:
+        some, these = index(data, at)
+        if not len(these):
+            break
+        middles.append(some)
+        ends.append(these)
+        at = int(these[-1])
+    return np.concatenate([_NONE, *middles]), np.concatenate([_NONE, *ends])
 
 
 def _supposed(data: bytes, at: int) -> Index | None:

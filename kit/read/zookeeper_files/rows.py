@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kit.read.znode_columns import is_session, times
+from kit.read.znode_columns import column, flags, is_session, numbers, octets, times
 from kit.read.znode_secrets import shown_column, shown_data
 from kit.read.zookeeper_files.snapshot import Snapshot, Znodes
 from kit.read.zookeeper_files.transactions import Change
@@ -18,6 +18,7 @@ from kit.tables import schema as tables
 from kit.text.fingerprints import Hide, stars
 
 _BATCH = 50_000
+_FIELDS = {"version": "i4", "czxid": "i8", "mzxid": "i8", "modified_ms": "i8", "ephemeral_owner": "i8"}
 
 
 def znode_tables(snapshot: Snapshot, hide: Hide = stars) -> Iterator[pa.Table]:
@@ -28,17 +29,16 @@ def znode_tables(snapshot: Snapshot, hide: Hide = stars) -> Iterator[pa.Table]:
 
 def _znodes(znodes: Znodes, hide: Hide) -> pa.Table:
     paths, errors = _paths(znodes.paths)
-    fixed = znodes.fixed
-    owners = fixed["ephemeral_owner"].astype(np.int64)
+    version, czxid, mzxid, modified_ms, owners = (znodes.fixed[name].astype(kind) for name, kind in _FIELDS.items())
     return tables.ZNODES.from_columns(
         {
             "path": paths,
             "data": shown_column(paths, znodes.data, hide),
-            "version": pa.array(fixed["version"].astype(np.int32)),
-            "czxid": pa.array(fixed["czxid"].astype(np.int64)),
-            "mzxid": pa.array(fixed["mzxid"].astype(np.int64)),
-            "ephemeral_owner": pa.array(owners, mask=~is_session(owners)),
-            "modified_at": times(fixed["modified_ms"].astype(np.int64)),
+            "version": column(pa.int32(), version),
+            "czxid": column(pa.int64(), czxid),
+            "mzxid": column(pa.int64(), mzxid),
+            "ephemeral_owner": column(pa.int64(), owners, is_session(owners)),
+            "modified_at": times(modified_ms),
             "error": errors,
         }
     )
@@ -53,7 +53,10 @@ def _paths(strings: pa.Array) -> tuple[pa.Array, pa.Array]:
         is_wrong = [text.encode() != each for text, each in zip(texts, strings.to_pylist())]
         paths = pa.array(texts, pa.string())
         errors = pa.array(["its path is no UTF-8" if wrong else None for wrong in is_wrong], pa.string())
-    return pc.if_else(pc.equal(paths, ""), "/", paths), errors
+    is_root = numbers(pc.binary_length(paths), "i4") == 0
+    return pc.replace_with_mask(
+        paths, flags(is_root), octets([b"/"] * int(is_root.sum()), paths.type)
+    ) if is_root.any() else paths, errors
 
 
 def change_tables(changes: Iterable[Change], hide: Hide = stars) -> Iterator[pa.Table]:

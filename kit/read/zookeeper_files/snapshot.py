@@ -13,14 +13,15 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kit.read.znode_columns import LAST_MS, bits, column
 from kit.read.znode_secrets import acl_text
-from kit.read.zookeeper_files.index import Ints, index
+from kit.read.zookeeper_files.index import Ints, indexed
 from kit.read.zookeeper_files.jute import Cursor, Damaged
 from kit.text.quantity import quantity
 
@@ -43,12 +44,19 @@ FIXED = np.dtype(
 """What follows a znode's data: its access list's number and ZooKeeper's StatPersisted."""
 
 
+_FIXED_BYTES = FIXED.itemsize
+_AT_ONCE = 16 * 2**20
+"""With the data of one more znode, which is 1 GiB at most, its places are numbers of 32 bits."""
+_NEGATIVE = 0xFF
+"""A length's first byte: none but -1, which is null, gets here."""
+
+
 class Znodes(NamedTuple):
     """Some znodes: path and data are binary columns, ``fixed`` has the fields of ``FIXED``."""
 
     paths: pa.Array
     data: pa.Array
-    fixed: np.ndarray[Any, np.dtype[np.void]]
+    fixed: npt.NDArray[np.void]
 
 
 @dataclass
@@ -56,7 +64,7 @@ class Snapshot:
     """``problems`` and what follows them are there once all of ``znodes`` was taken.
 
     ``acls``: number → entries as text, without secrets; -1, open to anyone, is in no snapshot's list. ``last_zxid``: of
-    the last change that is in its znodes.
+    the last change that is in its znodes, ``last_ms`` when the last of them was written; -1: no calendar says.
     """
 
     data: bytes
@@ -64,6 +72,7 @@ class Snapshot:
     acls: dict[int, tuple[str, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     last_zxid: int = 0
+    last_ms: int = -1
     n_by_acl: Counter[int] = field(default_factory=Counter)
     _at: int = 0
     _checksum: int = 1
@@ -88,7 +97,7 @@ class Snapshot:
     def znodes(self) -> Iterator[Znodes]:
         """Every znode whose bytes are there, some at a time."""
         while not self.problems:
-            middles, ends = index(self.data, self._at)
+            middles, ends = indexed(self.data, self._at, _AT_ONCE)
             if not len(ends):
                 break
             columns = _columns(self.data, self._at, middles, ends)
@@ -101,8 +110,10 @@ class Snapshot:
             place = f"byte {self._at:,} of {len(self.data):,}"
             self.problems.append(f"no whole znode stands at {place}: the file was cut or its bytes were changed")
 
-    def _count(self, fixed: np.ndarray[Any, np.dtype[np.void]]) -> None:
+    def _count(self, fixed: npt.NDArray[np.void]) -> None:
         self.last_zxid = max(self.last_zxid, *(int(fixed[name].max()) for name in ("czxid", "mzxid", "pzxid")))
+        known_ms = fixed["modified_ms"][fixed["modified_ms"] <= LAST_MS]
+        self.last_ms = max(self.last_ms, int(known_ms.max(initial=-1)))
         numbers, counts = np.unique(fixed["acl"], return_counts=True)
         self.n_by_acl.update(dict(zip(numbers.tolist(), counts.tolist())))
 
@@ -143,16 +154,18 @@ def acls(cursor: Cursor) -> tuple[str, ...]:
 
 def _columns(data: bytes, start: int, middle: Ints, end: Ints) -> Znodes:
     """Paths, data and fixed fields of znodes that lie end to end, each cut out once."""
-    begin = np.concatenate([[start], end[:-1]])
-    fixed = end - FIXED.itemsize
-    # All that lies between these bounds is one column, of which the path and the data are each fourth.
-    bounds = np.column_stack([begin + 4, middle, middle + 4, fixed]).ravel() - start
-    octets = pa.py_buffer(data).slice(start, int(end[-1]) - start)
-    bounds = np.append(bounds, end[-1] - start)
-    column = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), octets])
-    at = np.arange(0, 4 * len(middle), 4)
-    sizes = np.ndarray(len(data) - 3, ">i4", data, strides=(1,))[middle]
-    stats = np.ndarray(len(data) - FIXED.itemsize + 1, FIXED, data, strides=(1,))[fixed]
-    values = column.take(pa.array(at + 2)).cast(pa.binary())
-    nulls = pa.array(sizes < 0)
-    return Znodes(column.take(pa.array(at)).cast(pa.binary()), pc.if_else(nulls, None, values), stats)
+    n, stop = len(middle), int(end[-1])
+    # All that lies between these bounds is one column. Of each four parts the first, third and last are wanted; that
+    # last one goes on to the next path, behind its length.
+    bounds = np.empty((n + 1, 4), np.int32)
+    bounds[0, 0], bounds[1:, 0] = 4, end + (4 - start)
+    bounds[:-1, 1], bounds[:-1, 2], bounds[:-1, 3] = middle - start, middle + (4 - start), end - (_FIXED_BYTES + start)
+    bounds[-1, 0] = stop - start
+    octets = pa.py_buffer(data).slice(start, stop - start)
+    parts = pa.Array.from_buffers(pa.binary(), 4 * n, [None, pa.py_buffer(bounds), octets])
+    at = np.arange(0, 4 * n, 4, dtype=np.int32)
+    paths, values, fixed = (parts.take(column(pa.int32(), each)) for each in (at, at + 2, at + 3))
+    is_null = np.frombuffer(data, np.uint8)[middle] == _NEGATIVE
+    if is_null.any():
+        values = pa.Array.from_buffers(pa.binary(), n, [bits(~is_null), *values.buffers()[1:]])
+    return Znodes(paths, values, np.ndarray(n, FIXED, fixed.buffers()[2], strides=(_FIXED_BYTES + 4,)))

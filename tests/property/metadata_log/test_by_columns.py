@@ -179,3 +179,22 @@ def test_a_log_with_damage_is_read_plainly(tmp_path, bits):
     written.write_log(tmp_path, {0: bytes(octets)})
     assert read_log(tmp_path).image.folded is None
     assert_same(read_log(tmp_path), plainly(tmp_path))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1]), st.sampled_from([1, 100]))
+def test_batches_that_are_built_alike_or_nearly(seed, share, at_once):
+    """Of as many bytes and records each; in some the same records stand in another order."""
+    chance, values, octets = random.Random(seed), list[bytes](), b""
+    for number in range(1, 31):
+        parts = [written.partition(number, at, [1, 2, 3][: 1 + at % 3]) for at in range(70)]
+        if chance.random() < share:
+            chance.shuffle(parts)
+        some = [written.topic(f"topic-{number:02}", number), *parts]
+        octets += written.batch(len(values), some, deltas_ms=[0, chance.randint(-5, 5)])
+        values += some
+    with tempfile.TemporaryDirectory() as name, patch.object(bulk, "_AT_ONCE", at_once):
+        written.write_log(Path(name), {0: octets})
+        log = read_log(name)
+        assert log.image.folded is not None
+        assert_same(log, plainly(Path(name)))

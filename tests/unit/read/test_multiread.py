@@ -80,3 +80,11 @@ def test_requests_are_bounded_and_in_order():
     batches = list(multiread._pipelined(send, receive, [str(n) for n in range(25)], per_request=4, in_flight=3))
     assert [path for batch in batches for path in batch] == [str(n) for n in range(25)]
     assert most == 3
+
+
+def test_a_request_has_neither_too_many_nor_too_long_paths(monkeypatch):
+    monkeypatch.setattr(multiread, "OCTETS_PER_REQUEST", 10)
+    paths = ["/a", "/b", "/c", "/" + "ä" * 20, "/dddd", "/ee", "/f", "/g\ud800"]
+    portions = list(multiread.portions(paths, 3))
+    assert portions == [["/a", "/b", "/c"], ["/" + "ä" * 20], ["/dddd", "/ee", "/f"], ["/g\ud800"]]
+    assert list(multiread.portions([], 3)) == []

@@ -1,0 +1,75 @@
+"""How the znodes of a cluster's metadata are listed and read: what can't be is a row with its error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from kit.read.metadata_values import BadValue
+from kit.read.multiread import Names, Znode, fetch_children, fetch_data, refusal
+from kit.read.znode_secrets import shown_data
+from kit.tables.metadata import MetadataItem
+from kit.text.withholding import WITHHELD
+
+ZOOKEEPER = "zookeeper"
+Parsed = TypeVar("Parsed")
+Entity: TypeAlias = tuple[str, str]
+"""Kind and entity."""
+
+
+@dataclass
+class Reader:
+    """Lists and reads, and notes as rows what it can't."""
+
+    client: KazooClient
+    errors: list[MetadataItem] = field(default_factory=list)
+
+    def children(self, paths: Sequence[str], kind: str) -> dict[str, list[str]]:
+        """Names by path; a path that isn't there has none."""
+        answers = dict(zip(paths, fetch_children(self.client, paths)))
+        return {path: sorted(self._names(path, names, kind)) for path, names in answers.items()}
+
+    def _names(self, path: str, names: Names, kind: str) -> list[str]:
+        if isinstance(names, KazooException):
+            self.fail(kind, "", f"{path} {refusal(names, 'listed')}")
+        return names if isinstance(names, list) else []
+
+    def znodes(self, paths: Sequence[str]) -> Iterator[tuple[str, Znode | KazooException | None]]:
+        """What stands at each path; None: nothing."""
+        return zip(paths, fetch_data(self.client, paths))
+
+    def parse(
+        self, what: Sequence[Entity], path: str, held: Znode | KazooException, how: Callable[[bytes], Parsed]
+    ) -> Parsed | None:
+        """What the znode says; None if that can't be read, which is then an error of each of these entities."""
+        try:
+            if isinstance(held, KazooException):
+                raise BadValue(f"it {refusal(held)}")
+            if shown_data(path, held.data) == WITHHELD.encode():
+                raise BadValue("it is no JSON object with a config; what it holds is withheld")
+            return how(held.data)
+        except BadValue as problem:
+            for kind, entity in what:
+                self.fail(kind, entity, f"{path}: {problem}", None if isinstance(held, KazooException) else held.mzxid)
+            return None
+
+    def fail(self, kind: str, entity: str, error: str, mzxid: int | None = None) -> None:
+        """Note it."""
+        self.errors.append(item(kind, entity, "", None, mzxid, error=error))
+
+
+def item(
+    kind: str,
+    entity: str,
+    name: str,
+    value: str | None,
+    mzxid: int | None,
+    is_secret: bool = False,
+    error: str | None = None,
+) -> MetadataItem:
+    """A row of ZooKeeper's side."""
+    return MetadataItem(ZOOKEEPER, kind, entity, name, value, is_secret, mzxid, None, error)

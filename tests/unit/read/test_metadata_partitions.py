@@ -1,0 +1,104 @@
+"""Partitions by columns: each row has what its own two znodes say, whatever other rows share with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from kazoo.exceptions import NoAuthError
+
+from kit.read import metadata_partitions, metadata_reader, metadata_values
+from kit.read.metadata_reader import Reader
+from kit.read.multiread import STAT_FIELDS, Znodes
+
+STATE = {"controller_epoch": 3, "leader": 2, "version": 1, "leader_epoch": 7, "isr": [2, 1]}
+ID = "AAAAAAAAAAAAAAAAAAAACg"
+
+
+def topic(**fields: object) -> bytes:
+    return json.dumps({"version": 3, "partitions": {"0": [1, 2], "10": [1, 2], "2": [2, 1]}, **fields}).encode()
+
+
+def state(**fields: object) -> bytes:
+    return json.dumps(STATE | fields).encode()
+
+
+@pytest.fixture
+def answers(monkeypatch) -> dict[str, tuple[object, int]]:
+    """What stands at a path (or its refusal), and its mzxid; two znodes with each request."""
+    held = dict[str, tuple[object, int]]()
+
+    def znodes(paths: Sequence[str]) -> Znodes:
+        some = [held.get(path, (None, 0)) for path in paths]
+        data = [each if isinstance(each, bytes) else None for each, _ in some]
+        stats = [
+            None if each is None else tuple(mzxid if name == "mzxid" else 0 for name in STAT_FIELDS)
+            for each, (_, mzxid) in zip(data, some)
+        ]
+        return Znodes(data, stats, {at: each for at, (each, _) in enumerate(some) if isinstance(each, Exception)})
+
+    def names(paths: Sequence[str]) -> list[list[str]]:
+        (path,) = paths
+        return [[each.removeprefix(f"{path}/") for each in held if each.count("/") == 3]]
+
+    monkeypatch.setattr(metadata_reader, "fetch_children", lambda client, paths: names(paths))
+    monkeypatch.setattr(metadata_reader, "fetch_data", lambda client, paths: znodes(paths))
+    monkeypatch.setattr(
+        metadata_partitions,
+        "fetch_batches",
+        lambda client, paths: (znodes(paths[at : at + 2]) for at in range(0, len(paths), 2)),
+    )
+    return held
+
+
+def test_rows_that_share_and_rows_that_do_not(answers):
+    answers["/brokers/topics/b"] = topic(adding_replicas={"10": [2]}, topic_id=ID), 5
+    answers["/brokers/topics/a"] = topic(), 50
+    for path, mzxid in (("a/partitions/0", 60), ("a/partitions/10", 40), ("b/partitions/2", 9)):
+        answers[f"/brokers/topics/{path}/state"] = state(), mzxid
+    answers["/brokers/topics/b/partitions/0/state"] = state(leader=-1, controller_epoch=9, isr=[]), 8
+    reader = Reader(None)
+    partitions, items, highest = metadata_partitions.fetch_topics(reader)
+    columns = ["topic", "partition", "replicas", "assignment_key", "isr", "isr_key", "leader", "leader_epoch", "mzxid"]
+    assert list(zip(*(partitions[name].to_pylist() for name in columns))) == [
+        ("a", 0, [1, 2], "1,2", [2, 1], "1,2", 2, 7, 60),
+        ("a", 2, [2, 1], "2,1", [], "", None, None, 50),
+        ("a", 10, [1, 2], "1,2", [2, 1], "1,2", 2, 7, 50),
+        ("b", 0, [1, 2], "1,2", [], "", None, 7, 8),
+        ("b", 2, [2, 1], "2,1", [2, 1], "1,2", 2, 7, 9),
+        ("b", 10, [1, 2], "1,2 +2", [], "", None, None, 5),
+    ]
+    assert partitions["controller_epoch"].to_pylist() == [3, None, 3, 9, 3, None]
+    assert partitions["topic_id"].to_pylist() == [None] * 3 + [ID] * 3
+    assert partitions["error"].null_count == len(partitions)
+    assert [(each.entity, each.value) for each in items] == [("a", None), ("b", ID)]
+    assert (highest, reader.errors) == (9, [])
+
+
+def test_what_cannot_be_read_is_an_error_of_its_own_row_and_changes_nothing_else(answers):
+    answers["/brokers/topics/a"] = topic(), 50
+    answers["/brokers/topics/a/partitions/0/state"] = b"[]", 70
+    answers["/brokers/topics/a/partitions/2/state"] = NoAuthError(), 0
+    answers["/brokers/topics/a/partitions/10/state"] = b"[]", 80
+    partitions, _, highest = metadata_partitions.fetch_topics(Reader(None))
+    path = "/brokers/topics/a/partitions"
+    assert partitions["error"].to_pylist() == [
+        f"{path}/0/state: b'[]' is no JSON object",
+        f"{path}/2/state: it can't be read: NoAuthError (the login needs the right READ there)",
+        f"{path}/10/state: b'[]' is no JSON object",
+    ]
+    assert partitions["mzxid"].to_pylist() == [50, 50, 50]
+    assert partitions["isr"].to_pylist() == [[], [], []]
+    assert highest is None
+
+
+def test_no_topic_at_all(answers):
+    partitions, items, highest = metadata_partitions.fetch_topics(Reader(None))
+    assert (len(partitions), items, highest) == (0, [], None)
+
+
+def test_a_map_that_is_wrong_in_one_place_is_refused():
+    for wrong in ({"0": [1], "1": 2}, {"0": [1], "1": [True]}, {"0": [1], "1": [-1]}, {"0": [1], "1": [2**31]}):
+        with pytest.raises(metadata_values.BadValue, match="no list of broker ids"):
+            metadata_values.topic_value(json.dumps({"version": 1, "partitions": wrong}).encode())
