@@ -166,7 +166,7 @@ def diff(
             print_frame(compared.summary)
             tell("")
             named = compared.differences.filter(pl.col("cause").is_not_null(), pl.col("verdict") == "expected")
-            columns = ["kind", "entity", "item", "verdict", "cause", "zookeeper_value", "kraft_value"]
+            columns = ["entity", "item", "zookeeper_value", "kraft_value", "verdict", "cause", "kind"]
             print_frame(pl.concat([open_rows, named]).select(columns))
         _verify(compared, open_rows)
 

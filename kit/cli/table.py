@@ -16,6 +16,7 @@ KEYS = (
     *("group_id", "topic", "partition", "generation", "run_id", "lag", "time_lag", "unread_deleted_in", "closed_in"),
     *("store", "finding", "attention", "stage"),
     *("state", "is_ready", "zookeeper_owner", "kafka_owner"),
+    *("item", "zookeeper_value", "kraft_value"),
 )
 """What a row is about, and the figure that its listing is for: of what can go they go last, the last named first."""
 _GAP = "  "

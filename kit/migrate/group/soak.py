@@ -115,9 +115,11 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
             has = quantity(len(member.partitions), "partition")
             problems.append(f"{member.member_id} has {has}; a fair share is {fair:.1f}")
     grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
-    if grown > lag_tolerance and grown > rest:
-        by = f"{quantity(grown, 'record')}, that of the others by {rest:,}"
-        problems.append(f"the lag of its partitions grew by {by}")
+    if mine and grown is None:
+        problems.append(f"of none of its partitions the lag is known, so nothing says whether the {flavour}s keep up")
+    if grown is not None and grown > lag_tolerance and (rest is None or grown > rest):
+        of_rest = "is not known" if rest is None else f"by {rest:,}"
+        problems.append(f"the lag of its partitions grew by {quantity(grown, 'record')}, that of the others {of_rest}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
         problems.append(f"no offset was committed for {listed(still)}, though there were records")
@@ -141,10 +143,11 @@ def _is_fair(state: GroupState, n_partitions: int, member_id: str) -> bool:
     return abs(n_partitions - share) <= max(1, len(state.subscribed), streams)
 
 
-def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int:
-    """Of those whose lag is known at both ends."""
+def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> int | None:
+    """Of those whose lag is known at both ends; None: of none it is."""
     lags = [(_lag(first, pair), _lag(last, pair)) for pair in pairs]
-    return sum(now - before for before, now in lags if before is not None and now is not None)
+    growths = [now - before for before, now in lags if before is not None and now is not None]
+    return sum(growths) if growths else None
 
 
 def _lag(state: GroupState, pair: Partition) -> int | None:

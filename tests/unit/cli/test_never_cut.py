@@ -19,6 +19,7 @@ import pytest
 
 from kit.cli import idle, kraft, listing, outlook, rebalances, runs, time_lag, watch, znodes
 from kit.cli.listing import Listing
+from kit.cli.table import table_lines
 from kit.migrate.engine.record import RunRow
 from kit.migrate.runs_folder import PlanRow
 
@@ -195,3 +196,10 @@ def test_a_table_is_handed_whole_values(face, monkeypatch):
         assert any(name in text for text in texts)
     if face in ("rebalances", "watch", "kraft diff", "groups --idle", "lag --time", "lag --outlook"):
         assert str(BIG) in texts
+
+
+def test_the_two_values_of_a_difference_stay_at_60_columns(monkeypatch):
+    columns = ("entity", "item", "zookeeper_value", "kraft_value", "verdict", "cause", "kind")
+    values = ("topics/orders", "retention.ms", "7", "–", "diverged", "hand_edit", "config")
+    lines, _ = table_lines(dict.fromkeys(columns, False), [values], 60)
+    assert lines[0].split()[:4] == list(columns[:4])
