@@ -29,7 +29,8 @@ PYSPARK = Path(pyspark.__file__).parent
 ENVIRONMENT = {"SPARK_HOME": str(PYSPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
 ENVIRONMENT["SPARK_DAEMON_MEMORY"] = "600m"  # the Connect server, too, is one
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""On so few rows optimising costs more than it gives."""
+UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""On so few rows optimising and compiling cost more than they give."""
 TOLD = [
     (1, "coordinator_found", "stock.eu", None),
     (2, "revoked", "stock.eu", None),
@@ -121,7 +122,9 @@ def test_standalone_cluster(lab, groups, tmp_path, spark_class):
     spark_class("spark-master", "spark-class", master, *address, str(ui), "--port", str(port), port=port)
     worker = ["org.apache.spark.deploy.worker.Worker", *address, str(worker_ui), "-c", "2", "-m", "1g"]
     spark_class("spark-worker", "spark-class", *worker, f"spark://127.0.0.1:{port}", port=worker_ui)
-    settings = f'master = "spark://127.0.0.1:{port}"\nconf = {{ "spark.executor.memory" = "512m" }}'
+    conf = {"spark.executor.memory": "512m"} | UNCOMPILED
+    pairs = ", ".join(f'"{name}" = "{value}"' for name, value in conf.items())
+    settings = f'master = "spark://127.0.0.1:{port}"\nconf = {{ {pairs} }}'
     check(lab, tmp_path, run(lab, tmp_path, settings))
 
 
@@ -130,6 +133,7 @@ def test_spark_connect(lab, groups, tmp_path, spark_class):
     server = ["spark-submit", "--master", "local[2]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false"]
     server += ["--conf", f"spark.connect.grpc.binding.port={port}"]
     server += ["--conf", "spark.connect.grpc.binding.address=127.0.0.1"]
+    server += [word for name, value in UNCOMPILED.items() for word in ("--conf", f"{name}={value}")]
     server += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     spark_class("spark-connect", *server, "spark-internal", port=port)
     check(lab, tmp_path, run(lab, tmp_path, f'remote = "sc://127.0.0.1:{port}"'))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from typer.testing import CliRunner
 from kit.cli.main import app
 from kit.errors import HistoryError
 from kit.history import History, Hours, Upkeep
-from kit.history.files import Files
 from tests.generators import health_history
 from tests.generators.health_history import START
 
@@ -27,10 +25,6 @@ GROUPS = {
     ("back", "kafka"): lambda minute: 100 * minute - (1000 if minute > 90 else 0),
 }
 """100 records a minute; looks each two minutes, from 22:00 to 0:20 (UTC)."""
-
-
-class KilledError(BaseException):
-    """The process ends here: nothing catches it, nothing is put right."""
 
 
 @pytest.fixture(scope="module")
@@ -126,63 +120,9 @@ def test_the_hour_that_is_not_over_is_told_and_not_kept(spark, folder, expected)
     assert hours(spark, folder).load(START + HOUR / 2).select("hour_ms").distinct().count() == 2
 
 
-def _ends(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, at: int, *, is_done: bool) -> None:
-    method, numbers = getattr(owner, name), count(1)
-
-    def counted(*arguments: Any, **named: Any) -> Any:
-        number = next(numbers)
-        if number == at and not is_done:
-            raise KilledError
-        result = method(*arguments, **named)
-        if number == at:
-            raise KilledError
-        return result
-
-    monkeypatch.setattr(owner, name, counted)
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "at", "is_done"),
-    [
-        (DataFrameWriter, "parquet", 1, True),
-        (Files, "move", 2, False),
-        (Files, "delete", 1, False),
-    ],
-)
-def test_ended_between_any_two_writes_it_can_be_read_and_the_next_run_goes_on(
-    spark, folder, expected, owner, name, at, is_done
-):
-    with pytest.MonkeyPatch.context() as patch:
-        _ends(patch, owner, name, at, is_done=is_done)
-        with pytest.raises(KilledError):
-            list(hours(spark, folder).make())
-    if Path(folder, "hours").exists() and list(Path(folder, "hours").glob("date=*")):
-        found = rows(spark, folder)
-        assert found == {key: expected[key] for key in found}
-    list(hours(spark, folder).make())
-    assert rows(spark, folder) == expected
-    list(hours(spark, folder, timedelta(days=2)).make())
-    assert not list(Path(folder, "hours", "_staging").glob("*"))
-
-
 def test_a_folder_that_was_begun_is_no_hour(spark, folder, expected):
     Path(folder, "hours", "date=2026-11-22", "hour=22").mkdir(parents=True)
     list(hours(spark, folder).make())
-    assert rows(spark, folder) == expected
-
-
-def test_two_at_once_make_each_hour_once(spark, folder, expected, monkeypatch):
-    move, others = Files.move, []
-
-    def interrupted(self, *arguments):
-        if not others:
-            others.append("at work")
-            others.extend(hours(spark, folder).make())
-        move(self, *arguments)
-
-    monkeypatch.setattr(Files, "move", interrupted)
-    list(hours(spark, folder).make())
-    assert len(others) == 2
     assert rows(spark, folder) == expected
 
 

@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 from kit.cli.main import app
 from kit.errors import HistoryError, InputError
 from kit.history import History, Upkeep, upkeep
-from kit.history.files import Files
 from kit.history.store import Reading
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import FIRST, KEPT, N_ROWS, SECOND, TODAY, small_snapshot
@@ -144,26 +143,26 @@ def test_the_verbs(spark, folder, tmp_path, monkeypatch):
     assert "Nothing is older" in told("expire", folder, "--days", "1")
 
 
-def _ends(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, at: int, *, is_done: bool) -> None:
+def _ends(monkeypatch: pytest.MonkeyPatch, at: int, *, is_done: bool) -> None:
     """Each call of a method is counted; the process ends at call ``at``, before or after it was done."""
-    method, numbers = getattr(owner, name), count(1)
+    write, numbers = DataFrameWriter.parquet, count(1)
 
     def counted(*arguments: Any, **named: Any) -> Any:
         number = next(numbers)
         if number == at and not is_done:
             raise KilledError
-        result = method(*arguments, **named)
+        result = write(*arguments, **named)
         if number == at:
             raise KilledError
         return result
 
-    monkeypatch.setattr(owner, name, counted)
+    monkeypatch.setattr(DataFrameWriter, "parquet", counted)
 
 
-@pytest.mark.parametrize(("at", "is_done"), [(1, True), (3, False), (3, True)])  # of three: read_errors has no rows
+@pytest.mark.parametrize(("at", "is_done"), [(1, True), (3, False)])  # of three: read_errors has no rows
 def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, folder, expected, at, is_done):
     with pytest.MonkeyPatch.context() as patch:
-        _ends(patch, DataFrameWriter, "parquet", at, is_done=is_done)
+        _ends(patch, at, is_done=is_done)
         with pytest.raises(KilledError):
             list(_upkeep(spark, folder).compact())
     assert _found(spark, folder) == expected
@@ -173,52 +172,6 @@ def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, fold
     assert _found(spark, folder) == expected
     for table in ("groups", "committed_offsets"):  # Nothing of the part that was begun is left.
         assert len(list(Path(folder, "days", table).glob("date=2026-11-20/part=*"))) == 1
-
-
-@pytest.mark.parametrize(("at", "is_done"), [(2, True), (4, False)])
-def test_ended_while_it_deletes_it_is_as_before_and_the_next_one_goes_on(spark, folder, expected, at, is_done):
-    list(_upkeep(spark, folder).compact())
-    with pytest.MonkeyPatch.context() as patch:
-        _ends(patch, Files, "delete", at, is_done=is_done)
-        with pytest.raises(KilledError):
-            list(_upkeep(spark, folder, timedelta(hours=2)).compact())
-    assert _found(spark, folder) == expected
-    list(_upkeep(spark, folder, timedelta(hours=2)).compact())
-    assert _found(spark, folder) == expected
-    assert not list(Path(folder).glob("*/date=2026-11-2[01]/snapshot_id=2026112[01]T0900-[0-3]"))
-
-
-@pytest.mark.parametrize("at", [1, 2])
-def test_an_expiry_that_ends_in_the_midst_leaves_no_snapshot_in_part(spark, folder, at):
-    list(_upkeep(spark, folder).compact())
-    with pytest.MonkeyPatch.context() as patch:
-        _ends(patch, Files, "delete", at, is_done=True)
-        with pytest.raises(KilledError):
-            _upkeep(spark, folder).expire(SECOND.date())
-    found = _found(spark, folder)
-    assert found["groups"].total() == N_ROWS * found["snapshots"].total()
-    assert _upkeep(spark, folder).expire(SECOND.date()) == [FIRST.date()]
-    assert not list(Path(folder).rglob("date=2026-11-20"))
-    assert _found(spark, folder)["snapshots"].total() == 2
-
-
-def test_two_people_compact_at_once(spark, folder, expected, monkeypatch):
-    """The second begins and ends while the first has written all but what makes its part count."""
-    check, others = Upkeep._check, []
-
-    def interrupted(self, *arguments):
-        check(self, *arguments)
-        if not others:
-            others.append("at work")
-            others.extend(_upkeep(spark, folder, timedelta(seconds=5)).compact())
-
-    monkeypatch.setattr(Upkeep, "_check", interrupted)
-    list(_upkeep(spark, folder, timedelta(seconds=9)).compact())
-    assert len(others) == 3
-    assert len(list(Path(folder, "days/snapshots/date=2026-11-20").glob("part=*"))) == 2
-    assert _found(spark, folder) == expected
-    list(_upkeep(spark, folder, timedelta(hours=2)).compact())
-    assert _found(spark, folder) == expected
 
 
 def test_who_listed_the_files_before_reads_them_after(spark, folder):

@@ -13,7 +13,8 @@ from tests.adversary.mistakes import Mistake, put_back
 from tests.adversary.walk import wander
 from tests.property.migrate import test_adversary_races as races
 
-MOST_WALKS = 200
+MOST_WALKS = 1000
+"""One walk of some 160 is led into the rarest of them; the first that is ends the search."""
 READS_TWICE = {"foreign", "no victim", "reads another's", "undo of another's", "no approval"}
 
 
