@@ -58,9 +58,9 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
         of_key = (owned.get(key, {}), assigned.get(key, {}), replaced.get(key, set()))
         differences += _differences(key, by_logs.get(key), by_topic.get(key), *of_key)
     spans = _spans(by_logs)
-    kept = [each for each in differences if each[0].finding != "not_logged" or _is_within(each[1], spans)]
+    remaining = [each for each in differences if each[0].finding != "not_logged" or _is_within(each[1], spans)]
     by_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
-    findings = [*(finding for finding, _ in kept), *by_epochs]
+    findings = [*(finding for finding, _ in remaining), *by_epochs]
     return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
 
 

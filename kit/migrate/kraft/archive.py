@@ -56,9 +56,9 @@ class ArchiveActor(_ReadingActor):
         errors = [each for each in saved.znodes.column("error").to_pylist() if each]
         if errors:
             return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
-        told = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
+        contents = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
         evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
-        return Verified(True, f"{ARCHIVE} in the run's folder holds {told}; no secret is in it", evidence)
+        return Verified(True, f"{ARCHIVE} in the run's folder holds {contents}; no secret is in it", evidence)
 
     @property
     def _file(self) -> Path:
@@ -77,9 +77,9 @@ class ListActor(_ReadingActor):
 
     def verify(self, step: Step) -> Verified:
         rows = leftovers(zookeeper_of(self.cluster))
-        told = "; ".join(each.sentence for each in rows)
-        return Verified(True, f"In ZooKeeper stay: {told}.", {"stays": tuple(each.to_json() for each in rows)})
+        sentences = "; ".join(each.sentence for each in rows)
+        return Verified(True, f"In ZooKeeper stay: {sentences}.", {"stays": tuple(each.to_json() for each in rows)})
 
 
-def _unread(found: Standing) -> str | None:
-    return next(iter(found.control.problems), None)
+def _unread(standing: Standing) -> str | None:
+    return next(iter(standing.control.problems), None)

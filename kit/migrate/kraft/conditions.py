@@ -101,9 +101,9 @@ def sync(look: Look) -> str | None:
 
 
 def told(rows: Sequence[PreflightFinding]) -> str | None:
-    told = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
+    sentences = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
-    return f"{'; '.join(told)}{more}: see offramp kraft preflight" if rows else None
+    return f"{'; '.join(sentences)}{more}: see offramp kraft preflight" if rows else None
 
 
 def preflight(look: Look) -> str | None:
@@ -295,9 +295,9 @@ def settings(role: str, mode: str) -> Problem:
 
 
 def rehearsed(look: Look) -> str | None:
-    kept = newest_rehearsal(look.runs, look.cluster.cluster_id)
-    if kept is not None:
-        return kept.problem(datetime.now(UTC))
+    result = newest_rehearsal(look.runs, look.cluster.cluster_id)
+    if result is not None:
+        return result.problem(datetime.now(UTC))
     return (
         f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
         f" rehearse FILE --runs {look.runs}"

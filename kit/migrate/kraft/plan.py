@@ -113,8 +113,8 @@ def plan_kraft(
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
     seen, names = Look(cluster, now, runs), tuple(overrides)
-    found = findings(to_phase, seen, names)
-    overridden = raise_if_unsafe(found, names)
+    gate_findings = findings(to_phase, seen, names)
+    overridden = raise_if_unsafe(gate_findings, names)
     words = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
@@ -135,7 +135,7 @@ def plan_kraft(
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
-        risks=(*warnings(found), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
+        risks=(*warnings(gate_findings), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
         overridden=overridden,
         way_back_s=request.way_back_s,
         consent=consent_of(to_phase, cluster.name, overridden),
@@ -252,7 +252,7 @@ class _Maker:
         self._words, self._deployer, self._now = words, deployer, now
 
     def steps(self) -> Iterator[Step]:
-        made = {
+        entries = {
             CONTROLLERS: self._start,
             DUAL_WRITE: self._to_dual_write,
             KRAFT: self._to_kraft,
@@ -265,7 +265,7 @@ class _Maker:
             FAIL_OVER: self._fail_over,
             RETURN_FLAG: self._return_flag,
         }[self._words.to_phase]()
-        for number, (name, make, words) in enumerate(made, start=1):
+        for number, (name, make, words) in enumerate(entries, start=1):
             yield make(f"{number:02d}-{name}", words)
 
     def _start(self) -> Iterator[Part]:
