@@ -46,12 +46,25 @@ class ArchiveActor(_ReadingActor):
         return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """What a process saved before it was cut off stays: nothing was finalised since."""
+        """What a process saved before it was cut off stays: nothing was finalised since.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file can't be written.
+            ConnectError: ZooKeeper stopped answering.
+        """
         if not self._file.exists():
             save_metadata(self.cluster, self._file)
         return []
 
     def verify(self, step: Step) -> Verified:
+        """Read the file back, and say what it holds.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file is gone, or is no such file.
+            ReadError: it is damaged.
+        """
         saved = load_metadata(self._file)  # Each table against its own SHA-256.
         errors = [each for each in saved.znodes.column("error").to_pylist() if each]
         if errors:
@@ -76,6 +89,11 @@ class ListActor(_ReadingActor):
         return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper answers")
 
     def verify(self, step: Step) -> Verified:
+        """Name what stays in ZooKeeper.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+        """
         rows = leftovers(zookeeper_of(self.cluster))
         sentences = "; ".join(each.sentence for each in rows)
         return Verified(True, f"In ZooKeeper stay: {sentences}.", {"stays": tuple(each.to_json() for each in rows)})

@@ -52,7 +52,12 @@ class Look:
 
     @cached_property
     def old_members(self) -> Mapping[str, Sequence[str]]:
-        """Group → live members under ``/consumers``."""
+        """Group → live members under ``/consumers``.
+
+        Raises:
+            ConnectError: the profile names no ZooKeeper, or it does not answer.
+            ReadError: a znode can't be listed.
+        """
         return live_old_members(zookeeper_of(self.cluster))
 
     @property
@@ -61,6 +66,12 @@ class Look:
 
     @cached_property
     def preflight(self) -> Preflight:
+        """Of this cluster, with the profile's folder of settings.
+
+        Raises:
+            InputError: the profile names no ZooKeeper; its folder holds no settings, or one can't be read.
+            ConnectError: ZooKeeper stopped answering.
+        """
         folder = self.cluster.profile.kraft.settings_dir
         return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
 

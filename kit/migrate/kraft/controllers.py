@@ -91,6 +91,12 @@ class StartActor(_ControllerActor):
         return by_running
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Start those that do not run, and wait until all of them wait for the brokers.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         standing = self.hands.look(words)
         running = {each.address for each in standing.live_controllers}
@@ -129,7 +135,12 @@ class StartActor(_ControllerActor):
         return f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first" if moved else None
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Stopped, ``/migration`` deleted, wiped: as if they had never been there."""
+        """Stopped, ``/migration`` deleted, wiped: as if they had never been there.
+
+        Raises:
+            RunError: an order failed, a controller still answers, or ``/migration`` was not deleted.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
@@ -181,6 +192,12 @@ class StopActor(_ControllerActor):
         return self._by_running(KraftParameters.of(step), 0)
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Stop all of them at once, and wait until none answers.
+
+        Raises:
+            RunError: they may not be stopped yet, an order failed, or one still answers after the time for a node.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         if not report.acted.attempts:
             problem = first_problem(lambda: self._not_yet(words, self.hands.look(words)))
@@ -199,6 +216,12 @@ class StopActor(_ControllerActor):
         return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Start them again with the migration flag, and wait until they lead a quorum.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
         addresses = words.controller_addresses
@@ -227,6 +250,12 @@ class WipeActor(_ControllerActor):
         return StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Wipe their disks; what came of it nobody sees from outside.
+
+        Raises:
+            RunError: an order failed.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         answers = self._order_each(words, WIPE, ("", ""), report, words.nodes)
         why = "a disk can't be seen from outside; the deployer said: {}"

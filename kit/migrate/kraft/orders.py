@@ -156,7 +156,12 @@ class NodeActor:
         return self.hands.cluster
 
     def compared(self, step: Step, met: str) -> Verified:
-        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder."""
+        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder.
+
+        Raises:
+            AuthenticationFailed: ZooKeeper or a node refuses the login.
+            EvidenceError: the file can't be written.
+        """
         try:
             diff = kraft_diff(self.cluster)
         except AuthenticationFailed:
@@ -173,6 +178,11 @@ class NodeActor:
         return Checked(False, step.cannot_be_undone or "it can't be undone")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Refused, for a step that has no way back.
+
+        Raises:
+            RunError: always, with the step's reason.
+        """
         raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}")
 
 

@@ -179,7 +179,11 @@ def performer(
 
 
 def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
-    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now."""
+    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
+
+    Raises:
+        ConnectError: ZooKeeper, or every broker that is asked, does not answer.
+    """
     words = KraftParameters.of(plan.steps[0])
     is_repair = words.to_phase in steps.REPAIRS
     now = look(cluster, known_brokers(cluster) if is_repair else None)

@@ -90,6 +90,12 @@ class RollActor(NodeActor):
         )
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Back into the mode before, those that this run moved, the last one first.
+
+        Raises:
+            RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         ours = [_number(it) for it in reversed(acted.written)]
         return self._roll(words, ours, (words.to_mode, words.from_mode), report)
