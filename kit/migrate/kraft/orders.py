@@ -12,7 +12,7 @@ from kit.errors import AuthenticationFailed, ConnectError, EvidenceError, Offram
 from kit.kraft import MetadataDiff, kraft_diff
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.files import write_whole
-from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified, Waiting
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
@@ -107,7 +107,7 @@ class Hands:
         except ConnectError as error:
             return None, str(error)
 
-    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[Attempt], bool]) -> None:
+    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]) -> None:
         """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
 
         ``is_so``: whether what was ordered has come about, so that nothing is left of it.

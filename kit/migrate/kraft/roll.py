@@ -15,13 +15,13 @@ from kit.analyze.metadata.phase import PRE_MIGRATION
 from kit.errors import RunError
 from kit.migrate.engine.performer import (
     ActedRecord,
-    Attempt,
     Checked,
     ItemOutcome,
     Outcome,
     Report,
     StepState,
     Verified,
+    WriteAttempt,
 )
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import control_problem, handed_back_problem
@@ -111,7 +111,7 @@ class RollActor(NodeActor):
             report(outcomes[-1:])
         return outcomes
 
-    def _has_come(self, words: KraftParameters, attempt: Attempt) -> bool:
+    def _has_come(self, words: KraftParameters, attempt: WriteAttempt) -> bool:
         """Whether the broker runs well in the mode that it was ordered to."""
         mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
         return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
@@ -206,5 +206,5 @@ def _left_behind(standing: Standing, number: int) -> str | None:
     )
 
 
-def _number(of: ItemOutcome | Attempt) -> int:
+def _number(of: ItemOutcome | WriteAttempt) -> int:
     return int(of.item.rpartition(" ")[2])
