@@ -12,6 +12,7 @@ from kit.logs.records import ZONE_STEP_S
 from kit.logs.scan import LONGEST
 from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import LogFile
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -91,7 +92,7 @@ def log_files(counts: FileCounts, read: Lines, layout: str | None) -> pl.DataFra
                 problem=_problem(account, n_lines, file in read.damaged, is_binary, layout),
             )
         )
-    return pl.DataFrame(tables.LOG_FILES.from_rows(rows))
+    return frame(tables.LOG_FILES.columns_of(rows))
 
 
 def _problem(

@@ -27,6 +27,7 @@ from kit.analyze.rebalances.consumer_instances import (
 )
 from kit.analyze.rebalances.generations import generations
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import MemberRebalance
 
 _OF_REBALANCES = (
@@ -57,7 +58,7 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
     rows = [row for instance in consumer_instances(ordered_events(events)) for row in _of_instance(instance)]
     rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
-    return pl.DataFrame(tables.MEMBER_REBALANCES.from_rows(rows))
+    return frame(tables.MEMBER_REBALANCES.columns_of(rows))
 
 
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
@@ -65,7 +66,7 @@ def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     ordered = ordered_events(events)
     instances = consumer_instances(ordered)
     rows = [row for instance in instances for row in _of_instance(instance)]
-    return pl.DataFrame(tables.REBALANCES.from_rows(generations(instances, rows, ordered)))
+    return frame(tables.REBALANCES.columns_of(generations(instances, rows, ordered)))
 
 
 def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:

@@ -20,6 +20,7 @@ from kit.analyze.rebalances.consumer_instances import (
 )
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import LogFinding
 from kit.text.quantity import quantity
 
@@ -52,7 +53,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     ]
     findings += [*_unfinished(members), *_several(instances), *_from_events(instances)]
     findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
-    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
+    return frame(tables.LOG_FINDINGS.columns_of(findings))
 
 
 def _storms(groups: pl.DataFrame) -> list[LogFinding]:
