@@ -102,9 +102,9 @@ class SavedMetadata:
         rows |= {"log_dirs": self.facts.log_dirs}
         rows |= {"preflight_znodes": [self.facts.znodes] if self.facts.znodes else []}
         frames = {name: getattr(self.facts, name) for name in ("partitions", "items", "kraft_items", "differences")}
-        made = {name: _TABLES[name].from_rows(each) for name, each in rows.items()}
+        of_rows = {name: _TABLES[name].from_rows(each) for name, each in rows.items()}
         cast = {name: _cast(frame, _TABLES[name]) for name, frame in frames.items() if frame is not None}
-        return {"znodes": self.znodes} | made | cast
+        return {"znodes": self.znodes} | of_rows | cast
 
     def _manifest(self) -> dict[str, Any]:
         """What is no table. A file of the nodes is not in it: each keeps its own."""
@@ -180,10 +180,10 @@ def _member(path: Path, file: zipfile.ZipFile, name: str, of: Mapping[str, str])
 
 
 def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> SavedMetadata:
-    found = {name.removesuffix(".parquet"): table for name, table in contents.items()}
+    by_name = {name.removesuffix(".parquet"): table for name, table in contents.items()}
     scalars = manifest["facts"]
     times = {name: scalars[name] and datetime.fromisoformat(scalars[name]) for name in _TIMES}
-    rows = {name: list(_rows(found[name], _TABLES[name])) for name in _ROWS}
+    rows = {name: list(_rows(by_name[name], _TABLES[name])) for name in _ROWS}
     control = rows["control"][0] if rows["control"] else None
     frames = ("partitions", "items", "kraft_items", "differences")
     return SavedMetadata(
@@ -193,16 +193,16 @@ def _loaded(manifest: Mapping[str, Any], contents: Mapping[str, pa.Table]) -> Sa
         taken_at=datetime.fromisoformat(manifest["taken_at"]),
         taken_by=manifest["taken_by"],
         release=manifest["release"],
-        znodes=found["znodes"],
+        znodes=by_name["znodes"],
         facts=PreflightFacts(
             facts=Facts(
                 **{**scalars, **times}, control=control, nodes=rows["nodes"], registrations=rows["registrations"]
             ),
-            znodes=next(iter(_rows(found["preflight_znodes"], tables.PREFLIGHT_ZNODES)), None),
+            znodes=next(iter(_rows(by_name["preflight_znodes"], tables.PREFLIGHT_ZNODES)), None),
             log_dirs=rows["log_dirs"],
             settings=[NodeSettings(**each) for each in manifest["settings"]],
             unread=manifest["unread"],
-            **dict[str, Any]((name, pl.DataFrame(found[name])) for name in frames if name in found),
+            **dict[str, Any]((name, pl.DataFrame(by_name[name])) for name in frames if name in by_name),
         ),
     )
 

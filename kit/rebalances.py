@@ -22,6 +22,7 @@ from kit.logs import ClientLogs, read_client_logs, verify_logs
 from kit.logs.local import files_here, read_logs_here
 from kit.profile import Profile
 from kit.tables import schema as tables
+from kit.tables.polars import frame as frame_of
 from kit.text.quantity import quantity
 from kit.text.visible import visible
 from kit.text.withholding import without_secrets
@@ -230,7 +231,7 @@ class _Chosen:
 
 
 def _collected(table: tables.Table, frame: Any) -> pl.DataFrame:
-    return pl.DataFrame(table.from_rows(())) if frame is None else _in_polars(frame)
+    return frame_of(table.columns_of(())) if frame is None else _in_polars(frame)
 
 
 def _in_polars(frame: Any) -> pl.DataFrame:

@@ -10,18 +10,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kit.cli.terminal import LONGEST_WAIT_S, Pattern, ProfileFile, ProfileName, a_number, refusals, say, tell
-from kit.cluster import connect
+from kit.cli.terminal import (
+    EVERY_GROUP,
+    LONGEST_WAIT_S,
+    Pattern,
+    ProfileFile,
+    ProfileName,
+    a_number,
+    refusals,
+    say,
+    tell,
+)
 from kit.errors import InputError, OfframpError
-from kit.export.metrics import LABELS, Count, metrics_of
-from kit.export.readings import Reading, Readings
-from kit.export.serving import Page, Server, copy_files, page_of, write_textfile
 from kit.profile import load_profile
-from kit.snapshot import EVERY_GROUP, verify_read
+
+if TYPE_CHECKING:
+    from kit.export.readings import Reading, Readings
+    from kit.export.serving import Page
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -89,6 +98,12 @@ def export(
 
     With --once: exit code 12 where something could not be read.
     """
+    from kit.cluster import connect
+    from kit.export.metrics import LABELS
+    from kit.export.readings import Readings
+    from kit.export.serving import Server, copy_files, write_textfile
+    from kit.snapshot import verify_read
+
     with refusals():
         if files is not None:
             tell(*map(str, copy_files(files)))
@@ -148,11 +163,16 @@ class _Looks:
             say(f"offramp: no lags in time and no outlook in this look: {self.reading.error}")
 
     def _page(self) -> Page:
+        from kit.export.metrics import Count, metrics_of
+        from kit.export.serving import page_of
+
         count = Count(self._n_looks, self._n_failed, self._n_requests)
         return page_of(metrics_of(self.reading, count, self._interval_s, self._labels))
 
 
 def _write_once(page: Page, textfile: Path | None) -> None:
+    from kit.export.serving import write_textfile
+
     if textfile is not None:
         write_textfile(textfile, page)
     else:

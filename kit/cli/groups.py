@@ -6,32 +6,34 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
-from kit import analyze, views
-from kit.analyze.groups.idle import DEAD_AFTER_DAYS
-from kit.cli.idle import DeadAfter, Seen, SeenInTopic, print_idle
+from kit.cli.idle import DEAD_AFTER_DAYS, DeadAfter, Seen, SeenInTopic, print_idle
 from kit.cli.listing import Listing, listing
 from kit.cli.outlook import OverS, print_outlook
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
-from kit.cli.terminal import AsJson, Pattern, ProfileFile, ProfileName, print_sentences, refusals, say, tell
-from kit.cli.time_lag import Method, print_time_lag
-from kit.cli.worst_first import (
-    by_attention,
-    most_behind,
-    most_blocked,
-    worst_blockers,
-    worst_findings,
-    worst_owned,
+from kit.cli.terminal import (
+    EVERY_GROUP,
+    AsJson,
+    Pattern,
+    ProfileFile,
+    ProfileName,
+    print_sentences,
+    refusals,
+    say,
+    tell,
 )
-from kit.cluster import connect
+from kit.cli.time_lag import Method, print_time_lag
 from kit.profile import load_profile
-from kit.snapshot import EVERY_GROUP, Snapshot, observe, of_group, verify_read
 from kit.text.visible import cell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.snapshot import Snapshot
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -65,6 +67,9 @@ def groups(
         return
     if history is not None or offsets_topic:
         raise typer.BadParameter("--history and --offsets-topic tell when groups committed last: they need --idle")
+    from kit import views
+    from kit.cli.worst_first import by_attention
+
     with _snapshot(profile, profile_file, None, pattern) as snapshot:
         with waiting(_ANALYSING):
             rows = by_attention(views.summary(snapshot))
@@ -95,6 +100,9 @@ def lag(
     if outlook:
         print_outlook(listing, profile, profile_file, group, pattern, over_s)
         return
+    from kit import views
+    from kit.cli.worst_first import most_behind
+
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         with waiting(_ANALYSING):
             partitions = views.lag(snapshot)
@@ -117,17 +125,22 @@ def ownership(
     pattern: Pattern = EVERY_GROUP,
 ) -> None:
     """Who owns each partition of one group; without a group, what is wrong with any group's ownership."""
+    import polars as pl
+
+    from kit import views
+    from kit.cli.worst_first import worst_findings, worst_owned
+
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         with waiting(_ANALYSING):
-            found = worst_findings(views.findings(snapshot))
+            findings = worst_findings(views.findings(snapshot))
         if group is None:
-            listing.print(found if listing.is_data else worst_findings(views.finding_summary(found)))
+            listing.print(findings if listing.is_data else worst_findings(views.finding_summary(findings)))
             return
-        shown = listing.print(worst_owned(views.owners(snapshot), found), _SPARE)
+        shown = listing.print(worst_owned(views.owners(snapshot), findings), _SPARE)
         if not listing.is_data:
             is_of_topic = pl.col("partition").is_null()
-            here = found.join(shown, on=["topic", "partition"], how="semi", maintain_order="left")
-            print_sentences(pl.concat([here, found.filter(is_of_topic).join(shown, on="topic", how="semi")]))
+            here = findings.join(shown, on=["topic", "partition"], how="semi", maintain_order="left")
+            print_sentences(pl.concat([here, findings.filter(is_of_topic).join(shown, on="topic", how="semi")]))
 
 
 @app.command()
@@ -140,6 +153,11 @@ def readiness(
     pattern: Pattern = EVERY_GROUP,
 ) -> None:
     """Where each group stands on the way to Kafka coordination (KIP-125), and what blocks it."""
+    import polars as pl
+
+    from kit import analyze, views
+    from kit.cli.worst_first import most_blocked, worst_blockers
+
     with _snapshot(profile, profile_file, group, pattern) as snapshot:
         known = snapshot.groups, snapshot.members, snapshot.migration_states
         with waiting(_ANALYSING):
@@ -165,8 +183,11 @@ def snapshot(
     as_json: AsJson = False,
 ) -> None:
     """Read the cluster once and append what was seen to a history of Parquet files."""
+    import polars as pl
+
+    from kit.cluster import connect
     from kit.history import History
-    from kit.snapshot import take_snapshot
+    from kit.snapshot import take_snapshot, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -203,6 +224,9 @@ def _snapshot(
     profile: str | None, profile_file: Path | None, group: str | None, pattern: str
 ) -> Iterator[Snapshot[pl.DataFrame]]:
     """One snapshot to print from; afterwards says what could not be read."""
+    from kit.cluster import connect
+    from kit.snapshot import observe, of_group, verify_read
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:

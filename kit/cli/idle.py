@@ -5,25 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import polars as pl
 import typer
 
-from kit import views
-from kit.analyze.groups.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
 from kit.cli.terminal import a_number, refusals, say, tell
-from kit.cluster import connect
 from kit.errors import InputError
 from kit.profile import Profile, load_profile
-from kit.snapshot import observe
-from kit.tables import schema as tables
-from kit.tables.groups import KAFKA
 from kit.text.duration import duration
 from kit.text.quantity import quantity
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from kit.offsets_topic import OffsetsTopic
 
 DeadAfter: TypeAlias = Annotated[
@@ -42,7 +37,8 @@ Seen: TypeAlias = Annotated[
 SeenInTopic: TypeAlias = Annotated[
     bool, typer.Option("--offsets-topic", help="With --idle: read __consumer_offsets, which tells it exactly.")
 ]
-_ORDER = (DEAD, RANDOM_NAME, IDLE, None, ACTIVE)
+DEAD_AFTER_DAYS = 7
+"""As ``kit.analyze.groups.idle`` has it, which loads narwhals."""
 _SPARE = ("n_partitions", "store", "lag")
 
 
@@ -56,7 +52,10 @@ def print_idle(
     offsets_topic: bool,
 ) -> None:
     """Each group in each store, dead ones first, and of these those that were quiet for the longest."""
+    from kit import views
+    from kit.cluster import connect
     from kit.health import idle_groups, verify_idle
+    from kit.snapshot import observe
 
     with refusals():
         if history is not None and offsets_topic:
@@ -85,6 +84,7 @@ def print_idle(
 def _in_history(profile: Profile, folder: str) -> pl.DataFrame:
     from kit.health import activity_of_history
     from kit.history import History
+    from kit.tables import schema as tables
 
     spark = started_spark(profile)
     with waiting(f"reading {folder}"):
@@ -103,12 +103,19 @@ def _in_topic(profile: Profile, pattern: str) -> tuple[pl.DataFrame, OffsetsTopi
 
 
 def _deadest_first(rows: pl.DataFrame) -> pl.DataFrame:
-    rank = pl.col("class").replace_strict({name: at for at, name in enumerate(_ORDER)}, default=_ORDER.index(None))
+    import polars as pl
+
+    from kit.analyze.groups.idle import ACTIVE, DEAD, IDLE, RANDOM_NAME
+
+    order = (DEAD, RANDOM_NAME, IDLE, None, ACTIVE)
+    rank = pl.col("class").replace_strict({name: at for at, name in enumerate(order)}, default=order.index(None))
     return rows.sort(rank, "last_seen_ms", "group_id", "store", nulls_last=True)
 
 
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     """For people: ages instead of times; the evidence says the rest."""
+    import polars as pl
+
     ages = [None if age is None else f"{duration(age)} ago" for age in rows["commit_age_ms"]]
     committed = pl.Series("last_commit", ages, pl.String)
     columns = ["group_id", "store", "class", committed, "lag", "n_partitions", "evidence"]
@@ -116,6 +123,11 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tell_unknown(rows: pl.DataFrame, was_asked: bool) -> None:
+    import polars as pl
+
+    from kit.analyze.groups.idle import ACTIVE
+    from kit.tables.groups import KAFKA
+
     of_kafka = (pl.col("store") == KAFKA) & pl.col("commit_age_ms").is_null() & (pl.col("n_partitions") > 0)
     count = len(rows.filter(of_kafka & pl.col("class").ne_missing(ACTIVE)))
     if count and not was_asked:

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
@@ -23,17 +22,15 @@ from kit.cli.terminal import (
     say,
     tell,
 )
-from kit.cluster import connect
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
-from kit.kraft import SETTLE_S, KraftStatus, MetadataDiff, kraft_diff, kraft_status, status_without
-from kit.kraft_watch import KraftHistory, look
-from kit.metadata_file import SavedMetadata, load_metadata
-from kit.migrate.kraft.rehearsals import keep_result, sha256_of
-from kit.preflight import Preflight, kraft_preflight, preflight_of, read_settings_folder, save_metadata
 from kit.profile import Profile, load_profile
-from kit.tables import schema as tables
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.kraft import KraftStatus, MetadataDiff
+    from kit.metadata_file import SavedMetadata
+    from kit.preflight import Preflight
     from kit.rehearsal import Rehearsal
 
 app = typer.Typer(
@@ -41,11 +38,17 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+SETTLE_S = 30.0
+"""As ``kit.kraft`` has it, which loads clients and frames."""
 
 
 @app.command()
 def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_json: AsJson = False) -> None:
     """The phase, what contradicts it, and each fact with its source and time. Exit code 12: something was not read."""
+    import polars as pl
+
+    from kit.tables import schema as tables
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"reading {chosen.name}"):
@@ -62,6 +65,9 @@ def status(profile: ProfileName = None, profile_file: ProfileFile = None, as_jso
 
 def _status_of(profile: Profile) -> KraftStatus:
     """Where brokers or ZooKeeper don't answer, of what answers; raises ConnectError when nothing does."""
+    from kit.cluster import connect
+    from kit.kraft import kraft_status, status_without
+
     try:
         with connect(profile) as cluster:
             return kraft_status(cluster)
@@ -107,6 +113,10 @@ def preflight(
 
     Exit code 12: nothing forbids it, but a check that could was not read.
     """
+    from kit.cluster import connect
+    from kit.metadata_file import load_metadata
+    from kit.preflight import kraft_preflight, preflight_of, read_settings_folder
+
     with refusals():
         folder = read_settings_folder(settings_dir) if settings_dir else None
         if saved is not None:
@@ -154,6 +164,11 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Compare what ZooKeeper and KRaft hold, during dual write. Exit code 12: something differs or was not read."""
+    import polars as pl
+
+    from kit.cluster import connect
+    from kit.kraft import kraft_diff
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"comparing both stores of {chosen.name}"), connect(chosen) as cluster:
@@ -194,6 +209,9 @@ def save(
     SCRAM credentials, passwords and keys are replaced by random text of the same form; no secret is in the file. Names
     of topics, users, hosts and settings are in it.
     """
+    from kit.cluster import connect
+    from kit.preflight import save_metadata
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"reading {chosen.name}"), connect(chosen) as cluster:
@@ -223,6 +241,8 @@ def rehearse_(
     compared, and a controller fails over. Exit code 12: some values could not be judged. The result is kept, however
     it ended: a plan to start controllers asks for it.
     """
+    from kit.metadata_file import load_metadata
+    from kit.migrate.kraft.rehearsals import keep_result, sha256_of
     from kit.rehearsal import HIDES, rehearse  # Loads the lab, which no other verb needs.
 
     with refusals():
@@ -268,6 +288,8 @@ def watch(
 
     A look at which something was not read is kept with the reason. Exit code 12: the last look was such a one.
     """
+    from kit.kraft_watch import KraftHistory, look
+
     with refusals():
         chosen, kept = load_profile(profile, profile_file), KraftHistory(history)
         for number in itertools.count(1):
@@ -297,6 +319,7 @@ def report(
 
     Exit code 12: in the last look a value diverged, or something was not read; the report is made all the same.
     """
+    from kit.kraft_watch import KraftHistory
     from kit.report import run_soak_report  # Loads papermill, which no other verb of this family needs.
 
     with refusals():

@@ -6,19 +6,21 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import polars as pl
 import typer
 
-from kit import views
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals
-from kit.cluster import Cluster, connect
 from kit.profile import load_profile
-from kit.snapshot import Snapshot, observe, of_group, verify_read
 from kit.text.duration import duration
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.cluster import Cluster
+    from kit.snapshot import Snapshot
 
 OverS: TypeAlias = Annotated[
     float,
@@ -38,7 +40,9 @@ def print_outlook(
     listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, over_s: float
 ) -> None:
     """Each partition of the group, or of every group; first where records will be deleted unread the soonest."""
+    from kit.cluster import connect
     from kit.health import outlook, verify_outlook
+    from kit.snapshot import verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -57,7 +61,11 @@ def _look(
     cluster: Cluster, group: str | None, pattern: str, over_s: float
 ) -> tuple[pl.DataFrame, Snapshot[pl.DataFrame]]:
     """All looks, and the last snapshot."""
+    import polars as pl
+
+    from kit import views
     from kit.health import seen_at_ms
+    from kit.snapshot import observe, of_group
 
     looks, begun = [], time.monotonic()
     for number in range(_LOOKS):
@@ -70,6 +78,8 @@ def _look(
 
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     """For people: brackets as from – to, rates without their bounds."""
+    import polars as pl
+
     each = rows.to_dicts()
     pause = [None if row["pause_ms"] is None else duration(row["pause_ms"]) for row in each]
     words = {

@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 import typer
 
 from kit.cli.listing import print_frame
@@ -106,6 +105,8 @@ def draw(story: Rebalances, path: Path) -> None:
 
 
 def print_story(story: Rebalances) -> None:
+    import polars as pl
+
     generations = story.stored if story.generations.is_empty() else story.generations
     counts = [pl.col(name).list.len().alias(name) for name in ("members", "joined", "left", "moved")]
     print_frame(generations.select(*_SHOWN, *counts))

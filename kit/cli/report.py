@@ -11,7 +11,6 @@ from kit.cli.progress import waiting
 from kit.cli.terminal import Pattern, ProfileFile, ProfileName, refusals, say, tell
 from kit.errors import PartialRead
 from kit.profile import load_profile
-from kit.report import run_report
 from kit.text.quantity import quantity
 
 app = typer.Typer(rich_markup_mode=None)
@@ -32,6 +31,8 @@ def report(
 
     The newest page is also <output>/report-<cluster>.html.
     """
+    from kit.report import run_report
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         with waiting(f"the report of {chosen.name} is being made"):

@@ -36,6 +36,8 @@ RunsFolder = Annotated[
 ]
 RunId = Annotated[str, typer.Argument(help="The run's id; `offramp runs` lists them.")]
 Pattern = Annotated[str, typer.Option("--groups", help="Regular expression a whole group id must match.")]
+EVERY_GROUP = ".*"
+"""As ``kit.snapshot`` has it, which loads clients and frames."""
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON on standard output.")]
 
 LONGEST_WAIT_S = 86_400.0

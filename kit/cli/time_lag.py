@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-import polars as pl
 import typer
 
-from kit import views
 from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.terminal import refusals
-from kit.cluster import connect
 from kit.profile import load_profile
-from kit.snapshot import observe, of_group, verify_read
 from kit.text.duration import duration
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Method: TypeAlias = Annotated[
     Literal["bisection", "anchors", "record"],
@@ -29,7 +28,12 @@ def print_time_lag(
     listing: Listing, profile: str | None, profile_file: Path | None, group: str | None, pattern: str, method: Method
 ) -> None:
     """Each partition of the group, or of every group, the oldest unread record first."""
+    import polars as pl
+
+    from kit import views
+    from kit.cluster import connect
     from kit.health import seen_at_ms, time_lag, verify_time_lag
+    from kit.snapshot import observe, of_group, verify_read
 
     with refusals():
         chosen = load_profile(profile, profile_file)
@@ -46,6 +50,8 @@ def print_time_lag(
 
 def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
     """Ages as people say them; the bracket is rounded outwards."""
+    import polars as pl
+
     ages = {"time_lag_ms": False, "lower_ms": False, "upper_ms": True}
     words = [
         pl.Series(name.removesuffix("_ms"), [None if age is None else duration(age, is_most) for age in rows[name]])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import polars as pl
 import typer
 
 from kit.cli.listing import print_frame, that_fit
 from kit.cli.progress import waiting
 from kit.cli.spark_start import started_spark
 from kit.cli.terminal import (
+    EVERY_GROUP,
     LONGEST_WAIT_S,
     Pattern,
     ProfileFile,
@@ -24,12 +24,14 @@ from kit.cli.terminal import (
     screen_size,
     tell,
 )
-from kit.cluster import connect
 from kit.errors import PartialRead
-from kit.live import RISKS, GroupsOfLate, Looks, with_lines
 from kit.profile import Profile, load_profile
-from kit.snapshot import EVERY_GROUP, Snapshot, in_spark_too, verify_read
 from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from kit.snapshot import Snapshot
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -55,6 +57,10 @@ def watch(
 
     Rates and the line of late go back twelve looks. Exit code 12: at the last look something was not read.
     """
+    from kit.cluster import connect
+    from kit.live import GroupsOfLate, Looks
+    from kit.snapshot import verify_read
+
     with refusals():
         chosen = load_profile(profile, profile_file)
         keep = _keeper(chosen, history) if history else None
@@ -81,6 +87,7 @@ def watch(
 
 def _keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]], None]:
     from kit.history import History
+    from kit.snapshot import in_spark_too
 
     spark = started_spark(profile)
     with waiting(f"looking at {folder}"):
@@ -94,6 +101,8 @@ def _keeper(profile: Profile, folder: str) -> Callable[[Snapshot[pl.DataFrame]],
 
 
 def _counted(rows: pl.DataFrame) -> str:
+    from kit.live import RISKS
+
     counts = {trend: (rows["trend"] == trend).sum() for trend in RISKS}
     counted = ", ".join(f"{count:,} {trend}" for trend, count in counts.items() if count)
     return f"{quantity(rows['group_id'].n_unique(), 'group')}{f' ({counted})' if counted else ''}"
@@ -101,6 +110,10 @@ def _counted(rows: pl.DataFrame) -> str:
 
 def _print(rows: pl.DataFrame, headline: str) -> None:
     """On a terminal as many rows as fit, in the place of the last; elsewhere all, below each other."""
+    import polars as pl
+
+    from kit.live import with_lines
+
     size = screen_size()
     n_lines = size.lines - _OTHER_LINES - -(-len(headline) // size.columns)
     words = with_lines(rows.head(max(1, n_lines)) if sys.stdout.isatty() else rows).with_columns(
@@ -115,8 +128,10 @@ def _print(rows: pl.DataFrame, headline: str) -> None:
     print_frame(words, _SPARE, notes, may_page=False)
 
 
-def _tell_unread(taken: object) -> None:
+def _tell_unread(taken: Snapshot[pl.DataFrame]) -> None:
+    from kit.snapshot import verify_read
+
     try:
-        verify_read(taken)  # type: ignore[arg-type]
+        verify_read(taken)
     except PartialRead as error:
         tell(str(error).partition("\n")[0])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kit.errors import InputError
 from kit.logs import file_summary, layouts, lines
@@ -93,11 +92,11 @@ def extracted_here(few: pl.DataFrame, extract: ExtractEvents) -> tuple[file_summ
     """Of lines in this process: the counts of each file, the events, and the lines that were not understood."""
     lines = few.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
     table = pa.Table.from_batches(extract(lines), ARROW_SCHEMA)
-    counts, events = file_summary.counts_by_file(table), pl.DataFrame(table.filter(pc.field("kind").is_valid()))
+    counts, events = file_summary.counts_by_file(table), pl.DataFrame(table.filter(table.column("kind").is_valid()))
     shift_us = pl.col("file").replace_strict(file_summary.proved(counts), default=None, return_dtype=pl.Int64)
     shifted = pl.from_epoch(pl.col("local_at") - shift_us, time_unit="us").dt.replace_time_zone("UTC")
     known = events.with_columns(pl.coalesce("observed_at", shifted)).to_arrow(compat_level=pl.CompatLevel.oldest())
-    unknown = table.filter(pc.field("wording").is_valid())
+    unknown = table.filter(table.column("wording").is_valid())
     return counts, known.select(_EVENTS.names).cast(_EVENTS), unknown.select(_UNKNOWN.names).cast(_UNKNOWN)
 
 

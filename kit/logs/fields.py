@@ -322,8 +322,8 @@ def partitions_of(message: pl.Expr, kind: pl.Expr) -> pl.Expr:
     for pattern, plain in _SPELLED:
         text = replaced(text, pattern, plain)
     listed = partitions_in(text.str.extract(regex(_LIST)).fill_null(""))
-    one = first_of(text, _ONE)
-    return pl.when(is_listing).then(listed).when(is_single & one.is_not_null()).then(pl.concat_list(one))
+    partition = first_of(text, _ONE)
+    return pl.when(is_listing).then(listed).when(is_single & partition.is_not_null()).then(pl.concat_list(partition))
 
 
 def partitions_in(text: pl.Expr) -> pl.Expr:

@@ -12,6 +12,7 @@ from kit.logs.records import ZONE_STEP_S
 from kit.logs.scan import LONGEST
 from kit.logs.task_summary import COUNTS
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import LogFile
 from kit.text.quantity import quantity
 from kit.text.visible import visible
@@ -70,7 +71,7 @@ def proved(counts: FileCounts) -> dict[str, int]:
     return {file: account["shift_us"] for file, account in counts.items() if account["shift_us"] is not None}
 
 
-def log_files(counts: FileCounts, read: Lines, given: str | None) -> pl.DataFrame:
+def log_files(counts: FileCounts, read: Lines, layout: str | None) -> pl.DataFrame:
     """``tables.LOG_FILES``: a row for every file of ``read``."""
     rows = []
     for file, n_lines in sorted(read.n_lines.items()):
@@ -88,19 +89,21 @@ def log_files(counts: FileCounts, read: Lines, given: str | None) -> pl.DataFram
                 first_at=account.get("first_at"),
                 last_at=account.get("last_at"),
                 n_cut=read.n_cut[file],
-                problem=_problem(account, n_lines, file in read.damaged, is_binary, given),
+                problem=_problem(account, n_lines, file in read.damaged, is_binary, layout),
             )
         )
-    return pl.DataFrame(tables.LOG_FILES.from_rows(rows))
+    return frame(tables.LOG_FILES.columns_of(rows))
 
 
-def _problem(account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary: bool, given: str | None) -> str | None:
+def _problem(
+    account: dict[str, Any], n_lines: int, is_damaged: bool, is_binary: bool, layout: str | None
+) -> str | None:
     nothing = not any(account.get(key) for key in _RECORDS)
     problems = {
         "truncated": is_damaged,
         "empty": n_lines == 0,
         "binary": is_binary,
-        "layout": nothing and given is not None,
+        "layout": nothing and layout is not None,
         "no coordination": nothing,
         "zones differ": bool(account.get("n_unzoned") and account.get("first_at")),
         "times go back": bool(account.get("n_time_regressions")),

@@ -58,8 +58,8 @@ def resolved(records: pl.DataFrame) -> pl.DataFrame:
     if not records.select(is_lacking.any()).item():
         return records
     numbered = records.with_row_index("place").with_columns(is_lacking=is_lacking)
-    found = _found(numbered.filter("is_lacking")).select(numbered.columns)
-    return pl.concat([numbered.filter(~pl.col("is_lacking")), found]).sort("place").drop("place", "is_lacking")
+    recognised = _found(numbered.filter("is_lacking")).select(numbered.columns)
+    return pl.concat([numbered.filter(~pl.col("is_lacking")), recognised]).sort("place").drop("place", "is_lacking")
 
 
 def with_entities_read(line: pl.Expr) -> pl.Expr:
@@ -132,12 +132,12 @@ def _opened(records: pl.DataFrame) -> pl.DataFrame:
         is_object = has(pl.col("raw"), rf"^[^{{]*{_OBJECT}") & pl.col("raw").str.contains('"', literal=True)
         if not records.select(is_object.any()).item():
             break
-        said: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
-        torn = said.str.head(-1)  # one brace too many is pasted with it
-        said = pl.when(said.str.json_path_match("$").is_null()).then(torn).otherwise(said)
-        message = with_keys(pl.coalesce([said.str.json_path_match(key) for key in _MESSAGE_KEYS]), said)
+        json_text: pl.Expr = pl.when(is_object).then(extracted(pl.col("raw"), _OBJECT))
+        torn = json_text.str.head(-1)  # one brace too many is pasted with it
+        json_text = pl.when(json_text.str.json_path_match("$").is_null()).then(torn).otherwise(json_text)
+        message = with_keys(pl.coalesce([json_text.str.json_path_match(key) for key in _MESSAGE_KEYS]), json_text)
         parts = {
-            "time_text" if part == "time" else part: [said.str.json_path_match(f"$['{key}']") for key in keys]
+            "time_text" if part == "time" else part: [json_text.str.json_path_match(f"$['{key}']") for key in keys]
             for part, keys in layouts.JSON_KEYS.items()
             if part != "message"
         }

@@ -81,9 +81,9 @@ def _marked(text: pl.Expr) -> pl.Expr:
 @cache
 def _heads() -> list[str]:
     every = [(each.head, each.kind) for table in wordings.BY_SOURCE.values() for each in table]
-    told = {head for head, kind in every if len(head) >= _SHORTEST and kind != wordings.CONTEXT}
+    event_heads = {head for head, kind in every if len(head) >= _SHORTEST and kind != wordings.CONTEXT}
     context = {head for head, kind in every if len(head) >= _SHORTEST_CONTEXT and kind == wordings.CONTEXT}
-    return sorted({*told, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
+    return sorted({*event_heads, *context, *_OWN_PREFIXES}, key=lambda head: (-len(head), head))
 
 
 @cache
@@ -93,11 +93,9 @@ def _not_by_chance() -> str:
     return "|".join(sorted({each.pattern or f"^{re.escape(each.head)}" for each in long}))
 
 
-def _is_own(found: pl.Expr) -> pl.Expr:
+def _is_own(text: pl.Expr) -> pl.Expr:
     """Whether it begins with a client's own prefix: no sentence does."""
-    return pl.any_horizontal([found.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(
-        found, fields.OLD_PREFIX
-    )
+    return pl.any_horizontal([text.str.starts_with(prefix) for prefix in _OWN_PREFIXES]) | has(text, fields.OLD_PREFIX)
 
 
 def _whole(tail: pl.Expr, front: pl.Expr) -> pl.Expr:

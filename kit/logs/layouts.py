@@ -109,9 +109,9 @@ def origin(line: pl.Expr) -> pl.Expr:
     return pl.coalesce(names[::-1])
 
 
-def layout_of(record: pl.Expr, given: str | None) -> pl.Expr:
+def layout_of(record: pl.Expr, only: str | None) -> pl.Expr:
     """The name of the first layout that fits; null: no layout fits. Where a layout is named, only that one is tried."""
-    wanted = [layout for layout in LAYOUTS if given is None or layout.name == given]
+    wanted = [layout for layout in LAYOUTS if only is None or layout.name == only]
     return pl.coalesce([pl.when(has(record, each.pattern)).then(pl.lit(each.name)) for each in wanted])
 
 

@@ -51,13 +51,13 @@ _LIST = re.compile(r'"?([\w.-]+)"?:?\[([\d, ]*)\]')
 
 def columns_of(text: pl.Expr) -> dict[str, pl.Expr]:
     """As ``parsing`` has them for other clients, of texts of these; null for null."""
-    found = {name: first_of(text, patterns) for name, patterns in _PATTERNS.items()}
+    texts = {name: first_of(text, patterns) for name, patterns in _PATTERNS.items()}
     numbers = {
         name: pl.coalesce([extracted(text, each).cast(pl.Int64, strict=False) for each in patterns])
         for name, patterns in _NUMBERS.items()
     }
     partitions = text.map_elements(_partitions, return_dtype=pl.List(pl.String), skip_nulls=True)
-    return {**found, **numbers, "said_partitions": partitions}
+    return {**texts, **numbers, "said_partitions": partitions}
 
 
 def _partitions(text: str) -> list[str] | None:
@@ -79,11 +79,11 @@ def _partitions(text: str) -> list[str] | None:
     named = _OF_KAFKA_GO.findall(text)
     if named:
         return sorted(f"{topic}-{number}" for topic, number in named)
-    said = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
-    if said is None:
+    listing = _OF_KAFKAJS.search(text) or _OF_FRANZ_GO.search(text)
+    if listing is None:
         return None
     lists = (
         [f"{topic}-{each}" for each in re.findall(r"\d+", numbers)]
-        for topic, numbers in _LIST.findall(said[said.lastindex or 1])
+        for topic, numbers in _LIST.findall(listing[listing.lastindex or 1])
     )
     return sorted(chain.from_iterable(lists))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -72,7 +73,7 @@ def read_logs_here(
     """
     check_arguments(zone, layout)
     blocks = tuple(block for file, size in sorted(sizes.items()) for block in scan.blocks_of(file, size))
-    numbers = pa.record_batch([pa.array(range(len(blocks)), pa.int64())], names=["id"])
+    numbers = pa.record_batch([scan.integers(np.arange(len(blocks)))], names=["id"])
     rows = pl.DataFrame(pa.Table.from_batches(scan.CandidateScan(blocks, 0)([numbers])))
     # There is no driver to spare here: all candidates are in this process.
     read = lines.lines_of(rows.with_columns(is_few=pl.col("value").is_not_null()))

@@ -90,10 +90,10 @@ def with_neighbours(records: pl.LazyFrame) -> pl.LazyFrame:
         time_text=pl.coalesce("time_text", extracted(header, JUL_HEADER, 1)),
         logger=pl.coalesce("logger", extracted(header, JUL_HEADER, 2)),
     )
-    said = placed.filter(_says())
+    statements = placed.filter(_says())
     gap = pl.col("line") - pl.col("line").shift().over(_STREAM)
     behind = (
-        said.with_columns(is_lost=((gap > _APART) & ~pl.col("is_entry")).cum_max().over(*_STREAM, *_ENTRY[1:]))
+        statements.with_columns(is_lost=((gap > _APART) & ~pl.col("is_entry")).cum_max().over(*_STREAM, *_ENTRY[1:]))
         .filter(~pl.col("is_entry"), ~pl.col("is_lost"), pl.col("entry_line").is_not_null())
         .with_columns(is_near=pl.col("line") - pl.col("entry_line") <= _FAR)
         .group_by(_ENTRY, maintain_order=True)

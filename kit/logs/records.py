@@ -22,7 +22,7 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
     # A bare line of a client is a record, too: some layouts print nothing but the message.
     is_bare = has(raw, f"{fields.CONSUMER_PREFIX}|{fields.BROKER_PREFIX}|{fields.OLD_PREFIX}")
     is_json = pl.col("layout") == layouts.JSON
-    said, object_ = pl.when(is_json).then("message"), pl.when(is_json).then(trimmed)
+    json_message, object_ = pl.when(is_json).then("message"), pl.when(is_json).then(trimmed)
     records = (
         lines.with_columns(value=foreign.with_entities_read(value))
         .select("file", "line", origin=layouts.origin(value), raw=layouts.records_in(layouts.without_prefix(value)))
@@ -35,7 +35,9 @@ def records_of(lines: pl.LazyFrame, layout: str | None) -> pl.DataFrame:
         .with_columns(**layouts.parts_of())
         .drop(layouts.NAMES)
         .rename({"time": "time_text"})
-        .with_columns(message=pl.coalesce(foreign.with_keys(said, object_), "message", pl.when(is_bare).then("raw")))
+        .with_columns(
+            message=pl.coalesce(foreign.with_keys(json_message, object_), "message", pl.when(is_bare).then("raw"))
+        )
         .collect()
     )
     nothing_said = records.with_columns(known_source=pl.lit(None, pl.String), is_prose=pl.lit(False))
@@ -52,12 +54,12 @@ def timed(entries: pl.LazyFrame, zone: str | None) -> pl.LazyFrame:
     said_ms = extracted(pl.col("raw"), r"(?:receivedTimeMs|createdTimeMs)=(\d{13})\b").cast(pl.Int64)
     local_us = local.dt.timestamp("us")
     step = ((local_us / 1e6 - said_ms / 1e3) / ZONE_STEP_S).round()
-    given = [] if zone is None else [layouts.utc_of(local, zone)]
+    assumed = [] if zone is None else [layouts.utc_of(local, zone)]
     return entries.with_columns(
         epoch=layouts.epoch_at(time, pl.col("layout")), local=layouts.local_at(time)
     ).with_columns(
         observed_at=pl.coalesce(
-            pl.from_epoch("epoch", time_unit="us"), layouts.utc_at(local, pl.coalesce("zone", printed)), *given
+            pl.from_epoch("epoch", time_unit="us"), layouts.utc_at(local, pl.coalesce("zone", printed)), *assumed
         ).dt.replace_time_zone("UTC"),
         local_at=pl.coalesce("epoch", local_us),
         zone_step=pl.when(step.abs() <= 60).then(step).cast(pl.Int64),
@@ -100,10 +102,10 @@ def _with_texts_behind_prefixes(entries: pl.DataFrame) -> pl.DataFrame:
     does, it is shown."""
     lacking = entries.filter(pl.col("known").is_null() & (pl.col("source") != wordings.LIBRDKAFKA))
     texts = lacking.select(text="message").unique().with_row_index("place")
-    found = located(texts.with_columns(is_logged=pl.lit(True))).join(texts, on="place")
-    if found.is_empty():
+    matches = located(texts.with_columns(is_logged=pl.lit(True))).join(texts, on="place")
+    if matches.is_empty():
         return entries
-    by_text = found.select("found", "found_source", "found_kind", is_quoted="is_prose", message="text")
+    by_text = matches.select("found", "found_source", "found_kind", is_quoted="is_prose", message="text")
     joined = entries.join(by_text, on="message", how="left", maintain_order="left")
     has_one = pl.col("known").is_null() & pl.col("found").is_not_null() & (pl.col("source") != wordings.LIBRDKAFKA)
     return joined.with_columns(

@@ -12,7 +12,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -145,8 +145,8 @@ def _scanned(block: Block, few: int) -> Iterator[pa.RecordBatch]:
     if held:
         is_whole = sum(len(lines) for lines, _ in held) == n_candidates
         yield _candidate_rows(block, held, is_few=is_whole and size <= few)
-    counts = {"n_lines": [n_lines], "n_candidates": [n_candidates], "n_cut": [n_cut], "has_nul": [has_nul]}
-    yield _rows(block, 1, **counts, damage=[damage], refusal=[refusal])
+    counts = {"n_lines": n_lines, "n_candidates": n_candidates, "n_cut": n_cut, "has_nul": has_nul}
+    yield _rows(block, 1, **counts, damage=damage, refusal=refusal)
 
 
 def _candidate_rows(
@@ -154,14 +154,43 @@ def _candidate_rows(
 ) -> pa.RecordBatch:
     lines, numbers = zip(*held)
     texts = _texts(pa.concat_arrays(lines))
-    few = pa.repeat(is_few, len(texts))
-    return _rows(block, len(texts), value=texts, number=np.concatenate(numbers), is_few=few)
+    return _rows(block, len(texts), value=texts, number=integers(np.concatenate(numbers)), is_few=is_few)
 
 
 def _rows(block: Block, n: int, **columns: Any) -> pa.RecordBatch:
-    of_all = {"file": pa.repeat(block.file, n), "block": pa.repeat(block.start, n), **columns}
-    arrays = [pa.array(of_all[name], type_) if name in of_all else pa.nulls(n, type_) for name, type_ in _TYPES.items()]
+    """``columns``: whole ones, or values that are the same in each row."""
+    of_all = {"file": block.file, "block": block.start, **columns}
+    arrays = [_whole(of_all.get(name), n, type_) for name, type_ in _TYPES.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(_TYPES))
+
+
+def _whole(value: Any, n: int, type_: pa.DataType) -> pa.Array:
+    if isinstance(value, pa.Array):
+        return value
+    if value is None:
+        return pa.nulls(n, type_)
+    if isinstance(value, str):
+        return _strings([value.encode()] * n)
+    if isinstance(value, bool):
+        bits = np.packbits(np.full(n, value), bitorder="little")
+        return pa.Array.from_buffers(type_, n, [None, pa.py_buffer(bits)])
+    return integers(np.full(n, value, np.int64))
+
+
+def integers(values: npt.NDArray[np.int64]) -> pa.Int64Array:
+    """The same memory as a column.
+
+    ``pa.array``, ``pa.repeat`` and ``pa.scalar`` load pandas where that is installed: that takes as long as reading
+    megabytes of a log.
+    """
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+
+
+def _strings(texts: Sequence[bytes]) -> pa.StringArray:
+    """Of UTF-8."""
+    borders = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(borders), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
 def _borders(chunk: bytes) -> npt.NDArray[np.int32]:
@@ -191,7 +220,7 @@ def _marks() -> hyperscan.Database:
 
 def _lines(chunk: bytes, borders: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
     buffers = [None, pa.py_buffer(borders), pa.py_buffer(chunk)]
-    return pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers).take(pa.array(numbers))
+    return pa.Array.from_buffers(pa.binary(), len(borders) - 1, buffers).take(integers(numbers))
 
 
 def _texts(lines: pa.BinaryArray) -> pa.StringArray:
@@ -199,7 +228,7 @@ def _texts(lines: pa.BinaryArray) -> pa.StringArray:
     try:
         texts = lines.cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([line.decode("utf-8", "replace") for line in lines.to_pylist()], pa.string())
+        texts = _strings([line.decode("utf-8", "replace").encode() for line in lines.to_pylist()])
     return pc.utf8_rtrim(texts, "\r\n")
 
 

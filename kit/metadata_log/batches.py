@@ -89,11 +89,11 @@ def is_empty(view: memoryview, at: int) -> bool:
 
 def whole_batches(data: Bytes) -> tuple[int, int, int] | None:
     """The bytes that are whole batches (a Fetch may cut the last one), the offset behind them and the last epoch."""
-    view, at, found = memoryview(data), 0, None
+    view, at, whole = memoryview(data), 0, None
     while at < len(view) and isinstance(end := batch_end(view, at), int):
         base_offset, _, epoch, _, _, _, last_delta, *_ = HEADER.unpack_from(view, at)
-        at, found = end, (end, base_offset + last_delta + 1, epoch)
-    return found
+        at, whole = end, (end, base_offset + last_delta + 1, epoch)
+    return whole
 
 
 def written_after(data: Bytes, offset: int) -> int | None:
@@ -129,8 +129,8 @@ def _broken(at: int, error: str) -> Batch:
 def batch_header(view: memoryview, at: int, end: int) -> Header | str:
     """What a batch says of itself, or why it can't be believed."""
     base_offset, _, epoch, _, crc, attributes, last_delta, first_ms, last_ms, *_, count = HEADER.unpack_from(view, at)
-    if (found := crc32c(bytes(view[at + CRC_FROM : end]))) != crc:
-        return f"the checksum of a batch is {found:08x}, and should be {crc:08x}: its bytes were changed"
+    if (computed := crc32c(bytes(view[at + CRC_FROM : end]))) != crc:
+        return f"the checksum of a batch is {computed:08x}, and should be {crc:08x}: its bytes were changed"
     if not 0 <= base_offset <= MOST_OFFSET:
         return f"a batch can't begin at offset {base_offset}"
     return Header(base_offset, epoch, attributes, last_delta, first_ms, last_ms, count)
@@ -216,22 +216,22 @@ def _streamed(body: bytes, codec: str) -> bytes:
     import pyarrow as pa
 
     with pa.input_stream(pa.py_buffer(body), compression=codec) as stream:
-        found: bytes = stream.read(_MOST_BYTES)
-    return found
+        content: bytes = stream.read(_MOST_BYTES)
+    return content
 
 
 def _snappy(body: bytes) -> bytes:
     """One block, or snappy-java's stream of blocks, which Java clients and brokers write."""
     if not body.startswith(_SNAPPY_STREAM):
         return _snappy_block(body)
-    found, at = [], len(_SNAPPY_STREAM) + 8
+    blocks, at = [], len(_SNAPPY_STREAM) + 8
     while at < len(body):
         (size,) = struct.unpack(">i", body[at : at + 4].rjust(4, b"\0"))
         if size <= 0:
             raise DecodeError("its snappy has a block of no size")
-        found.append(_snappy_block(body[at + 4 : at + 4 + size]))
+        blocks.append(_snappy_block(body[at + 4 : at + 4 + size]))
         at += 4 + size
-    return b"".join(found)
+    return b"".join(blocks)
 
 
 def _snappy_block(block: bytes) -> bytes:

@@ -59,7 +59,7 @@ class Bulk:
 def read_bulk(data: bytes, name: str, hide: Hide) -> Bulk:
     """Read a file's bytes; raises Unfit."""
     try:
-        return _Reading(data, name, hide).found
+        return _Reading(data, name, hide).bulk
     except DecodeError:
         raise Unfit from None
 
@@ -68,14 +68,14 @@ class _Reading:
     """One file."""
 
     def __init__(self, data: bytes, name: str, hide: Hide) -> None:
-        self.found = Bulk(name)
+        self.bulk = Bulk(name)
         self._data, self._hide = data, hide
         self._octets = np.frombuffer(data, np.uint8)
         self._batches = batches = Batches(data)
         self._topics: dict[bytes, int] = {}
         self._alone: dict[int, list[dict[str, Any]]] = {PARTITION: [], CHANGE: []}
         for batch in np.flatnonzero(batches.is_control).tolist():
-            self.found.rest += read_records(data[batches.starts[batch] : batches.ends[batch]], name, hide)
+            self.bulk.rest += read_records(data[batches.starts[batch] : batches.ends[batch]], name, hide)
         runs = runs_of(data, batches)
         for size in np.unique(runs[:, 1]).tolist():
             for some in _portions(runs[runs[:, 1] == size]):
@@ -112,7 +112,7 @@ class _Reading:
             "topic": self._topics_of(records, shape.topic or 0),
         }
         columns |= {cut.name: _values(records, cut) for cut in shape.cuts}
-        self.found.rows[shape.kind].append(_frame(columns))
+        self.bulk.rows[shape.kind].append(_frame(columns))
 
     def _read_values(self, shape: Shape, records: ByteArray, numbers: Numbers, batches: Numbers) -> None:
         """Records of other types whose frames are built alike: their values, one by one."""
@@ -125,8 +125,8 @@ class _Reading:
         places = zip(offsets.tolist(), self._batches.epochs[batches].tolist(), times.tolist())
         for at, (offset, epoch, written_ms) in enumerate(places):
             record = parse_value(values[at * size : (at + 1) * size], self._hide)
-            self.found.rest.append(
-                record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.found.name)
+            self.bulk.rest.append(
+                record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.bulk.name)
             )
 
     @staticmethod
@@ -153,7 +153,7 @@ class _Reading:
             if record.api_key in self._alone and record.body is not None:
                 self._alone[record.api_key].append(_row(record, self._topic(_octets_of(record))))
             else:
-                self.found.rest.append(record)
+                self.bulk.rest.append(record)
 
     def _record(self, start: int, size: int, number: int, batch: int) -> Record:
         octets, batches = self._data[start : start + size], self._batches
@@ -162,19 +162,19 @@ class _Reading:
         record = parse_value(value, self._hide)
         if offset != base_offset + number or (record.error is not None and record.is_known):
             raise Unfit
-        return record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.found.name)
+        return record._replace(offset=offset, epoch=epoch, written_ms=written_ms, file=self.bulk.name)
 
     def _finish(self, runs: Numbers) -> None:
-        found, is_control = self.found, self._batches.is_control
+        bulk, is_control = self.bulk, self._batches.is_control
         for kind, alone in self._alone.items():
-            found.rows[kind] += [pl.DataFrame(alone, SCHEMA)] if alone else []
-        found.topic_ids = list(map(uuid_text, self._topics))
-        found.rest.sort(key=lambda each: each.offset or 0)
-        if any(each.error is not None and each.is_known for each in found.rest):
+            bulk.rows[kind] += [pl.DataFrame(alone, SCHEMA)] if alone else []
+        bulk.topic_ids = list(map(uuid_text, self._topics))
+        bulk.rest.sort(key=lambda each: each.offset or 0)
+        if any(each.error is not None and each.is_known for each in bulk.rest):
             raise Unfit
         if len(is_control):
-            found.first = found.rest[0] if is_control[0] else self._of_run(runs[0], 0)
-            found.last = found.rest[-1] if is_control[-1] else self._of_run(runs[-1], runs[-1][2] - 1)
+            bulk.first = bulk.rest[0] if is_control[0] else self._of_run(runs[0], 0)
+            bulk.last = bulk.rest[-1] if is_control[-1] else self._of_run(runs[-1], runs[-1][2] - 1)
 
     def _of_run(self, run: Numbers, at: int) -> Record:
         start, size, _, number, batch = run.tolist()

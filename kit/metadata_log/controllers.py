@@ -121,11 +121,11 @@ class _ControllerClient(BrokerClient):
         """The bytes from an offset to the high watermark, and that."""
         data = bytearray()
         while True:
-            found = await self._fetch(node, leader_epoch, at, epoch, deadline)
-            records = bytes(found.records or b"")
+            answer = await self._fetch(node, leader_epoch, at, epoch, deadline)
+            records = bytes(answer.records or b"")
             whole = whole_batches(records)
-            if at >= found.high_watermark:
-                return bytes(data), found.high_watermark
+            if at >= answer.high_watermark:
+                return bytes(data), answer.high_watermark
             if whole is None:  # The log was cut or replaced since the first look.
                 raise ReadError(f"the controller sends no more of {TOPIC} at offset {at}; read it again")
             n_bytes, at, epoch = whole
@@ -136,15 +136,15 @@ class _ControllerClient(BrokerClient):
         """The node that leads the quorum, and its epoch; asked again while an election goes on."""
         attempt = 0
         while True:
-            said = []
+            refusals = []
             for broker in self._manager.cluster.bootstrap_brokers():
                 answer = await self._quorum(broker.node_id)
                 if isinstance(answer, str):
-                    said.append(f"{broker.host}:{broker.port} {answer}")
+                    refusals.append(f"{broker.host}:{broker.port} {answer}")
                 else:
                     return broker.node_id, answer
-            if not deadline.allows(attempt) or all(each.endswith(NO_CONTROLLER) for each in said):
-                raise ConnectError(f"none of {servers} leads the quorum: {'; '.join(said)}")
+            if not deadline.allows(attempt) or all(each.endswith(NO_CONTROLLER) for each in refusals):
+                raise ConnectError(f"none of {servers} leads the quorum: {'; '.join(refusals)}")
             await self.pause(attempt)
             attempt += 1
 
@@ -191,9 +191,9 @@ class _ControllerClient(BrokerClient):
             max_version=_FETCH_VERSION,
         )
         response = await self.ask(request, node, deadline)
-        (found,) = response.responses[0].partitions if response.error_code == 0 else (response,)
-        _check("Fetch", found.error_code)
-        return found
+        (partition,) = response.responses[0].partitions if response.error_code == 0 else (response,)
+        _check("Fetch", partition.error_code)
+        return partition
 
     async def _snapshot(self, node: Any, leader_epoch: int, wanted: Any, servers: str, deadline: Deadline) -> LogFile:
         data, size = bytearray(), 1
@@ -206,12 +206,12 @@ class _ControllerClient(BrokerClient):
                 replica_id=-1, max_bytes=_FETCH_BYTES, topics=[topic(name=TOPIC, partitions=[part])], max_version=0
             )
             response = await self.ask(request, node, deadline)
-            (found,) = response.topics[0].partitions if response.error_code == 0 else (response,)
-            _check("FetchSnapshot", found.error_code)
-            if not found.unaligned_records:
+            (piece,) = response.topics[0].partitions if response.error_code == 0 else (response,)
+            _check("FetchSnapshot", piece.error_code)
+            if not piece.unaligned_records:
                 break
-            size = found.size
-            data += found.unaligned_records
+            size = piece.size
+            data += piece.unaligned_records
             deadline.renew()
         name = f"{servers} {wanted.end_offset:020}-{wanted.epoch:010}.checkpoint"
         return LogFile(name, CHECKPOINT, wanted.end_offset, wanted.epoch, bytes(data))

@@ -60,14 +60,14 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
     shapes = Shapes(known) if Shapes.can_hold(known) else None
 
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
-        if shapes is not None and (found := shapes.read(data, at) or found):
-            return found, len(data)
+        body: dict[str, Any] = {}
+        if shapes is not None and (body := shapes.read(data, at) or body):
+            return body, len(data)
         start = at
         for name, reader in plain:
-            found[name], at = reader(data, at)
+            body[name], at = reader(data, at)
         if shapes is not None and data[at:] == b"\0":
-            shapes.learn(found, len(data) - start)
+            shapes.learn(body, len(data) - start)
         n_tags, at = uvarint(data, at)
         for _ in range(n_tags):
             tag, at = uvarint(data, at)
@@ -79,9 +79,9 @@ def struct_reader(fields: Sequence[Field], version: int) -> Reader:
                 if end != at + size:
                     raise DecodeError(f"its field {name} is {quantity(end - at, 'byte')} long, and should be {size}")
                 if value != default:
-                    found[name] = value
+                    body[name] = value
             at += size
-        return found, at
+        return body, at
 
     return read
 
@@ -106,12 +106,12 @@ class Shapes:
         has_lists = any(each["type"].startswith("[]") for each in plain)
         return has_lists and kinds <= set(cls._FORMS) and not any("nullable" in each for each in plain)
 
-    def learn(self, found: Mapping[str, Any], size: int) -> None:
+    def learn(self, body: Mapping[str, Any], size: int) -> None:
         """Remember how long the lists of a message are that was read."""
         forms, counts, at = [">"], list[tuple[int, int]](), 0
         cuts: list[tuple[str, int, int | None, bool]] = []
         for field in self._fields:
-            kind, value = field["type"], found[field["name"]]
+            kind, value = field["type"], body[field["name"]]
             is_id = kind.endswith("uuid")
             if not kind.startswith("[]"):
                 forms.append(self._FORMS[kind])
@@ -137,14 +137,14 @@ class Shapes:
         for place, count in counts:
             if values[place] != count:
                 return None
-        found: dict[str, Any] = {}
+        body: dict[str, Any] = {}
         for name, start, end, is_id in cuts:
             if end is None:
-                found[name] = uuid_text(values[start]) if is_id else values[start]
+                body[name] = uuid_text(values[start]) if is_id else values[start]
             else:
                 some = values[start:end]
-                found[name] = list(map(uuid_text, some)) if is_id else list(some)
-        return found
+                body[name] = list(map(uuid_text, some)) if is_id else list(some)
+        return body
 
 
 def _reader(field: Field, version: int) -> Reader:
@@ -239,11 +239,11 @@ def _array(field: Field, version: int, is_nullable: bool) -> Reader:
         count, at = _length(data, at, name, is_nullable)
         if count < 0:
             return None, at
-        found = []
+        items = []
         for _ in range(count):
             value, at = each(data, at)
-            found.append(value)
-        return found, at
+            items.append(value)
+        return items, at
 
     return read
 

@@ -70,15 +70,15 @@ def find_files(paths: str | Path | Iterable[str | Path]) -> list[LogFile]:
         NotFound: a folder holds neither segment nor checkpoint.
         ReadError: a folder or file can't be opened.
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
     try:
-        found = [each for path in given for each in _at(Path(path))]
-        found.sort(key=lambda each: (each.kind, _first_offset(each), each.epoch or 0))
+        files = [each for path in named for each in _at(Path(path))]
+        files.sort(key=lambda each: (each.kind, _first_offset(each), each.epoch or 0))
     except OSError as error:
         raise ReadError(f"{error.filename} can't be read: {error.strerror}") from None
-    if len({Path(each.name).resolve() for each in found}) < len(found):
+    if len({Path(each.name).resolve() for each in files}) < len(files):
         raise InputError("a file of the metadata log is given twice")
-    return found
+    return files
 
 
 def _at(path: Path) -> list[LogFile]:

@@ -133,10 +133,10 @@ def _changed(partitions: pl.DataFrame, changes: pl.DataFrame) -> pl.DataFrame:
             n_leaders=pl.col("leader").count().cast(pl.Int64),
         )
     )
-    found = with_lists(partitions).join(last, on=_KEY, how="left")
-    if found["last_change"].count() != len(last) or (found["first_change"] <= found["offset"]).any():
+    joined = with_lists(partitions).join(last, on=_KEY, how="left")
+    if joined["last_change"].count() != len(last) or (joined["first_change"] <= joined["offset"]).any():
         raise Unfit
-    return found.select(
+    return joined.select(
         *(pl.coalesce(f"{name}_new", name).alias(name) if name in _CHANGED else name for name in _KEY + _CHANGED),
         offset=pl.coalesce("last_change", "offset"),
         epoch=pl.col("epoch") + pl.col("n_changes").fill_null(0),

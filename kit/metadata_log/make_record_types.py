@@ -37,15 +37,15 @@ def schemas(jar: Path) -> Iterator[dict[str, Any]]:
 
 def field(schema: dict[str, Any], structs: dict[str, Any]) -> dict[str, Any]:
     """One field: what decides its bytes, and its default where it may be left out."""
-    found = {"name": _camel(schema["name"]), "type": schema["type"], "versions": schema["versions"]}
-    found |= {"nullable": schema["nullableVersions"]} if "nullableVersions" in schema else {}
+    entry = {"name": _camel(schema["name"]), "type": schema["type"], "versions": schema["versions"]}
+    entry |= {"nullable": schema["nullableVersions"]} if "nullableVersions" in schema else {}
     if "tag" in schema:
-        found |= {"tag": int(schema["tag"]), "default": _default(schema)}
+        entry |= {"tag": int(schema["tag"]), "default": _default(schema)}
     inner = schema.get("fields") or structs.get(schema["type"].removeprefix("[]"))
     if inner:
-        found |= {"type": "[]struct" if schema["type"].startswith("[]") else "struct"}
-        found |= {"fields": [field(each, structs) for each in inner]}
-    return found
+        entry |= {"type": "[]struct" if schema["type"].startswith("[]") else "struct"}
+        entry |= {"fields": [field(each, structs) for each in inner]}
+    return entry
 
 
 def _camel(name: str) -> str:
@@ -61,7 +61,7 @@ def _default(schema: dict[str, Any]) -> Any:
 
 def table(jars: list[Path]) -> dict[str, Any]:
     """``records`` by apiKey, ``controls`` by control type."""
-    found: dict[str, dict[int, Any]] = {"records": {}, "controls": {}}
+    types: dict[str, dict[int, Any]] = {"records": {}, "controls": {}}
     for schema in (each for jar in jars for each in schemas(jar)):
         if schema["type"] != "metadata" and schema["name"] not in CONTROL:
             continue
@@ -72,17 +72,17 @@ def table(jars: list[Path]) -> dict[str, Any]:
             "fields": [field(each, structs) for each in schema["fields"]],
         }
         if schema["type"] == "metadata":
-            found["records"][schema["apiKey"]] = entry
+            types["records"][schema["apiKey"]] = entry
         else:
-            found["controls"][CONTROL[schema["name"]]] = entry
-    return {kind: dict(sorted(entries.items())) for kind, entries in found.items()}
+            types["controls"][CONTROL[schema["name"]]] = entry
+    return {kind: dict(sorted(entries.items())) for kind, entries in types.items()}
 
 
-def text(made: dict[str, Any]) -> str:
+def text(types: dict[str, Any]) -> str:
     """JSON, one record type per line."""
     kinds = [
         f'"{kind}": {{\n' + ",\n".join(f'"{key}": {json.dumps(entry)}' for key, entry in entries.items()) + "\n}"
-        for kind, entries in made.items()
+        for kind, entries in types.items()
     ]
     return "{" + ",\n".join(kinds) + "}\n"
 

@@ -79,8 +79,8 @@ def _records_of(batch: Batch, file: str, hide: Hide) -> Iterator[Record]:
         yield Record(None, batch.epoch, -1, None, None, None, None, error=batch.error, file=file)
     epoch = batch.epoch
     for offset, written_ms, key, value in batch.records:
-        found = _control(key, value) if batch.is_control else parse_value(value, hide)
-        _, _, _, api_key, version, name, body, raw, error, is_known, _ = found
+        record = _control(key, value) if batch.is_control else parse_value(value, hide)
+        _, _, _, api_key, version, name, body, raw, error, is_known, _ = record
         yield Record(offset, epoch, written_ms, api_key, version, name, body, raw, error, is_known, file)
 
 
@@ -109,19 +109,19 @@ def _control(key: bytes | None, value: bytes | None) -> Record:
     kind = int.from_bytes((key or b"")[2:4], "big", signed=True) if len(key or b"") >= 4 else -1
     version = int.from_bytes((value or b"")[:2], "big", signed=True)
     try:
-        found = _typed(CONTROL_TYPES.get(kind), "control record", kind, version, value or b"", 0)
+        record = _typed(CONTROL_TYPES.get(kind), "control record", kind, version, value or b"", 0)
     except DecodeError as problem:
-        found = Record(None, None, -1, None, version, CONTROL_TYPES[kind].name, None, error=str(problem))
-    return found._replace(api_key=None)
+        record = Record(None, None, -1, None, version, CONTROL_TYPES[kind].name, None, error=str(problem))
+    return record._replace(api_key=None)
 
 
 def _typed(
-    kind: RecordType | None, what: str, key: int, version: int, value: bytes, at: int, hide: Hide = stars
+    kind: RecordType | None, category: str, key: int, version: int, value: bytes, at: int, hide: Hide = stars
 ) -> Record:
     if kind is None:
-        error = f"type {key} of a {what} is not known"
+        error = f"type {key} of a {category} is not known"
         return Record(None, None, -1, key, version, None, None, value, error, is_known=False)
-    reader = _reader(what, key, version)
+    reader = _reader(category, key, version)
     if reader is None:
         error = f"version {version} of {kind.name} is not known"
         raw = None if has_secrets(kind.name) else value
@@ -133,7 +133,7 @@ def _typed(
 
 
 @cache
-def _reader(what: str, key: int, version: int) -> Reader | None:
+def _reader(category: str, key: int, version: int) -> Reader | None:
     """None where that version of it is not known."""
-    kind = (RECORD_TYPES if what == "record" else CONTROL_TYPES)[key]
+    kind = (RECORD_TYPES if category == "record" else CONTROL_TYPES)[key]
     return struct_reader(kind.fields, version) if is_in(version, kind.versions) else None

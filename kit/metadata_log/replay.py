@@ -62,7 +62,7 @@ class Step:
         if image.folded is None and image.n_partitions:
             raise Unfit
         later = [each.since(self.first) if _offset(each.first) < self.first else each for each in bulks]
-        found = self._found(image.folded, later)
+        partitions = self._folded(image.folded, later)
         for bulk in bulks:
             tallies[bulk.name].add_bulk(bulk)
         image.folded = image.unfold = None  # All that is replayed here needs no partitions.
@@ -70,18 +70,20 @@ class Step:
         for bulk in bulks:
             if bulk.last is not None and _offset(bulk.last) >= self.first:
                 image.place(bulk.last, self.at_offset)
-        image.folded, image.unfold = found, self._topics
+        image.folded, image.unfold = partitions, self._topics
 
-    def _found(self, before: Folded | None, bulks: list[Bulk]) -> Folded:
-        found = folded(before, bulks)
+    def _folded(self, before: Folded | None, bulks: list[Bulk]) -> Folded:
+        partitions = folded(before, bulks)
         if self.at_offset is None:
-            return found
-        return Folded(found.topic_ids, found.rows.with_columns(pl.lit(self.at_offset, pl.Int64).alias("offset")))
+            return partitions
+        return Folded(
+            partitions.topic_ids, partitions.rows.with_columns(pl.lit(self.at_offset, pl.Int64).alias("offset"))
+        )
 
     def _refuse_gaps(self, bulks: list[Bulk]) -> None:
         some = [each for each in bulks if each.last is not None]
-        for one, other in pairwise(some):
-            if _offset(other.first) != _offset(one.last) + 1 or _epoch(other.first) < _epoch(one.last):
+        for before, after in pairwise(some):
+            if _offset(after.first) != _offset(before.last) + 1 or _epoch(after.first) < _epoch(before.last):
                 raise Unfit
         if some and _offset(some[0].first) > self.first:
             raise Unfit

@@ -98,7 +98,7 @@ def partition_frame(image: Image) -> pl.DataFrame:
     names = pl.Series([each and each.name for each in heads], dtype=pl.String)
     ranks = names.rank("ordinal").gather(rows["topic"]).cast(pl.Int64)
     rows = with_lists(rows[((ranks * 2**32) + rows["partition"]).arg_sort()])
-    found = rows.with_columns(
+    frame = rows.with_columns(
         side=pl.lit(KRAFT),
         topic_id=pl.Series(image.folded.topic_ids, dtype=pl.String).gather(rows["topic"]),
         topic=names.gather(rows["topic"]),
@@ -109,8 +109,8 @@ def partition_frame(image: Image) -> pl.DataFrame:
         partition_epoch="epoch",
     )
     kinds = polars_types(tables.METADATA_PARTITIONS)
-    return found.select(
-        pl.col(name).cast(kind) if name in found.columns else pl.lit(None, kind).alias(name)
+    return frame.select(
+        pl.col(name).cast(kind) if name in frame.columns else pl.lit(None, kind).alias(name)
         for name, kind in kinds.items()
     )
 
@@ -119,20 +119,20 @@ def _assignment_keys(rows: pl.DataFrame) -> pl.Series:
     """:func:`assignment_key` of each row."""
     keys = _listed_each(rows["replicas"])
     moving = ((rows["adding"].list.len() + rows["removing"].list.len()) > 0).arg_true()
-    told = [assignment_key(*row) for row in rows.select("replicas", "adding", "removing")[moving].iter_rows()]
-    return keys.scatter(moving, told) if told else keys
+    texts = [assignment_key(*row) for row in rows.select("replicas", "adding", "removing")[moving].iter_rows()]
+    return keys.scatter(moving, texts) if texts else keys
 
 
 def _listed_each(lists: pl.Series, is_sorted: bool = False) -> pl.Series:
     """Each list as text; those of one length side by side."""
-    lengths, found = lists.list.len(), pl.repeat("", len(lists), dtype=pl.String, eager=True)
+    lengths, listed = lists.list.len(), pl.repeat("", len(lists), dtype=pl.String, eager=True)
     for length in lengths.unique().drop_nulls().to_list():
         places = (lengths == length).arg_true()
         some = lists if len(places) == len(lists) else lists.gather(places)
         values = some.list.to_array(length).to_numpy()
         texts = _texts((np.sort(values, axis=1) if is_sorted else values).astype(np.int64))
-        found = texts if len(texts) == len(found) else found.scatter(places, texts)
-    return found
+        listed = texts if len(texts) == len(listed) else listed.scatter(places, texts)
+    return listed
 
 
 def _texts(values: npt.NDArray[np.int64]) -> pl.Series:
@@ -158,19 +158,19 @@ def partition_table(image: Image) -> pa.Table:
     """``tables.METADATA_PARTITIONS`` of KRaft's side; by columns, because there may be a million."""
     topics = [(topic_id, each.name, len(each.partitions)) for topic_id, each in image.topics.items()]
     numbers = [number for topic in image.topics.values() for number in topic.partitions]
-    found = [each for topic in image.topics.values() for each in topic.partitions.values()]
-    columns: dict[str, Any] = {name: [getattr(each, name) for each in found] for name in _SAME}
+    partitions = [each for topic in image.topics.values() for each in topic.partitions.values()]
+    columns: dict[str, Any] = {name: [getattr(each, name) for each in partitions] for name in _SAME}
     return tables.METADATA_PARTITIONS.from_columns(
         columns
         | {
-            "side": [KRAFT] * len(found),
+            "side": [KRAFT] * len(partitions),
             "topic": [name for _, name, n in topics for _ in range(n)],
             "topic_id": [topic_id for topic_id, _, n in topics for _ in range(n)],
             "partition": numbers,
-            "assignment_key": [assignment_key(each.replicas, each.adding, each.removing) for each in found],
-            "isr_key": [_listed(sorted(each.isr)) for each in found],
-            "leader": [each.leader if each.leader >= 0 else None for each in found],
-            "partition_epoch": [each.epoch for each in found],
+            "assignment_key": [assignment_key(each.replicas, each.adding, each.removing) for each in partitions],
+            "isr_key": [_listed(sorted(each.isr)) for each in partitions],
+            "leader": [each.leader if each.leader >= 0 else None for each in partitions],
+            "partition_epoch": [each.epoch for each in partitions],
         }
     )
 
@@ -205,21 +205,21 @@ def item_rows(image: Image) -> Iterator[MetadataItem]:
         for key, each in limits.items():
             yield _item("quota", quota_entity(owner), key, number_text(each.fields["value"]), each.offset)
     for (user, mechanism), each in image.credentials.items():
-        told = _credential(each.fields)
-        yield _item("scram", user, mechanism_name(mechanism), told, each.offset, True)
+        shown = _credential(each.fields)
+        yield _item("scram", user, mechanism_name(mechanism), shown, each.offset, True)
     for each in image.acls.values():
         yield _acl(each)
     for token_id, each in image.tokens.items():
-        told = json_text({key: value for key, value in each.fields.items() if key != "tokenId"})
-        yield _item("token", token_id, "token", told, each.offset)
+        shown = json_text({key: value for key, value in each.fields.items() if key != "tokenId"})
+        yield _item("token", token_id, "token", shown, each.offset)
     yield from _single_items(image)
 
 
 def _credential(fields: Body) -> str:
     """The iterations; and by fingerprints, where the log was read with some, as ZooKeeper's znode has it."""
     parts = {"salt": "salt", "stored_key": "storedKey", "server_key": "serverKey"}
-    told = [f"{name}={fields[part]}" for name, part in parts.items() if is_fingerprint(fields[part])]
-    return ",".join([*told, f"iterations={fields['iterations']}"])
+    prints = [f"{name}={fields[part]}" for name, part in parts.items() if is_fingerprint(fields[part])]
+    return ",".join([*prints, f"iterations={fields['iterations']}"])
 
 
 def _single_items(image: Image) -> Iterator[MetadataItem]:

@@ -163,12 +163,12 @@ async def list_offsets(
 
 
 def _by_leader(leaders: Mapping[Key, int | None], keys: Iterable[Key]) -> dict[int, list[Key]]:
-    found: dict[int, list[Key]] = defaultdict(list)
+    by_leader: dict[int, list[Key]] = defaultdict(list)
     for key in keys:
         leader = leaders[key]
         if leader is not None:
-            found[leader].append(key)
-    return found
+            by_leader[leader].append(key)
+    return by_leader
 
 
 async def _ask_leader(

@@ -76,6 +76,6 @@ def ownership(group: Any) -> list[Ownership]:
 def _topics(member: Any) -> list[str]:
     named = list(member.subscribed_topic_names)
     if member.subscribed_topic_regex:
-        given = [*member.assignment.topic_partitions, *member.target_assignment.topic_partitions]
-        named += [each.topic_name for each in given]
+        assigned = [*member.assignment.topic_partitions, *member.target_assignment.topic_partitions]
+        named += [each.topic_name for each in assigned]
     return sorted(set(named))

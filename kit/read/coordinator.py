@@ -238,8 +238,8 @@ async def _fetch_offsets(
     failed: dict[str, str] = {}
     for group_id, broker_id in coordinators.items():
         answers = partial(_offsets_of_one, group_id)
-        one = {group_id: broker_id}
-        failed |= await _sweep(client, one, _single_offsets_request, answers, collected.take_offsets, deadline)
+        single = {group_id: broker_id}
+        failed |= await _sweep(client, single, _single_offsets_request, answers, collected.take_offsets, deadline)
     return failed
 
 

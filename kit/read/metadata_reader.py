@@ -43,7 +43,7 @@ class Reader:
         return zip(paths, fetch_data(self.client, paths))
 
     def parse(
-        self, what: Sequence[Entity], path: str, held: Znode | KazooException, how: Callable[[bytes], Parsed]
+        self, entities: Sequence[Entity], path: str, held: Znode | KazooException, how: Callable[[bytes], Parsed]
     ) -> Parsed | None:
         """What the znode says; None if that can't be read, which is then an error of each of these entities."""
         try:
@@ -53,7 +53,7 @@ class Reader:
                 raise BadValue("it is no JSON object with a config; what it holds is withheld")
             return how(held.data)
         except BadValue as problem:
-            for kind, entity in what:
+            for kind, entity in entities:
                 self.fail(kind, entity, f"{path}: {problem}", None if isinstance(held, KazooException) else held.mzxid)
             return None
 

@@ -93,8 +93,8 @@ def with_max_state_epoch(client: KazooClient, control: MetadataControl) -> Metad
 
 
 def _with_epoch(control: MetadataControl, highest: int | None, refusals: Sequence[str]) -> MetadataControl:
-    told = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
-    problems = (*control.problems, f"{told} {refusals[0]}") if refusals else control.problems
+    problem = f"{TOPICS}: the epochs of partitions are not all known, because {len(refusals):,} of its znodes"
+    problems = (*control.problems, f"{problem} {refusals[0]}") if refusals else control.problems
     return replace(control, max_state_epoch=highest, problems=problems)
 
 
@@ -165,10 +165,10 @@ def _configs(
     for name, (path, held) in zip(names, reader.znodes([f"{folder}/{name}" for name in names])):
         if held is None or (isinstance(held, Znode) and not held.data):
             continue
-        what = [(kind, path.removeprefix("/config/"))]
+        entities = [(kind, path.removeprefix("/config/"))]
         if folder == "/config/users":
-            what.append(("scram", unquote(name)))
-        config = reader.parse(what, path, held, values.config_value)
+            entities.append(("scram", unquote(name)))
+        config = reader.parse(entities, path, held, values.config_value)
         if config is not None and isinstance(held, Znode):
             yield name, path, config, held.mzxid
 

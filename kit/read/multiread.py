@@ -84,8 +84,8 @@ class Znodes:
         return [None if stat is None else stat[at] for stat in self.stats]
 
 
-def refusal(error: KazooException, what: str = "read") -> str:
-    """The end of a sentence: why a znode's data (``what``: read) or children (listed) did not come.
+def refusal(error: KazooException, action: str = "read") -> str:
+    """The end of a sentence: why a znode's data (``action``: read) or children (listed) did not come.
 
     ZooKeeper asks one right for both, which is named.
 
@@ -93,7 +93,7 @@ def refusal(error: KazooException, what: str = "read") -> str:
     "can't be listed: NoAuthError (the login needs the right READ there)"
     """
     right = " (the login needs the right READ there)" if isinstance(error, NoAuthError) else ""
-    return f"can't be {what}: {type(error).__name__}{right}"
+    return f"can't be {action}: {type(error).__name__}{right}"
 
 
 def fetch_data(client: KazooClient, paths: Sequence[str]) -> Znodes:
@@ -148,7 +148,7 @@ def _batches(client: KazooClient, kind: int, paths: Sequence[str]) -> Iterator[A
             ask, wrap = (
                 (client.get_async, _wrap_data) if kind == _GET_DATA else (client.get_children_async, _wrap_names)
             )
-            yield from _pipelined(lambda one: ask(one[0]), wrap, paths, 1, 100 * REQUESTS_IN_FLIGHT)
+            yield from _pipelined(lambda batch: ask(batch[0]), wrap, paths, 1, 100 * REQUESTS_IN_FLIGHT)
     except (KazooException, client.handler.timeout_exception) as error:
         raise _silent(client, error) from error
 

@@ -36,10 +36,12 @@ def find_record_times(
         ConnectError, ReadError: no broker answered.
     """
     with_transactions = fetch_transactional(client, {(topic, partition) for topic, partition, _ in positions})
-    found = {_position(row): row for row in fetch_record_times(client, positions, at_ms, resolution_ms)}
-    unclear = [place for place, row in found.items() if place[:2] in with_transactions or _is_wide(row, resolution_ms)]
+    estimates = {_position(row): row for row in fetch_record_times(client, positions, at_ms, resolution_ms)}
+    unclear = [
+        place for place, row in estimates.items() if place[:2] in with_transactions or _is_wide(row, resolution_ms)
+    ]
     read = read_record_times(settings, unclear, ends, at_ms)
-    return list((found | {_position(row): row for row in read if row.error is None}).values())
+    return list((estimates | {_position(row): row for row in read if row.error is None}).values())
 
 
 def with_quiet(

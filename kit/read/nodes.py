@@ -100,16 +100,18 @@ def fetch_log_dirs(settings: dict[str, Any], brokers: Iterable[tuple[str, int]])
 def _log_dirs(settings: dict[str, Any], broker: tuple[str, int]) -> list[BrokerLogDir]:
     address, node_id = broker
     try:
-        told = _at(settings, address, _describe_log_dirs)
+        answer = _at(settings, address, _describe_log_dirs)
     except (OfframpError, kafka_errors.KafkaError, OSError, ValueError) as problem:
         return [BrokerLogDir(node_id, None, f"{address} does not tell its log dirs: {problem}")]
-    if told.error_code or not told.results:  # Before version 3 a refusal is an empty list.
+    if answer.error_code or not answer.results:  # Before version 3 a refusal is an empty list.
         why = (
-            describe_code(told.error_code) if told.error_code else "none were told: is Describe on the cluster allowed?"
+            describe_code(answer.error_code)
+            if answer.error_code
+            else "none were told: is Describe on the cluster allowed?"
         )
         return [BrokerLogDir(node_id, None, f"{address}: DescribeLogDirs: {why}")]
-    errors = [describe_code(each.error_code) if each.error_code else None for each in told.results]
-    return [BrokerLogDir(node_id, each.log_dir, error) for each, error in zip(told.results, errors)]
+    errors = [describe_code(each.error_code) if each.error_code else None for each in answer.results]
+    return [BrokerLogDir(node_id, each.log_dir, error) for each, error in zip(answer.results, errors)]
 
 
 async def _describe_log_dirs(client: NodeClient, deadline: Deadline) -> Any:
@@ -145,10 +147,10 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
     is_listening = False
     try:
         is_listening = _refuse_closed(address)
-        said: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
-        error = f"{address}: {said.pop('error')}" if "error" in said else None
+        answers: dict[str, Any] = _at(settings, address, partial(_describe_node, role=role))
+        error = f"{address}: {answers.pop('error')}" if "error" in answers else None
     except (OfframpError, OSError, ValueError) as problem:
-        said, error = {}, f"{address} does not answer as a {role}: {problem}"
+        answers, error = {}, f"{address} does not answer as a {role}: {problem}"
     nothing = dict.fromkeys(
         ("mode", "has_flag", "metadata_version", "is_leader", "leader_id", "leader_epoch", "high_watermark")
     )
@@ -160,7 +162,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
             **nothing,
             "voters": (),
             "observers": (),
-            **said,
+            **answers,
             "source": f"ApiVersions and DescribeQuorum of {address}",
             "read_at": datetime.now(UTC),
             "error": error,
@@ -189,12 +191,12 @@ async def _describe_node(client: NodeClient, deadline: Deadline, role: str) -> d
         return {"error": f"it {NO_CONTROLLER}"}
     has_quorum = any(each.api_key == _DESCRIBE_QUORUM for each in versions.api_keys)
     has_flag = bool(versions.zk_migration_ready)
-    said: dict[str, Any] = {
+    answers: dict[str, Any] = {
         "mode": KRAFT_MODE if has_quorum else MIGRATION_MODE if has_flag else ZOOKEEPER_MODE,
         "has_flag": has_flag,
         "metadata_version": finalized_level(versions),
     }
-    return said | (await _quorum(client, deadline) if role == CONTROLLER else {})
+    return answers | (await _quorum(client, deadline) if role == CONTROLLER else {})
 
 
 def api_versions() -> ApiVersionsRequest:

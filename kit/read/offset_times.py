@@ -176,7 +176,7 @@ async def _search(
     while True:
         probes = {key: times for key, each in brackets.items() if (times := _probes(each, resolution_ms))}
         if not probes:
-            return [each.row(key) for key, found in brackets.items() for each in found]
+            return [each.row(key) for key, of_partition in brackets.items() for each in of_partition]
         layers = list(_layers(probes))
         answers, failed = await list_offsets(client, leaders, layers, deadline)
         for asked, listed in zip(layers, answers, strict=True):
@@ -215,4 +215,4 @@ async def _ask(
     """The first record that is not older than its partition's time, where there is one; why not, where it failed."""
     leaders = await fetch_leaders(client, {key for times in questions for key in times}, deadline)
     answers, failed = await list_offsets(client, leaders, questions, deadline)
-    return [{key: found for key, found in each.items() if _dated(found)} for each in answers], failed
+    return [{key: record for key, record in each.items() if _dated(record)} for each in answers], failed

@@ -22,15 +22,15 @@ def is_znode_name(name: str) -> bool:
     return name not in _RELATIVE and _REFUSED.search(name) is None
 
 
-def znode_name(name: str, what: str) -> str:
-    """``name``, if a znode can have it; ``what`` is the word for it in the error.
+def znode_name(name: str, noun: str) -> str:
+    """``name``, if a znode can have it; ``noun`` is the word for it in the error.
 
     Raises:
         InputError: no znode can have this name.
     """
     if not is_znode_name(name):
         raise InputError(
-            f"the {what} {name!r} can't be the name of a znode (a slash, '.', '..', empty, control characters or "
+            f"the {noun} {name!r} can't be the name of a znode (a slash, '.', '..', empty, control characters or "
             "characters beyond U+FFFF): ZooKeeper can't store anything for it"
         )
     return name

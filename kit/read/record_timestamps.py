@@ -51,16 +51,16 @@ def read_record_times(
     latest time is ``at_ms``. A partition that gives none until the deadline is a row with an error.
     """
     settings, deadline = {**settings, **_SETTINGS}, time.monotonic() + deadline_s
-    found = {
+    following = {
         (*key, offset): each for layer in _layers(positions) for key, offset, each in _read(settings, layer, deadline)
     }
-    stopped = {place[:2]: each.offset for place, each in found.items() if _is_open(each, ends[place[:2]])}
+    stopped = {place[:2]: each.offset for place, each in following.items() if _is_open(each, ends[place[:2]])}
     open_records = {key: each for key, _, each in _read(settings | _ALL, stopped, deadline)}
     return [
         _open_row(place, open_records[place[:2]], at_ms)
         if _is_open(each, ends[place[:2]])
         else _row(place, each, ends[place[:2]])
-        for place, each in found.items()
+        for place, each in following.items()
     ]
 
 
@@ -103,20 +103,20 @@ def _next(message: Message) -> _Next:
     return _Next(offset, at_ms if is_dated else None, None if is_dated else "its records carry no time")
 
 
-def _is_open(found: _Next, end: int) -> bool:
+def _is_open(following: _Next, end: int) -> bool:
     """It stopped below the end: there a transaction begins that is not decided yet."""
-    return not found.is_record and found.offset < end
+    return not following.is_record and following.offset < end
 
 
-def _row(place: Position, found: _Next, end: int) -> RecordTime:
-    if found.error is not None:
-        return RecordTime(*place, None, None, None, found.error)
+def _row(place: Position, following: _Next, end: int) -> RecordTime:
+    if following.error is not None:
+        return RecordTime(*place, None, None, None, following.error)
     # A record from the end on was appended after the look.
-    at_ms = found.at_ms if found.offset < end else None
+    at_ms = following.at_ms if following.offset < end else None
     return RecordTime(*place, at_ms, at_ms, at_ms)
 
 
-def _open_row(place: Position, found: _Next, at_ms: int) -> RecordTime:
-    if found.at_ms is None:
-        return RecordTime(*place, None, None, None, found.error or "there is no committed record to read yet")
-    return RecordTime(*place, found.at_ms, found.at_ms, max(found.at_ms, at_ms))
+def _open_row(place: Position, following: _Next, at_ms: int) -> RecordTime:
+    if following.at_ms is None:
+        return RecordTime(*place, None, None, None, following.error or "there is no committed record to read yet")
+    return RecordTime(*place, following.at_ms, following.at_ms, max(following.at_ms, at_ms))

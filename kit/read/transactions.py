@@ -32,12 +32,12 @@ async def _fetch(client: BrokerClient, keys: set[Key], deadline: Deadline) -> se
     for key, leader in (await fetch_leaders(client, keys, deadline)).items():
         if leader is not None:
             by_leader[leader].append(key)
-    found = set[Key]()
-    await client.gather([partial(_ask, client, leader, led, found) for leader, led in by_leader.items()])
-    return found
+    transactional = set[Key]()
+    await client.gather([partial(_ask, client, leader, led, transactional) for leader, led in by_leader.items()])
+    return transactional
 
 
-async def _ask(client: BrokerClient, leader: int, led: Collection[Key], found: set[Key]) -> None:
+async def _ask(client: BrokerClient, leader: int, led: Collection[Key], transactional: set[Key]) -> None:
     try:
         response = await client.send(_request(led), leader)
     except RETRIABLE_FAILURES:
@@ -45,7 +45,7 @@ async def _ask(client: BrokerClient, leader: int, led: Collection[Key], found: s
     for topic in response.topics:
         for each in topic.partitions:
             if any(_has_transactions(producer) for producer in each.active_producers):
-                found.add((topic.name, each.partition_index))
+                transactional.add((topic.name, each.partition_index))
 
 
 def _has_transactions(producer: Any) -> bool:

@@ -44,9 +44,9 @@ def octets(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(some), [known, pa.py_buffer(ends), pa.py_buffer(b"".join(some))])
 
 
-def numbers(found: pa.Array, kind: str) -> npt.NDArray[Any]:
+def numbers(array: pa.Array, kind: str) -> npt.NDArray[Any]:
     """The other way: a column's memory, of that type and without nulls, as NumPy's."""
-    return np.frombuffer(found.buffers()[1], kind, len(found), found.offset * np.dtype(kind).itemsize)
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * np.dtype(kind).itemsize)
 
 
 def flags(values: npt.NDArray[np.bool_]) -> pa.Array:

@@ -90,17 +90,17 @@ def missing(acl: Iterable[ACL], who: Iterable[Identity], wanted: int) -> int:
     mine = set(who)
     if any(scheme == "super" for scheme, _ in mine):
         return 0
-    given = 0
+    granted = 0
     for each in acl:
-        if any(_is_of(each.id, one) for one in [("world", "anyone"), *mine]):
-            given |= each.perms
-    return wanted & ~given
+        if any(_is_of(each.id, identity) for identity in [("world", "anyone"), *mine]):
+            granted |= each.perms
+    return wanted & ~granted
 
 
-def _is_of(named: Any, one: Identity) -> bool:
-    if named.scheme == one[0] == "ip":
+def _is_of(named: Any, identity: Identity) -> bool:
+    if named.scheme == identity[0] == "ip":
         try:
-            return ip_address(one[1]) in ip_network(named.id, strict=False)
+            return ip_address(identity[1]) in ip_network(named.id, strict=False)
         except ValueError:
             return False
-    return (named.scheme, named.id) == one
+    return (named.scheme, named.id) == identity

@@ -167,7 +167,7 @@ def test_watch_appends_each_look_and_fails_by_the_last(tmp_path, monkeypatch):
     profile = tmp_path / "offramp.toml"
     profile.write_text('[clusters.one]\nbootstrap_servers = "127.0.0.1:1"\nzookeeper_connect = "127.0.0.1:1"\n')
     looks = iter([seen(), seen(minutes=1), seen(error="gone", minutes=2)])
-    monkeypatch.setattr(verbs, "look", lambda chosen, settle_s: next(looks))
+    monkeypatch.setattr(kraft_watch, "look", lambda chosen, settle_s: next(looks))
     folder = tmp_path / "kept"
     options = ["--history", str(folder), "--every", "0", "--count", "3", "--profile-file", str(profile)]
     ended = CliRunner().invoke(verbs.app, ["watch", *options])

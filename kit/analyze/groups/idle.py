@@ -180,10 +180,10 @@ def _evidence() -> nw.Expr:
 
 
 def _commits() -> nw.Expr:
-    told = nw.concat_str([nw.lit("; the last commit was "), _duration("commit_age_ms"), nw.lit(" ago")])
+    clause = nw.concat_str([nw.lit("; the last commit was "), _duration("commit_age_ms"), nw.lit(" ago")])
     return (
         nw.when(~nw.col("commit_age_ms").is_null())
-        .then(told)
+        .then(clause)
         .when(nw.col("n_partitions") == 0)
         .then(nw.lit("; no offset is committed"))
         .otherwise(nw.lit("; when it last committed is unknown"))
@@ -193,8 +193,8 @@ def _commits() -> nw.Expr:
 def _presence() -> nw.Expr:
     """Only where it says more than the last commit."""
     is_later = (nw.col("present_ms") > nw.col("last_commit_ms")) | nw.col("last_commit_ms").is_null()
-    told = nw.concat_str([nw.lit("; it had one until "), _duration("present_age_ms"), nw.lit(" ago")])
-    return nw.when(~nw.col("present_ms").is_null() & is_later).then(told).otherwise(nw.lit(""))
+    clause = nw.concat_str([nw.lit("; it had one until "), _duration("present_age_ms"), nw.lit(" ago")])
+    return nw.when(~nw.col("present_ms").is_null() & is_later).then(clause).otherwise(nw.lit(""))
 
 
 def _gone() -> nw.Expr:
@@ -207,8 +207,8 @@ def _gone() -> nw.Expr:
 
 
 def _name() -> nw.Expr:
-    told = nw.concat_str([nw.lit("; its name holds "), nw.col("name_rule")])
-    return nw.when(~nw.col("name_rule").is_null()).then(told).otherwise(nw.lit(""))
+    clause = nw.concat_str([nw.lit("; its name holds "), nw.col("name_rule")])
+    return nw.when(~nw.col("name_rule").is_null()).then(clause).otherwise(nw.lit(""))
 
 
 def _duration(name: str) -> nw.Expr:

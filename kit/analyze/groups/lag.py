@@ -223,8 +223,8 @@ def _error() -> nw.Expr:
     return nw.when(joined != "").then(joined)
 
 
-def _reason(what: str, reason: nw.Expr) -> nw.Expr:
-    return nw.concat_str([nw.lit(f"{what}: "), reason])
+def _reason(label: str, reason: nw.Expr) -> nw.Expr:
+    return nw.concat_str([nw.lit(f"{label}: "), reason])
 
 
 def _log_reason() -> nw.Expr:

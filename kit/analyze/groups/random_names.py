@@ -40,9 +40,9 @@ def name_rule(name: str = "group_id") -> nw.Expr:
     (["a tool's name and a number", None], ['a UUID', 'a host and a process', 'a hash of 12 or more hex digits'])
     """
     rule = nw.lit(None, nw.String)
-    for told, pattern in reversed(NAME_RULES.items()):
+    for label, pattern in reversed(NAME_RULES.items()):
         fits = nw.col(name).str.contains(pattern)
-        if told == _TURNS:
+        if label == _TURNS:
             fits &= nw.col(name).str.contains(_LONG)
-        rule = nw.when(fits).then(nw.lit(told)).otherwise(rule)
+        rule = nw.when(fits).then(nw.lit(label)).otherwise(rule)
     return rule

@@ -109,10 +109,10 @@ def _attention() -> nw.Expr:
         WITHOUT_OWNER: has_members & (nw.col("n_unowned") > 0),
         UNREADABLE: ~is_read,
     }
-    told = nw.lit(None, nw.String)
+    attention = nw.lit(None, nw.String)
     for name in reversed(ATTENTION):
-        told = nw.when(rules[name].fill_null(False)).then(nw.lit(name)).otherwise(told)
-    return told.alias("attention")
+        attention = nw.when(rules[name].fill_null(False)).then(nw.lit(name)).otherwise(attention)
+    return attention.alias("attention")
 
 
 def _counted(name: str) -> nw.Expr:

@@ -130,10 +130,10 @@ def false_alarms(alarms: FrameT, incidents: FrameT) -> FrameT:
 
 
 def _spans(rows: FrameT, key: Sequence[str], status: str, **figures: nw.Expr) -> FrameT:
-    at, said = nw.col("at_ms"), nw.col(status)
-    before = said.shift(1).over(*key, order_by="at_ms")
+    at, current = nw.col("at_ms"), nw.col(status)
+    before = current.shift(1).over(*key, order_by="at_ms")
     following = at.shift(-1).over(*key, order_by="at_ms")
-    rows = rows.with_columns(is_new=(said != before).fill_null(False).cast(nw.Int64), following_ms=following)
+    rows = rows.with_columns(is_new=(current != before).fill_null(False).cast(nw.Int64), following_ms=following)
     rows = rows.with_columns(
         turn=nw.col("is_new").cum_sum().over(*key, order_by="at_ms"), following_ms=nw.coalesce("following_ms", at)
     )

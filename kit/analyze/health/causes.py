@@ -73,10 +73,10 @@ def incident_causes(incidents: pl.DataFrame, seen: Seen, findings: pl.DataFrame 
 
 def _ranked(case: _Case) -> Iterator[tuple[Any, ...]]:
     key = tuple(case.incident[name] for name in _INCIDENT)
-    found = [told for rule in RULES for told in rule(case)]
-    for rank, told in enumerate(found, 1):
-        yield (*key, rank, *told)
-    if not found:
+    causes = [cause for rule in RULES for cause in rule(case)]
+    for rank, cause in enumerate(causes, 1):
+        yield (*key, rank, *cause)
+    if not causes:
         looks = quantity(len(case.near), "look")
         yield (*key, 1, UNKNOWN, None, f"Nothing changed that {looks} around the begin would show.", "")
 
@@ -114,17 +114,17 @@ class _Case:
     @cached_property
     def members(self) -> list[tuple[int, set[str]]]:
         rows = self.of_group(self.seen.members).group_by("snapshot_id").agg("member_id")
-        found = {snapshot_id: set(ids) for snapshot_id, ids in rows.iter_rows()}
-        return [(at, found.get(snapshot_id, set())) for snapshot_id, at in self.near]
+        by_snapshot = {snapshot_id: set(ids) for snapshot_id, ids in rows.iter_rows()}
+        return [(at, by_snapshot.get(snapshot_id, set())) for snapshot_id, at in self.near]
 
     @cached_property
     def owners(self) -> list[tuple[int, dict[str, str]]]:
         rows = self.of_group(self.seen.ownership).drop_nulls("member_id")
         rows = rows.select("snapshot_id", pl.format("{}-{}", "topic", "partition"), "member_id")
-        found: dict[str, dict[str, str]] = {}
+        by_snapshot: dict[str, dict[str, str]] = {}
         for snapshot_id, place, member in rows.iter_rows():
-            found.setdefault(snapshot_id, {})[place] = member
-        return [(at, found.get(snapshot_id, {})) for snapshot_id, at in self.near]
+            by_snapshot.setdefault(snapshot_id, {})[place] = member
+        return [(at, by_snapshot.get(snapshot_id, {})) for snapshot_id, at in self.near]
 
     @cached_property
     def offsets(self) -> pl.DataFrame:

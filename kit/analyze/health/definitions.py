@@ -149,7 +149,7 @@ def lag_explained(partition_lag: FrameT) -> FrameT:
     )
     uncommitted = _words(
         "No offset is committed: ",
-        *(f"{_titles_where(what)} {verb}; " for what, verb in _UNCOMMITTED.items()),
+        *(f"{_titles_where(no_commit)} {verb}; " for no_commit, verb in _UNCOMMITTED.items()),
         _titles_where(RETAINED),
         " show the retained log, ",
         end - start,
@@ -203,5 +203,5 @@ def _titles_where(no_commit: str) -> str:
 
 
 def _titles(is_one: Callable[[Definition], bool]) -> str:
-    found = [each.title for each in DEFINITIONS.values() if is_one(each)]
-    return " and ".join([", ".join(found[:-1]), found[-1]]) if len(found) > 1 else found[0]
+    titles = [each.title for each in DEFINITIONS.values() if is_one(each)]
+    return " and ".join([", ".join(titles[:-1]), titles[-1]]) if len(titles) > 1 else titles[0]

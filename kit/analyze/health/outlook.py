@@ -125,15 +125,15 @@ def _beyond() -> nw.Expr:
 def _with_times(rows: FrameT, arrivals: FrameT, at_ms: int) -> FrameT:
     """With how old the next record is, at least and at most, and how much younger records of its segment may be."""
     names = {"appended_ms": "appended_ms", "from_ms": "from_ms", "until_ms": "until_ms", "arrival_error": "error"}
-    found = arrivals.select(*_LOG, "offset", **{name: nw.col(column) for name, column in names.items()})
+    next_records = arrivals.select(*_LOG, "offset", **{name: nw.col(column) for name, column in names.items()})
     # Of what is yet to come, where only markers wait, the time is that of the look.
     has_none = nw.col("appended_ms").is_null() & nw.col("arrival_error").is_null()
     times = ("appended_ms", "from_ms", "until_ms")
-    found = found.with_columns(
+    next_records = next_records.with_columns(
         **{name: nw.when(has_none).then(nw.lit(at_ms, nw.Int64)).otherwise(nw.col(name)) for name in times}
     )
     ended = arrivals.select(*_LOG, beyond="offset", ended_ms="until_ms")
-    rows = rows.join(found, on=[*_LOG, "offset"], how="left").join(ended, on=[*_LOG, "beyond"], how="left")
+    rows = rows.join(next_records, on=[*_LOG, "offset"], how="left").join(ended, on=[*_LOG, "beyond"], how="left")
     younger = nw.col("ended_ms") - nw.col("until_ms")
     younger = nw.when(younger < 0).then(nw.lit(0, nw.Int64)).otherwise(younger)
     ages = {"age_lower": "from_ms", "age": "appended_ms", "age_upper": "until_ms"}
@@ -151,12 +151,12 @@ def _age(age: nw.Expr) -> nw.Expr:
 
 def _closing() -> dict[str, nw.Expr]:
     unread = nw.col("unread")
-    found = {}
+    closing = {}
     for bound in _BOUNDS:
         rate = nw.col(f"lag_per_s{bound}")
         time = _whole_ms(1000.0 * unread.cast(nw.Float64) / nw.when(rate < 0).then(-rate))
-        found[f"close{bound}_ms"] = nw.when(unread == 0).then(nw.lit(0, nw.Int64)).otherwise(time)
-    return found
+        closing[f"close{bound}_ms"] = nw.when(unread == 0).then(nw.lit(0, nw.Int64)).otherwise(time)
+    return closing
 
 
 def _limits() -> dict[str, nw.Expr]:
@@ -201,15 +201,15 @@ class _Scenario:
     def by_time(self) -> nw.Expr:
         """When the front of deletion, which moves through the log as the log grew, overtakes the reader."""
         unread, age = nw.col("unread").cast(nw.Float64), nw.col(f"age{self.bound}")
-        kept = nw.col("retention_ms").cast(nw.Float64)
-        kept = kept if self.bound == "_lower" else kept + self.slack
+        retention = nw.col("retention_ms").cast(nw.Float64)
+        retention = retention if self.bound == "_lower" else retention + self.slack
         waiting = 1000.0 * unread
-        is_within = self.consumed * kept < waiting
+        is_within = self.consumed * retention < waiting
         part = 1.0 - self.consumed * age / nw.when(unread > 0).then(waiting)
-        within = (kept - age) / nw.when(part > 0).then(part)
+        within = (retention - age) / nw.when(part > 0).then(part)
         gains = self.produced - self.consumed
-        later = (self.produced * kept - waiting) / nw.when(gains > 0).then(gains)
-        time = nw.when(kept <= age).then(nw.lit(0.0)).when(is_within).then(within).when(gains > 0).then(later)
+        later = (self.produced * retention - waiting) / nw.when(gains > 0).then(gains)
+        time = nw.when(retention <= age).then(nw.lit(0.0)).when(is_within).then(within).when(gains > 0).then(later)
         or_never = time.when(gains <= 0).then(nw.lit(_INFINITE))
         return _known(nw.col("by_time"), nw.when(~age.is_null()).then(or_never))
 
@@ -230,11 +230,11 @@ def _known(is_limited: nw.Expr, time: nw.Expr) -> nw.Expr:
 
 
 def _deletions() -> dict[str, nw.Expr]:
-    found = {}
+    scenarios = {}
     for bound in _BOUNDS:
-        found[f"time{bound}"] = _Scenario(bound).by_time()
-        found[f"size{bound}"] = _Scenario(bound).by_size()
-    return found
+        scenarios[f"time{bound}"] = _Scenario(bound).by_time()
+        scenarios[f"size{bound}"] = _Scenario(bound).by_size()
+    return scenarios
 
 
 def _pauses() -> dict[str, nw.Expr]:
@@ -285,8 +285,8 @@ def _told(rows: FrameT) -> FrameT:
     # A size that nobody may tell is no matter where there is no limit of size.
     is_open = soonest.is_null() | ((soonest < _INFINITE) & nw.col("latest").is_null())
     reasons = [
-        nw.when(is_open).then(nw.concat_str([nw.lit(f"{what}: "), nw.col(name)]))
-        for what, name in (("record times", "arrival_error"), ("retention", "retention_error"))
+        nw.when(is_open).then(nw.concat_str([nw.lit(f"{subject}: "), nw.col(name)]))
+        for subject, name in (("record times", "arrival_error"), ("retention", "retention_error"))
     ]
     rates = ["consumed_per_s", "produced_per_s", "lag_per_s", "lag_per_s_lower", "lag_per_s_upper"]
     times = {"": "until", "_lower": "soonest", "_upper": "latest"}

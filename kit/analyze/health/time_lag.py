@@ -96,8 +96,8 @@ def time_lag_by_records(partition_lag: FrameT, arrivals: FrameT, method: str, at
     >>> rows.select("time_lag_ms", "lower_ms", "upper_ms", "is_truncated").rows()
     [(6000, 5100, 6000, True)]
     """
-    found = arrivals.with_columns(is_idle="is_quiet", is_extrapolated=nw.lit(False))
-    return _by_arrivals(partition_lag, found, method, at_ms)
+    flagged = arrivals.with_columns(is_idle="is_quiet", is_extrapolated=nw.lit(False))
+    return _by_arrivals(partition_lag, flagged, method, at_ms)
 
 
 @nw.narwhalify

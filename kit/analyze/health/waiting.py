@@ -60,11 +60,11 @@ def _events(commits: FrameT, ends: FrameT, times: FrameT) -> list[FrameT]:
     nothing = nw.lit(None, nw.Int64)
     partitions = commits.select(*PARTITION).unique()
     arrived = nw.col("committed_ms").cum_max().over(*PARTITION, order_by="order")
-    made = commits.with_columns(at_ms=arrived)
+    timed = commits.with_columns(at_ms=arrived)
     sampled = partitions.join(ends.filter(~nw.col("log_end_offset").is_null()), on=_LOG, how="inner")
     looks = partitions.join(times.select("at_ms"), how="cross")
     return [
-        _event(made, _COMMIT, at_ms=nw.col("at_ms"), offset=nw.col("committed_offset"), end=nothing, order="order"),
+        _event(timed, _COMMIT, at_ms=nw.col("at_ms"), offset=nw.col("committed_offset"), end=nothing, order="order"),
         _event(sampled, _END, at_ms=nw.col("sampled_ms"), offset=nothing, end=nw.col("log_end_offset")),
         _event(looks, _LOOK, at_ms=nw.col("at_ms"), offset=nothing, end=nothing),
     ]

@@ -104,8 +104,8 @@ def diff_summary(differences: FrameT) -> FrameT:
     return counted.group_by("kind").agg(*[nw.col(name).sum() for name in names])
 
 
-def _with_null(rows: FrameT, other: str) -> FrameT:
-    return rows.with_columns(nw.lit(None, nw.String).alias(other))
+def _with_null(rows: FrameT, column: str) -> FrameT:
+    return rows.with_columns(nw.lit(None, nw.String).alias(column))
 
 
 def partition_values(partitions: FrameT, side: str) -> FrameT:

@@ -89,5 +89,5 @@ def _with_creations(rows: FrameT) -> FrameT:
     """``created_at`` of a topic's settings: the record that made the topic, as it is now."""
     topics = rows.filter(nw.col("kind") == "topic")
     named = nw.concat_str([nw.lit("topics/"), nw.col("entity")])
-    made = topics.select(nw.lit("config").alias("kind"), named.alias("entity"), created_at=nw.col("offset"))
-    return rows.join(made, on=["kind", "entity"], how="left")
+    creations = topics.select(nw.lit("config").alias("kind"), named.alias("entity"), created_at=nw.col("offset"))
+    return rows.join(creations, on=["kind", "entity"], how="left")

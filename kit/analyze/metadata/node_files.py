@@ -65,10 +65,10 @@ def settings_change(mode: str, present: NodeSettings, voters: str | None) -> Set
 
 def render(change: SettingsChange, present: NodeSettings) -> str:
     """The whole file: what stays and what is set; as comments what is removed, secret, or to do by hand."""
-    kept = {name: value for name, value in present.given.items() if name not in change.removed}
+    remaining = {name: value for name, value in present.given.items() if name not in change.removed}
     if _is_new(change, present):
-        kept = {name: value for name, value in kept.items() if name.startswith(_OF_A_CONTROLLER)}
-    merged = dict(sorted((kept | dict(change.values)).items()))
+        remaining = {name: value for name, value in remaining.items() if name.startswith(_OF_A_CONTROLLER)}
+    merged = dict(sorted((remaining | dict(change.values)).items()))
     comments = [
         f"{present.name}: settings for {change.mode} mode, made from {present.source}",
         *(f"removed: {name}" for name in _removed(change, present)),
@@ -86,8 +86,8 @@ def changed_lines(change: SettingsChange, present: NodeSettings) -> list[tuple[s
         *(("set", name, value) for name, value in values),
         *(("remove", name, None) for name in removed),
         *(
-            ("by hand", name, told or None)
-            for name, _, told in (each.partition(": ") for each in _by_hand(change, present))
+            ("by hand", name, instruction or None)
+            for name, _, instruction in (each.partition(": ") for each in _by_hand(change, present))
         ),
     ]
 

@@ -42,15 +42,15 @@ def lint(files: Sequence[NodeSettings]) -> list[PreflightFinding]:
     """Every rule on every file; a file without a finding has one row that says so."""
     rows = []
     for node in files:
-        found = [_row(check_id, node, *each) for check_id, rule in RULES.items() for each in rule(node)]
-        told = f"{node.source} starts a node in {node.mode} mode, and nothing is wrong with it."
-        rows += found or [PreflightFinding("N00", "block", PHASE, node.name, True, told, "", node.source)]
+        findings = [_row(check_id, node, *each) for check_id, rule in RULES.items() for each in rule(node)]
+        sentence = f"{node.source} starts a node in {node.mode} mode, and nothing is wrong with it."
+        rows += findings or [PreflightFinding("N00", "block", PHASE, node.name, True, sentence, "", node.source)]
     return [*rows, *_together(files)]
 
 
 def _row(check_id: str, node: NodeSettings, sentence: str, remedy: str) -> PreflightFinding:
-    told = f"{node.source} ({node.mode} mode): {sentence}."
-    return PreflightFinding(check_id, "block", PHASE, node.name, False, told, remedy, node.source)
+    whole_sentence = f"{node.source} ({node.mode} mode): {sentence}."
+    return PreflightFinding(check_id, "block", PHASE, node.name, False, whole_sentence, remedy, node.source)
 
 
 def _node_id(node: NodeSettings) -> Found:
@@ -152,8 +152,8 @@ def _together(files: Sequence[NodeSettings]) -> Iterator[PreflightFinding]:
             by_id.setdefault(node.node_id, []).append(node)
     for node_id, of_it in by_id.items():
         if len({each.mode for each in of_it}) < len(of_it) or len({each.role for each in of_it}) > 1:
-            told = f"Id {node_id} is in {' and in '.join(each.source for each in of_it)}."
-            yield _whole(told, "Give each node an id of its own; keep one file per node and mode.")
+            sentence = f"Id {node_id} is in {' and in '.join(each.source for each in of_it)}."
+            yield _whole(sentence, "Give each node an id of its own; keep one file per node and mode.")
     lists = {frozenset(entries(node.get(VOTERS))) for node in files if node.get(VOTERS)}
     if len(lists) > 1:
         yield _whole(f"{VOTERS} differs between files.", "Write the same list into every file.")

@@ -144,8 +144,8 @@ def entries(text: str | None) -> list[str]:
 
 def voter_ids(text: str | None) -> list[int]:
     """Ids of ``controller.quorum.voters``; what is no ``id@host:port`` is left out."""
-    found = [re.match(r"([0-9]{1,9})@", each) for each in entries(text)]
-    return [int(each[1]) for each in found if each]
+    matches = [re.match(r"([0-9]{1,9})@", each) for each in entries(text)]
+    return [int(each[1]) for each in matches if each]
 
 
 def inter_broker_listener(node: NodeSettings) -> str:

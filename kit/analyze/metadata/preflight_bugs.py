@@ -48,8 +48,8 @@ def client_metrics(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.kraft_items is not None
     configs = facts.kraft_items.filter(pl.col("kind") == "config", pl.col("entity").str.contains("^client-metrics/"))
     for entity in configs["entity"].unique().sort():
-        told = f"{entity} is set: after the next election of a controller of 3.9.1 dual write stands still."
-        yield Problem(entity, told, "Delete it with kafka-configs until the migration is finalised.")
+        sentence = f"{entity} is set: after the next election of a controller of 3.9.1 dual write stands still."
+        yield Problem(entity, sentence, "Delete it with kafka-configs until the migration is finalised.")
 
 
 def no_state(facts: PreflightFacts) -> Iterator[Problem]:
@@ -72,8 +72,8 @@ def failed_dirs(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in facts.brokers:
         n_dirs = len(entries(broker.get("log.dirs")))
         if n_dirs > 1 and not broker.get("process.roles"):
-            told = f"{broker.name} has {n_dirs} log.dirs: in migration mode it stops when one fails."
-            yield Problem(broker.name, told, "Look at the disks' health first, and keep this phase short.")
+            sentence = f"{broker.name} has {n_dirs} log.dirs: in migration mode it stops when one fails."
+            yield Problem(broker.name, sentence, "Look at the disks' health first, and keep this phase short.")
 
 
 def policies(facts: PreflightFacts) -> Iterator[Problem]:
@@ -81,8 +81,8 @@ def policies(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in facts.brokers:
         policy = broker.get("alter.config.policy.class.name")
         if policy:
-            told = f"{broker.name} has the policy {policy}, which gets other arguments from a KRaft controller."
-            yield Problem(broker.name, told, "Use 3.9.2 with alter.config.policy.kraft.compatibility.enable=true.")
+            sentence = f"{broker.name} has the policy {policy}, which gets other arguments from a KRaft controller."
+            yield Problem(broker.name, sentence, "Use 3.9.2 with alter.config.policy.kraft.compatibility.enable=true.")
 
 
 def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
@@ -90,8 +90,8 @@ def dynamic_quorum(facts: PreflightFacts) -> Iterator[Problem]:
     "list (read, not run)."""
     for node in facts.settings:
         if node.get(BOOTSTRAP) and not node.get("controller.quorum.voters"):
-            told = f"{node.name} has a dynamic quorum: nothing notices a controller without the flag."
-            yield Problem(node.name, told, "Use controller.quorum.voters for a migration.")
+            sentence = f"{node.name} has a dynamic quorum: nothing notices a controller without the flag."
+            yield Problem(node.name, sentence, "Use controller.quorum.voters for a migration.")
 
 
 CHECKS = (

@@ -158,10 +158,10 @@ def _incomplete(facts: PreflightFacts, name: str) -> Iterator[Problem]:
     brokers = {each.node_id for each in facts.facts.brokers} | set(facts.control.brokers if facts.control else ())
     voters = {each for node in facts.facts.nodes for each in node.voters}
     rows: Sequence[NodeMeta | NodeSettings] = facts.metas if name == "metas" else facts.settings
-    told = {each.node_id for each in rows}
+    answered = {each.node_id for each in rows}
     by_name: dict[str, set[int | None]] = {"brokers": brokers, "controllers": {*voters}, "metas": brokers | voters}
     wanted = by_name.get(name, set())
-    for node_id in sorted(each for each in wanted - told if each is not None):
+    for node_id in sorted(each for each in wanted - answered if each is not None):
         why = facts.unread.get(f"node {node_id}") or _WHY[name]
         yield unread(f"node {node_id}", f"{_capital(_SUBJECTS[name])} lack those of node {node_id}: {why}.")
 

@@ -178,7 +178,7 @@ def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.items is not None
     assert facts.partitions is not None
     content = content_counts(facts.items, facts.partitions)
-    counts = {what: f"{count:,} {what}" for what, count in content.items()}
+    counts = {kind: f"{count:,} {kind}" for kind, count in content.items()}
     topics, partitions, *rest = counts.values()
     about = duration(1000 * sum(content.values()) // _COPIED_PER_S, is_most=True)
     sentence = (

@@ -34,14 +34,14 @@ def alike(facts: PreflightFacts) -> Iterator[Problem]:
         if node.has_flag is None:
             yield unread(f"controller {node.address}", f"{node.error or node.address + ' did not answer'}.")
         elif not node.has_flag:
-            told = f"The controller at {node.address} runs without zookeeper.metadata.migration.enable."
+            sentence = f"The controller at {node.address} runs without zookeeper.metadata.migration.enable."
             remedy = "Set it on every controller. One that is elected without it ends the migration for good."
-            yield Problem(f"controller {node.address}", told, remedy)
+            yield Problem(f"controller {node.address}", sentence, remedy)
     leader = facts.facts.leader
     if leader is not None and len(leader.voters) > len(nodes):
         named = quantity(len(nodes), "controller")
-        told = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
-        yield unread("voters", told, _NAME_THEM)
+        sentence = f"The quorum has the voters {numbers(leader.voters)}, and the profile names {named}."
+        yield unread("voters", sentence, _NAME_THEM)
     voters = {each.given[VOTERS] for each in facts.settings if VOTERS in each.given}
     if len({frozenset(each.replace(" ", "").split(",")) for each in voters}) > 1:
         yield Problem("voters", f"{VOTERS} differs between nodes.", "Write the same list into every node's file.")
@@ -59,13 +59,13 @@ def _unreached(facts: PreflightFacts) -> Iterator[Problem]:
     for node in facts.facts.brokers:
         has_to = node.mode in (MIGRATION_MODE, KRAFT_MODE) and node.node_id is not None
         if leader is not None and has_to and node.node_id not in {*leader.observers, *live}:
-            told = (
+            sentence = (
                 f"The broker at {node.address} runs in {node.mode} mode, is not registered, and does not fetch the "
                 f"metadata log from controller {leader.node_id}, which leads: it does not reach it, or it has other "
                 "voters."
             )
             remedy = f"Look at {VOTERS} and the controllers' listener in its file, and at the network between both."
-            yield Problem(f"broker {node.address}", told, remedy)
+            yield Problem(f"broker {node.address}", sentence, remedy)
 
 
 def _log(facts: PreflightFacts) -> Iterator[Problem]:
@@ -78,13 +78,13 @@ def _log(facts: PreflightFacts) -> Iterator[Problem]:
     n_topics = facts.kraft_items.filter(pl.col("kind") == "topic").height
     state = facts.facts.zk_state
     if state not in (PRE_MIGRATION, MIGRATION):
-        told = (
+        sentence = (
             f"The metadata log says the state {state or 'nothing'}, not PRE_MIGRATION: it was begun without the flag."
         )
-        yield Problem("the metadata log", told, _begin_again(facts))
+        yield Problem("the metadata log", sentence, _begin_again(facts))
     elif state == PRE_MIGRATION and n_topics:
-        told = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
-        yield Problem("the metadata log", told, _begin_again(facts))
+        sentence = f"The metadata log holds {quantity(n_topics, 'topic')} before the copy: it is of another attempt."
+        yield Problem("the metadata log", sentence, _begin_again(facts))
 
 
 def disks(facts: PreflightFacts) -> Iterator[Problem]:
@@ -98,11 +98,11 @@ def disks(facts: PreflightFacts) -> Iterator[Problem]:
             "controllers", f"The controllers' log says the state {facts.facts.zk_state}.", _begin_again(facts)
         )
     elif not ids or not ids <= known:
-        told = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
-        yield unread("controllers", told, "Look into metadata.log.dir of each controller before its first start.")
+        sentence = "Whether the controllers' disks are empty, or formatted for this attempt, could not be read."
+        yield unread("controllers", sentence, "Look into metadata.log.dir of each controller before its first start.")
     else:
-        told = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
-        yield unread("controllers", told, "Look for __cluster_metadata-0 in each controller's metadata.log.dir.")
+        sentence = "The controllers' disks are formatted; whether they hold a log of another attempt could not be read."
+        yield unread("controllers", sentence, "Look for __cluster_metadata-0 in each controller's metadata.log.dir.")
 
 
 def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
@@ -113,11 +113,11 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
         return
     least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
     if leader.leader_epoch > max(least, _FIRST_EPOCHS):
-        told = (
+        sentence = (
             f"KRaft is at epoch {leader.leader_epoch}, above /controller_epoch {least}: a controller was alone for a "
             "while, or many elections were held."
         )
-        yield Problem("controllers", told, f"{_begin_again(facts)} {_RAISE_IT}")
+        yield Problem("controllers", sentence, f"{_begin_again(facts)} {_RAISE_IT}")
 
 
 def _begin_again(facts: PreflightFacts) -> str:

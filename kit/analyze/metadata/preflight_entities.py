@@ -44,9 +44,11 @@ def broken_broker_configs(facts: PreflightFacts) -> Iterator[Problem]:
     for entity, _, _, error in _items(facts, "config", "brokers/"):
         name = entity.removeprefix("brokers/")
         if error is not None:
-            told = unread(f"/config/{entity}", f"{error}.") if is_refused(error) else None
+            refusal = unread(f"/config/{entity}", f"{error}.") if is_refused(error) else None
             again = "Set it again with kafka-configs, or delete the znode."
-            yield told or Problem(f"/config/{entity}", f"{error}. The copy to KRaft loses it, or aborts on it.", again)
+            yield refusal or Problem(
+                f"/config/{entity}", f"{error}. The copy to KRaft loses it, or aborts on it.", again
+            )
         elif name != "<default>" and not re.fullmatch(r"[0-9]{1,10}", name):
             yield _bad(f"/config/{entity}", f"/config/{entity} is of no broker id", "Delete the znode.")
 
@@ -57,8 +59,8 @@ def broken_quotas(facts: PreflightFacts) -> Iterator[Problem]:
         if error is not None:
             yield _bad(f"/config/{entity}", error, "Set the quota again with kafka-configs, or delete the znode.")
         elif item not in _QUOTAS:
-            told = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
-            yield _bad(f"/config/{entity}", told, "Remove that key from the znode.")
+            sentence = f"/config/{entity} has the quota {item}, which Kafka 3.9 does not know"
+            yield _bad(f"/config/{entity}", sentence, "Remove that key from the znode.")
 
 
 def broken_credentials(facts: PreflightFacts) -> Iterator[Problem]:
@@ -88,11 +90,11 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
         kind, _, rest = entity.partition(":")
         pattern, _, name = rest.partition(":")
         if kind not in _RESOURCES:
-            told = f"The resource type {kind} of {entity} is not known to Kafka 3.9: its ACLs are lost"
-            yield Problem(f"ACL of {entity}", f"{told}.", "Delete the znode, or note the ACLs.")
+            sentence = f"The resource type {kind} of {entity} is not known to Kafka 3.9: its ACLs are lost"
+            yield Problem(f"ACL of {entity}", f"{sentence}.", "Delete the znode, or note the ACLs.")
         elif pattern == "PREFIXED" and name == "*":
-            told = f"{entity} has the wildcard as a prefix, which 3.9 refuses"
-            yield _bad(f"ACL of {entity}", told, "Make it a literal one.")
+            sentence = f"{entity} has the wildcard as a prefix, which 3.9 refuses"
+            yield _bad(f"ACL of {entity}", sentence, "Make it a literal one.")
         yield from _odd_rule(entity, rule)
     if facts.znodes is None:
         yield unread("/kafka-acl", "Whether ACL znodes lie below others could not be read.")
@@ -113,8 +115,8 @@ def broken_acls(facts: PreflightFacts) -> Iterator[Problem]:
 def _odd_rule(entity: str, rule: str) -> Iterator[Problem]:
     operation, permission = json.loads(rule)[-2:]
     if operation not in _OPERATIONS or permission not in ("ALLOW", "DENY"):
-        told = f"An ACL of {entity} says {permission} {operation}, which Kafka 3.9 does not know."
-        yield Problem(f"ACL of {entity}", told, "Remove it from the znode.")
+        sentence = f"An ACL of {entity} says {permission} {operation}, which Kafka 3.9 does not know."
+        yield Problem(f"ACL of {entity}", sentence, "Remove it from the znode.")
 
 
 def _items(facts: PreflightFacts, kind: str, prefix: str = "") -> Iterator[tuple[str, str, str | None, str | None]]:

@@ -37,8 +37,8 @@ def listeners(facts: PreflightFacts) -> Iterator[Problem]:
     """A05: controllers dial brokers on the brokers' inter-broker listener."""
     of_brokers = {inter_broker_listener(each) for each in facts.brokers}
     if len(of_brokers) > 1:
-        told = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}."
-        yield Problem("brokers", told, "Use one on every broker, and roll.")
+        sentence = f"Brokers use several inter-broker listeners: {numbers(of_brokers)}."
+        yield Problem("brokers", sentence, "Use one on every broker, and roll.")
     for controller in facts.controllers:
         name = controller.given.get("inter.broker.listener.name")
         if name not in of_brokers and controller.mode == "controller":
@@ -73,22 +73,22 @@ def encoder_secret(facts: PreflightFacts) -> Iterator[Problem]:
     if rows.is_empty():
         return
     if not facts.controllers:
-        told = (
+        sentence = (
             f"ZooKeeper holds encrypted settings, and whether the controllers have {ENCODER_SECRET} could not be read."
         )
-        yield unread("controllers", told, "Give the controllers' files in --settings-dir.")
+        yield unread("controllers", sentence, "Give the controllers' files in --settings-dir.")
     prints = {each.secrets.get(ENCODER_SECRET) for each in facts.brokers} - {None, ""}
     for controller in facts.controllers:
         print_ = controller.secrets.get(ENCODER_SECRET)
         if print_ is None:
-            told = f"{controller.name} has no {ENCODER_SECRET}: encrypted settings would be copied as cipher text."
-            yield Problem(controller.name, told, "Set it, and the key and cipher settings, as on the brokers.")
+            sentence = f"{controller.name} has no {ENCODER_SECRET}: encrypted settings would be copied as cipher text."
+            yield Problem(controller.name, sentence, "Set it, and the key and cipher settings, as on the brokers.")
         elif not print_ or not prints:
-            told = f"Whether {controller.name} has the brokers' {ENCODER_SECRET} could not be read."
-            yield unread(controller.name, told, "Give the files of controllers and brokers in --settings-dir.")
+            sentence = f"Whether {controller.name} has the brokers' {ENCODER_SECRET} could not be read."
+            yield unread(controller.name, sentence, "Give the files of controllers and brokers in --settings-dir.")
         elif {print_} != prints:
-            told = f"{controller.name} has another {ENCODER_SECRET} than the brokers: the copy aborts."
-            yield Problem(controller.name, told, "Set the brokers' one.")
+            sentence = f"{controller.name} has another {ENCODER_SECRET} than the brokers: the copy aborts."
+            yield Problem(controller.name, sentence, "Set the brokers' one.")
 
 
 def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
@@ -102,9 +102,9 @@ def cluster_ids(facts: PreflightFacts) -> Iterator[Problem]:
         if meta.cluster_id is None:
             yield unread(meta.file, f"{meta.file} names no cluster.id.")
         elif meta.cluster_id != facts.control.cluster_id:
-            told = f"{meta.file} is of cluster {meta.cluster_id}, and ZooKeeper of {facts.control.cluster_id}."
+            sentence = f"{meta.file} is of cluster {meta.cluster_id}, and ZooKeeper of {facts.control.cluster_id}."
             yield Problem(
-                meta.file, told, "Format the controllers with ZooKeeper's cluster id; look which cluster this is."
+                meta.file, sentence, "Format the controllers with ZooKeeper's cluster id; look which cluster this is."
             )
 
 

@@ -76,11 +76,11 @@ def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
         "offline": pl.col("leader").is_null(),
         "under-replicated": pl.col("leader").is_not_null() & (n_in_sync < pl.col("replicas").list.len()),
     }
-    for what, applies in kinds.items():
+    for condition, applies in kinds.items():
         for topic, numbers_, _ in by_topic(known.filter(applies)):
             yield Problem(
                 f"topic {topic}",
-                f"{topic} has {what} partitions: {few(numbers_)}.",
+                f"{topic} has {condition} partitions: {few(numbers_)}.",
                 "Start the brokers that are missing, and wait until every replica is in sync.",
             )
     yield from _below_min(facts, known)

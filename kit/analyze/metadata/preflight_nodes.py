@@ -41,11 +41,13 @@ def versions(facts: PreflightFacts) -> Iterator[Problem]:
                 ", ".join(names), f"{VERSION} of {', '.join(names)} is {version or 'not told'}: its level is unknown."
             )
         elif known < _OLDEST:
-            told = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
-            yield Problem(", ".join(names), told, f"Upgrade the brokers to 3.9, set {VERSION}=3.9, and roll.")
+            sentence = f"{VERSION} of {', '.join(names)} is {version}: a migration needs 3.6-IV1, and 3.9 is best."
+            yield Problem(", ".join(names), sentence, f"Upgrade the brokers to 3.9, set {VERSION}=3.9, and roll.")
     if len(by_version) > 1:
-        told = "; ".join(f"{version} of {', '.join(names)}" for version, names in sorted(by_version.items(), key=str))
-        yield Problem("brokers", f"{VERSION} differs: {told}.", "Set the same on every broker, and roll.")
+        sentence = "; ".join(
+            f"{version} of {', '.join(names)}" for version, names in sorted(by_version.items(), key=str)
+        )
+        yield Problem("brokers", f"{VERSION} differs: {sentence}.", "Set the same on every broker, and roll.")
     yield from _finalized(facts, by_version)
 
 
@@ -91,20 +93,20 @@ def log_dirs(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in facts.brokers:
         dirs, known = entries(broker.get("log.dirs") or broker.get("log.dir")), level(broker.get(VERSION))
         if len(dirs) > 1 and broker.get("process.roles") is None and (known is None or known < _SEVERAL_DIRS):
-            told = (
+            sentence = (
                 f"{broker.name} has {len(dirs)} log.dirs, which needs {VERSION} 3.7-IV2; it is {broker.get(VERSION)}."
             )
-            yield Problem(broker.name, told, f"Set {VERSION}=3.9 on every broker, and roll.")
+            yield Problem(broker.name, sentence, f"Set {VERSION}=3.9 on every broker, and roll.")
         if not dirs:
             yield unread(broker.name, f"log.dirs of {broker.name} could not be read.")
     for each in facts.log_dirs:
         if each.path is None:
-            told = f"Whether the log dirs of broker {each.node_id} are healthy could not be read: {each.error}."
-            yield unread(f"broker {each.node_id}", told)
+            sentence = f"Whether the log dirs of broker {each.node_id} are healthy could not be read: {each.error}."
+            yield unread(f"broker {each.node_id}", sentence)
         elif each.error is not None:
-            told = f"The log dir {each.path} of broker {each.node_id} has failed: {each.error}."
+            sentence = f"The log dir {each.path} of broker {each.node_id} has failed: {each.error}."
             yield Problem(
-                f"broker {each.node_id}", told, "Mend the disk, or take the dir out of log.dirs, and restart."
+                f"broker {each.node_id}", sentence, "Mend the disk, or take the dir out of log.dirs, and restart."
             )
     silent = {each.node_id for each in facts.brokers} - {each.node_id for each in facts.log_dirs} - {None}
     for node_id in sorted(silent):  # type: ignore[type-var]
@@ -116,36 +118,36 @@ def obstacles(facts: PreflightFacts) -> Iterator[Problem]:
     for broker in _in_zookeeper(facts):
         authorizer = broker.get("authorizer.class.name") or ""
         if broker.get("control.plane.listener.name"):
-            told = (
+            sentence = (
                 f"{broker.name} sets control.plane.listener.name: a broker in KRaft mode does not start with it "
                 "(KAFKA-17790)."
             )
-            yield Problem(broker.name, told, "Remove it when the broker goes to KRaft mode.")
+            yield Problem(broker.name, sentence, "Remove it when the broker goes to KRaft mode.")
         if (
             "log.message.format.version" in broker.given
             and (level(broker.given["log.message.format.version"]) or 0) < 1
         ):
-            told = (
+            sentence = (
                 f"{broker.name} sets log.message.format.version={broker.given['log.message.format.version']}, "
                 "below 3.0."
             )
-            yield Problem(broker.name, told, "Remove it.")
+            yield Problem(broker.name, sentence, "Remove it.")
         if authorizer == _AUTHORIZERS[1]:
-            told = f"{broker.name} uses AclAuthorizer, with which a broker in KRaft mode dies at its start."
+            sentence = f"{broker.name} uses AclAuthorizer, with which a broker in KRaft mode dies at its start."
             yield Problem(
-                broker.name, told, f"Set authorizer.class.name={STANDARD_AUTHORIZER} with KRaft mode, not before."
+                broker.name, sentence, f"Set authorizer.class.name={STANDARD_AUTHORIZER} with KRaft mode, not before."
             )
         elif authorizer not in _AUTHORIZERS:
-            told = (
+            sentence = (
                 f"{broker.name} uses the authorizer {authorizer}, which must run on controllers without ZooKeeper, too."
             )
-            yield Problem(broker.name, told, "Ask its maker whether it supports KRaft, and try it in a lab.")
+            yield Problem(broker.name, sentence, "Ask its maker whether it supports KRaft, and try it in a lab.")
         for key in filter(broker.get, _POLICIES):
-            told = (
+            sentence = (
                 f"{broker.name} sets {key}={broker.get(key)}: in KRaft it runs on controllers, with other "
                 "arguments (KIP-1252)."
             )
-            yield Problem(broker.name, told, "Put its class on the controllers' class path, and try it in a lab.")
+            yield Problem(broker.name, sentence, "Put its class on the controllers' class path, and try it in a lab.")
 
 
 def _in_zookeeper(facts: PreflightFacts) -> list[NodeSettings]:

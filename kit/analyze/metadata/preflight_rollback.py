@@ -39,16 +39,16 @@ def epochs(facts: PreflightFacts) -> Iterator[Problem]:
     kraft = control.kraft_controller_epoch if control.is_controller_persistent else None
     highest = max(control.max_state_epoch, kraft or 0, control.checkpoint_epoch or 0)
     if highest > control.controller_epoch:
-        told = (
+        sentence = (
             f"/controller_epoch is {control.controller_epoch}, and {highest} was used (partitions "
             f"{control.max_state_epoch}"
         )
-        told += (
+        sentence += (
             f", /controller {kraft}, /migration {control.checkpoint_epoch}): partitions would stay offline "
             "after a rollback."
         )
         yield Problem(
-            "/controller_epoch", told, f"Set it to {highest + 1} in the transaction that deletes /controller."
+            "/controller_epoch", sentence, f"Set it to {highest + 1} in the transaction that deletes /controller."
         )
 
 
@@ -62,9 +62,9 @@ def not_alike(facts: PreflightFacts) -> Iterator[Problem]:
     ):
         n_rows = facts.differences.filter(pl.col("verdict") == verdict).height
         if n_rows:
-            told = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
+            sentence = f"{quantity(n_rows, 'value')} {name} between ZooKeeper and KRaft."
             met = None if verdict == "unknown" else False
-            yield Problem(verdict, told, "Run `offramp kraft diff` until it is clean.", is_met=met)
+            yield Problem(verdict, sentence, "Run `offramp kraft diff` until it is clean.", is_met=met)
 
 
 def formatted(facts: PreflightFacts) -> Iterator[Problem]:
@@ -75,8 +75,8 @@ def formatted(facts: PreflightFacts) -> Iterator[Problem]:
         if meta.version is None:
             yield unread(meta.file, f"{meta.file} has no version that can be read.")
         elif meta.version != 0 and meta.node_id in brokers:
-            told = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
-            yield Problem(meta.file, told, "Move its replicas to other brokers before a rollback.")
+            sentence = f"{meta.file} of broker {meta.node_id} has version {meta.version}: ZooKeeper mode needs 0."
+            yield Problem(meta.file, sentence, "Move its replicas to other brokers before a rollback.")
     yield from _not_saved(facts)
 
 
@@ -87,13 +87,13 @@ def _not_saved(facts: PreflightFacts) -> Iterator[Problem]:
         if broker.node_id not in gone or (not broker.is_told and broker.mode == ZOOKEEPER_MODE):
             continue
         if broker.is_told:
-            told = (
+            sentence = (
                 f"Whether the file of {broker.name} for ZooKeeper mode was saved could not be read: no file was given."
             )
-            yield unread(broker.name, told, f"Put it into --settings-dir. {_MAKE_IT}")
+            yield unread(broker.name, sentence, f"Put it into --settings-dir. {_MAKE_IT}")
         else:
-            told = f"No file starts {broker.name} in ZooKeeper mode: {broker.source} is of {broker.mode} mode."
-            yield Problem(broker.name, told, f"Put the file that it had before into --settings-dir. {_MAKE_IT}")
+            sentence = f"No file starts {broker.name} in ZooKeeper mode: {broker.source} is of {broker.mode} mode."
+            yield Problem(broker.name, sentence, f"Put the file that it had before into --settings-dir. {_MAKE_IT}")
 
 
 def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
@@ -104,8 +104,10 @@ def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
         if node.mode is None:
             yield unread(f"broker {node.address}", f"{node.error or node.address + ' did not tell its mode'}.")
         elif node.mode == KRAFT:
-            told = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
-            yield Problem(f"broker {node.address}", told, "Restart it in migration mode, and wait until it is in sync.")
+            sentence = f"The broker at {node.address} runs in KRaft mode: it hangs when the controllers stop."
+            yield Problem(
+                f"broker {node.address}", sentence, "Restart it in migration mode, and wait until it is in sync."
+            )
 
 
 def contradictions(facts: PreflightFacts) -> Iterator[Problem]:

@@ -87,9 +87,9 @@ def odd_states(facts: PreflightFacts) -> Iterator[Problem]:
         "with an ISR that holds others than replicas": known & ~in_isr,
         "whose leader still recovers from an unclean election": known & (pl.col("recovery") > 0),
     }
-    for what, applies in kinds.items():
+    for condition, applies in kinds.items():
         for topic, numbers_, errors in by_topic(facts.partitions.filter(applies)):
-            problem = Problem(f"topic {topic}", f"{topic} has partitions {what}: {few(numbers_)}.", _ELECT)
+            problem = Problem(f"topic {topic}", f"{topic} has partitions {condition}: {few(numbers_)}.", _ELECT)
             refused = [each for each in errors if is_refused(each)]
             yield unread(f"topic {topic}", f"{refused[0]}.") if refused else problem
 

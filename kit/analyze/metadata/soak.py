@@ -60,7 +60,7 @@ def stretches(states: pl.DataFrame) -> pl.DataFrame:
     rows = with_verdicts(states).with_columns(gap=pl.col("at").diff())
     changes = (pl.struct("phase", "verdict") != pl.struct("phase", "verdict").shift()).fill_null(True)
     grouped = rows.with_columns(number=changes.cum_sum()).group_by("number", maintain_order=True)
-    found = grouped.agg(
+    summary = grouped.agg(
         pl.col("phase", "verdict").first(),
         from_at=pl.col("at").first(),
         until_at=pl.col("at").last(),
@@ -70,7 +70,7 @@ def stretches(states: pl.DataFrame) -> pl.DataFrame:
         n_in_flight=pl.col("n_in_flight").max(),
         longest_gap_s=pl.col("gap").slice(1).max().dt.total_milliseconds() / 1000,
     )
-    return found.drop("number")
+    return summary.drop("number")
 
 
 def fail_overs(states: pl.DataFrame) -> pl.DataFrame:
@@ -108,8 +108,8 @@ def values(differences: pl.DataFrame, states: pl.DataFrame) -> pl.DataFrame:
     """
     key = ["kind", "entity", "item", "verdict"]
     last = states["snapshot_id"].tail(1)
-    found = differences.filter(pl.col("verdict") != "in_flight").group_by(key, maintain_order=True)
-    rows = found.agg(
+    by_value = differences.filter(pl.col("verdict") != "in_flight").group_by(key, maintain_order=True)
+    rows = by_value.agg(
         pl.col("cause").drop_nulls().last(),
         is_open=pl.col("snapshot_id").is_in(last.implode()).any(),
         n_looks=pl.col("snapshot_id").n_unique().cast(pl.Int64),

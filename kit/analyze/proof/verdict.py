@@ -148,11 +148,11 @@ def _rules() -> dict[str, nw.Expr]:
     }
 
 
-def _counting(count: str, what: str, applies: nw.Expr | None = None) -> nw.Expr:
+def _counting(count: str, label: str, applies: nw.Expr | None = None) -> nw.Expr:
     """``Group g: topic-0: <what>: <count>.``, where there is something to count."""
     wanted = nw.col(count) > 0 if applies is None else (nw.col(count) > 0) & applies
     place: list[str | nw.Expr] = [nw.col("topic"), "-", nw.col("partition")]
-    return sentence(wanted.fill_null(False), *place, f": {what}: ", nw.col(count), ".")
+    return sentence(wanted.fill_null(False), *place, f": {label}: ", nw.col(count), ".")
 
 
 def _counted(rows: FrameT, **counts: nw.Expr) -> FrameT:

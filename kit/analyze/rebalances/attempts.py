@@ -27,6 +27,7 @@ from kit.analyze.rebalances.consumer_instances import (
 )
 from kit.analyze.rebalances.generations import generations
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import MemberRebalance
 
 _OF_REBALANCES = (
@@ -57,7 +58,7 @@ def member_rebalances(events: IntoDataFrame) -> pl.DataFrame:
     """``tables.MEMBER_REBALANCES``: one row per consumer and rebalance it went through, in order."""
     rows = [row for instance in consumer_instances(ordered_events(events)) for row in _of_instance(instance)]
     rows.sort(key=lambda row: (row.started_at or datetime.min.replace(tzinfo=UTC), row.file, row.line))
-    return pl.DataFrame(tables.MEMBER_REBALANCES.from_rows(rows))
+    return frame(tables.MEMBER_REBALANCES.columns_of(rows))
 
 
 def rebalances(events: IntoDataFrame) -> pl.DataFrame:
@@ -65,7 +66,7 @@ def rebalances(events: IntoDataFrame) -> pl.DataFrame:
     ordered = ordered_events(events)
     instances = consumer_instances(ordered)
     rows = [row for instance in instances for row in _of_instance(instance)]
-    return pl.DataFrame(tables.REBALANCES.from_rows(generations(instances, rows, ordered)))
+    return frame(tables.REBALANCES.columns_of(generations(instances, rows, ordered)))
 
 
 def _of_instance(instance: ConsumerInstance) -> list[MemberRebalance]:
@@ -91,25 +92,25 @@ def _row(
     done = attempt.done_at
     started = min(attempt.at.values(), default=None)
     joining = attempt.first("joining", "join_requested")
-    member, leader = attempt.said("member_id") or instance.member_id, attempt.said("leader_id")
+    member, leader = attempt.value_of("member_id") or instance.member_id, attempt.value_of("leader_id")
     failures = attempt.failures
     placed = attempt.all_of("offset_found", "offset_reset", "offset_missing")
     last_position = max((at for event in placed if (at := time_of(event)) is not None), default=None)
     revoked, added, owned = _partitions(attempt, owned_before)
     is_leader = _is_leader(attempt, member, leader)
     return MemberRebalance(
-        group_id=attempt.said("group_id") or instance.said("group_id"),
+        group_id=attempt.value_of("group_id") or instance.value_of("group_id"),
         generation=attempt.generation,
         is_epoch=instance.has_epochs,
         consumer=instance.name,
         member_id=member,
-        client_id=instance.said("client_id"),
+        client_id=instance.value_of("client_id"),
         source=attempt.events[0]["source"],
         is_leader=is_leader,
         leader_id=leader or (member if is_leader else None),
-        assignor=attempt.said("assignor"),
-        coordinator=attempt.said("coordinator") or instance.said("coordinator"),
-        coordinator_id=attempt.said("coordinator_id") or instance.said("coordinator_id"),
+        assignor=attempt.value_of("assignor"),
+        coordinator=attempt.value_of("coordinator") or instance.value_of("coordinator"),
+        coordinator_id=attempt.value_of("coordinator_id") or instance.value_of("coordinator_id"),
         reason="; ".join(reasons(attempt)) or None,
         is_utc=are_utc(attempt.events),
         started_at=datetime_of(started),

@@ -135,7 +135,7 @@ class RebalanceAttempt:
     def all_of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event["kind"] in kinds]
 
-    def said(self, name: str) -> Any:
+    def value_of(self, name: str) -> Any:
         """The last value an event gave for that column."""
         return next((event[name] for event in reversed(self.events) if event[name] is not None), None)
 
@@ -158,7 +158,12 @@ class ConsumerInstance:
     @property
     def name(self) -> str:
         """Its instance, client or member id, or its file; numbered where several would have that name."""
-        ids = [self.said("group_instance_id"), self.said("client_id"), self.said("member_id"), self.said("origin")]
+        ids = [
+            self.value_of("group_instance_id"),
+            self.value_of("client_id"),
+            self.value_of("member_id"),
+            self.value_of("origin"),
+        ]
         known = next((each for each in ids if each), str(self.stream[0]).rsplit("/", 1)[-1])
         return known if self.number == 1 else f"{known} (#{self.number})"
 
@@ -167,7 +172,7 @@ class ConsumerInstance:
         """Whether it is a member of KIP-848's protocol: what it calls a generation is an epoch."""
         return self.epoch is not None or self.has_reconciled
 
-    def said(self, name: str) -> Any:
+    def value_of(self, name: str) -> Any:
         return self.first.get(name)
 
     def take(self, event: Event) -> None:

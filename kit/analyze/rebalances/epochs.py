@@ -17,6 +17,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.stored import stored_rebalance
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import Rebalance
 
 Row: TypeAlias = Mapping[str, Any]
@@ -69,7 +70,7 @@ def epoch_rebalances(epochs: IntoDataFrame) -> pl.DataFrame:
     >>> epoch_rebalances(epochs).select("generation", "is_epoch", "assignor", "members", "joined").rows()
     [(1, True, 'uniform', ['a'], None)]
     """
-    return pl.DataFrame(tables.REBALANCES.from_rows(row for rows in by_group(epochs) for row in _of_group(rows)))
+    return frame(tables.REBALANCES.columns_of(row for rows in by_group(epochs) for row in _of_group(rows)))
 
 
 def by_group(epochs: IntoDataFrame) -> Iterator[list[dict[str, Any]]]:

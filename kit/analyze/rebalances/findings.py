@@ -20,6 +20,7 @@ from kit.analyze.rebalances.consumer_instances import (
 )
 from kit.analyze.time_format import worded
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import LogFinding
 from kit.text.quantity import quantity
 
@@ -52,7 +53,7 @@ def log_findings(events: IntoDataFrame) -> pl.DataFrame:
     ]
     findings += [*_unfinished(members), *_several(instances), *_from_events(instances)]
     findings.sort(key=lambda each: (each.group_id or "", each.at is None, each.at or datetime.min.replace(tzinfo=UTC)))
-    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
+    return frame(tables.LOG_FINDINGS.columns_of(findings))
 
 
 def _storms(groups: pl.DataFrame) -> list[LogFinding]:
@@ -110,11 +111,11 @@ def _rejoining_alone(groups: pl.DataFrame) -> list[LogFinding]:
 def _slow(members: pl.DataFrame) -> list[LogFinding]:
     findings = []
     for row in members.iter_rows(named=True):
-        for name, what in (("join_ms", "long_join"), ("sync_ms", "long_sync")):
+        for name, finding in (("join_ms", "long_join"), ("sync_ms", "long_sync")):
             if row[name] is not None and row[name] >= LONG_MS:
-                waits = "the others, or the rebalance timeout" if what == "long_join" else "the leader's assignment"
+                waits = "the others, or the rebalance timeout" if finding == "long_join" else "the leader's assignment"
                 text = f"{row['consumer']} waited {seconds(row[name])} for {waits} (generation {row['generation']})."
-                findings.append(_of(row, what, row["started_at"], text))
+                findings.append(_of(row, finding, row["started_at"], text))
     return findings
 
 
@@ -184,7 +185,7 @@ def _several(instances: list[ConsumerInstance]) -> list[LogFinding]:
     for instance in instances:
         streams.setdefault(instance.stream, []).append(instance)
     texts = [
-        (same[0].said("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
+        (same[0].value_of("group_id"), f"{len(same)} consumers that do not name themselves write into {stream[0]}"
          f" ({', '.join(instance.member_id or '?' for instance in same)}): their content decided which line is whose.")
         for stream, same in streams.items()
         if len(same) > 1
@@ -249,12 +250,12 @@ def _matters(event: Event, found_at: int | None, closed_at: int | None) -> bool:
 
 def _repeated(instance: ConsumerInstance, finding: str, text: str, same: list[Event]) -> LogFinding:
     times = "" if len(same) == 1 else f", {len(same)} times"
-    said = next((event["reason"] for event in same if event["reason"]), None)
+    reason = next((event["reason"] for event in same if event["reason"]), None)
     partitions = sorted({partition for event in same for partition in event["partitions"] or ()})
     where = f" ({listed(partitions)})" if partitions else ""
-    full = f"{instance.name} {text}{where}{times}" + (f": {said}." if said else ".")
+    full = f"{instance.name} {text}{where}{times}" + (f": {reason}." if reason else ".")
     return _finding(
-        instance.said("group_id"), finding, instance.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full
+        instance.value_of("group_id"), finding, instance.name, datetime_of(time_of(same[0])), are_utc(same[:1]), full
     )
 
 

@@ -94,7 +94,7 @@ def collect(
         if event["group_instance_id"] and event["group_id"] and event["member_id"]:
             of(event["group_id"]).instance_ids[event["member_id"]] = event["group_instance_id"]
     for instance in instances:
-        if group_id := instance.said("group_id"):
+        if group_id := instance.value_of("group_id"):
             _take_instance(of(group_id), instance)
     _take_broker_events(of, events)
     for group in groups.values():

@@ -12,8 +12,8 @@ _NODES = re.compile(r"Node\((-?\d+), ([^,)]+), (\d+)\)|([\w.-]+:\d+) \(id: (\d+)
 
 
 def session_timeout_ms(attempt: RebalanceAttempt) -> int | None:
-    found = [_TIMEOUT.search(event["text"]) for event in attempt.all_of("join_requested")]
-    return next((int(each[1]) for each in found if each), None)
+    matches = [_TIMEOUT.search(event["text"]) for event in attempt.all_of("join_requested")]
+    return next((int(each[1]) for each in matches if each), None)
 
 
 def protocols(attempt: RebalanceAttempt) -> tuple[str, ...] | None:
@@ -26,8 +26,8 @@ def brokers(attempt: RebalanceAttempt) -> tuple[str, ...] | None:
     """The brokers of the newest metadata; None: the log has none."""
     for event in reversed(attempt.all_of("metadata")):
         nodes = event["text"].partition("nodes = [")[2].partition("partitions = ")[0]
-        found = {(int(a or e), f"{b}:{c}" if b else d) for a, b, c, d, e in _NODES.findall(nodes)}
-        known = tuple(f"{number} {address}" for number, address in sorted(found) if number >= 0)
+        addresses = {(int(a or e), f"{b}:{c}" if b else d) for a, b, c, d, e in _NODES.findall(nodes)}
+        known = tuple(f"{number} {address}" for number, address in sorted(addresses) if number >= 0)
         if known:
             return known
     return None

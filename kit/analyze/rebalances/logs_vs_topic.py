@@ -20,6 +20,7 @@ from kit.analyze.rebalances.findings import listed
 from kit.analyze.rebalances.member_epochs_vs_topic import epoch_differences
 from kit.analyze.rebalances.stored import topic_rebalances
 from kit.tables import schema as tables
+from kit.tables.polars import frame
 from kit.tables.rebalances import LogFinding
 from kit.text.quantity import quantity
 
@@ -58,10 +59,10 @@ def source_differences(events: IntoDataFrame, generations: IntoDataFrame, epochs
         of_key = (owned.get(key, {}), assigned.get(key, {}), replaced.get(key, set()))
         differences += _differences(key, by_logs.get(key), by_topic.get(key), *of_key)
     spans = _spans(by_logs)
-    kept = [each for each in differences if each[0].finding != "not_logged" or _is_within(each[1], spans)]
+    remaining = [each for each in differences if each[0].finding != "not_logged" or _is_within(each[1], spans)]
     by_epochs = [*epoch_differences(events, epochs), *coordinator_differences(events, epochs)]
-    findings = [*(finding for finding, _ in kept), *by_epochs]
-    return pl.DataFrame(tables.LOG_FINDINGS.from_rows(findings))
+    findings = [*(finding for finding, _ in remaining), *by_epochs]
+    return frame(tables.LOG_FINDINGS.columns_of(findings))
 
 
 def _differences(

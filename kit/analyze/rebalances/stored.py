@@ -17,6 +17,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.generation_row import moved_and_kept
 from kit.tables import schema as tables
+from kit.tables.polars import frame as frame_of
 from kit.tables.rebalances import Rebalance
 
 Owners: TypeAlias = Mapping[str, str]
@@ -51,7 +52,7 @@ def topic_rebalances(generations: IntoDataFrame) -> pl.DataFrame:
         for _, of_group in groupby(frame.iter_rows(named=True), key=lambda row: row["group_id"])
         for row in _of_group(of_group)
     ]
-    return pl.DataFrame(tables.REBALANCES.from_rows(rows))
+    return frame_of(tables.REBALANCES.columns_of(rows))
 
 
 def _of_group(rows: Iterator[dict[str, Any]]) -> Iterator[Rebalance]:

@@ -22,8 +22,8 @@ def sentences(members: pl.DataFrame, generations: pl.DataFrame, findings: pl.Dat
     """As ``story``, from ``tables.MEMBER_REBALANCES``, ``REBALANCES`` and ``LOG_FINDINGS``."""
     asked: dict[Any, Any] = {}
     lines = [_member_sentence(_without_repeats(row, asked)) for row in members.iter_rows(named=True)]
-    said = set(members["reason"].drop_nulls())
-    lines += [_generation_sentence(row, said) for row in generations.iter_rows(named=True)]
+    known_reasons = set(members["reason"].drop_nulls())
+    lines += [_generation_sentence(row, known_reasons) for row in generations.iter_rows(named=True)]
     return lines + findings["sentence"].to_list()
 
 
@@ -55,12 +55,12 @@ def _member_sentence(row: dict[str, Any]) -> str:
     why = f" Why: {row['reason']}." if row["reason"] else ""
     who = f"{row['consumer']}" + (f" ({row['member_id']})" if row["member_id"] not in (None, row["consumer"]) else "")
     start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id'] or '?'}: {who} "
-    told = ", ".join(filter(None, way)) or "has an assignment that its log does not list"
-    return f"{start}{told}.{why}"
+    actions = ", ".join(filter(None, way)) or "has an assignment that its log does not list"
+    return f"{start}{actions}.{why}"
 
 
-def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
-    """``said``: the reasons that members gave; their own sentences have them."""
+def _generation_sentence(row: dict[str, Any], known_reasons: set[str]) -> str:
+    """``known_reasons``: the reasons that members gave; their own sentences have them."""
     parts = [
         _members(row),
         f"led by {row['leader_id']}" if row["leader_id"] else "no leader named",
@@ -76,9 +76,9 @@ def _generation_sentence(row: dict[str, Any], said: set[str]) -> str:
         f"without a log here: {', '.join(row['members_without_log'])}" if row["members_without_log"] else None,
     ]
     took = "" if row["duration_ms"] is None else f" took {seconds(row['duration_ms'])}"
-    what = f"{term(row['is_epoch'])} {row['generation']}{took}"
-    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {what}: "
-    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in said]
+    subject = f"{term(row['is_epoch'])} {row['generation']}{took}"
+    start = f"{_when(row['started_at'], row['is_utc'])} Group {row['group_id']}: {subject}: "
+    why = [reason.rstrip(".") for reason in row["reasons"] if reason not in known_reasons]
     return start + "; ".join(filter(None, parts)) + "." + (f" Why: {'; '.join(why)}." if why else "")
 
 
@@ -107,8 +107,8 @@ def _asked(row: dict[str, Any]) -> str | None:
         else None,
         f"the assignors {', '.join(row['protocols'])}" if row["protocols"] else None,
     ]
-    said = " and ".join(filter(None, asked))
-    return f"asked to join with {said}" if said else None
+    request = " and ".join(filter(None, asked))
+    return f"asked to join with {request}" if request else None
 
 
 def _generation(row: dict[str, Any]) -> str | None:
@@ -119,5 +119,5 @@ def _generation(row: dict[str, Any]) -> str | None:
     return None if row["generation"] is None else f"is in {term(row['is_epoch'])} {row['generation']}"
 
 
-def _took(ms: int | None, what: str) -> str | None:
-    return None if ms is None else f"{what} in {seconds(ms)}"
+def _took(ms: int | None, action: str) -> str | None:
+    return None if ms is None else f"{action} in {seconds(ms)}"

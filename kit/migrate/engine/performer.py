@@ -101,7 +101,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class WriteAttempt:
     """One write of one item that was begun; ``outcome`` None: the run was cut off before it could say."""
 
     item: str
@@ -124,7 +124,7 @@ class ActedRecord:
 
     step_id: str
     outcomes: tuple[ItemOutcome, ...]
-    attempts: tuple[Attempt, ...] = ()
+    attempts: tuple[WriteAttempt, ...] = ()
 
     @property
     def written(self) -> tuple[ItemOutcome, ...]:

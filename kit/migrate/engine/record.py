@@ -13,7 +13,7 @@ from kit.errors import EvidenceError, IllegalMove, OfframpError
 from kit.migrate.engine.approval import Approval, load_approval
 from kit.migrate.engine.event import Chain, Event, items_of, parse_chain, shown
 from kit.migrate.engine.journal import APPROVAL, EVENTS, PLAN
-from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
 from kit.migrate.engine.plan import Plan, load_plan
 from kit.migrate.engine.states import AT_WORK, RunState, moved
 from kit.migrate.engine.step import Step
@@ -284,7 +284,7 @@ class _Attempts:
     """The writes of one step that were begun, and what came of each."""
 
     def __init__(self) -> None:
-        self.made: list[Attempt] = []
+        self.made: list[WriteAttempt] = []
         self._at: dict[str, list[int]] = {}
 
     def add(self, event: Event) -> None:
@@ -292,7 +292,7 @@ class _Attempts:
         is_back = event.state == RunState.UNDOING
         for item in items_of(event):
             self._at.setdefault(item, []).append(len(self.made))
-            self.made.append(Attempt(item, is_back, details if event.item is not None else None, None))
+            self.made.append(WriteAttempt(item, is_back, details if event.item is not None else None, None))
 
     def cut_off(self) -> None:
         """Another process took the run up: what was not spoken of by then never will be."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kit.errors import PlanError, RunError
 from kit.migrate.engine.parameters import StepParameters
-from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, WriteAttempt
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.group.deploy import MemberReplacement
 from kit.migrate.group.group_state import KC, MEZKCC, OZKCC, GroupState, MemberState, counted
@@ -193,7 +193,7 @@ def chosen(step: Step, state: GroupState, acted: ActedRecord, flavour: str) -> M
     return (named or aged)[0]
 
 
-def orders(acted: ActedRecord) -> Iterator[tuple[Attempt, Any]]:
+def orders(acted: ActedRecord) -> Iterator[tuple[WriteAttempt, Any]]:
     """What was asked of the deployer: ``stops`` (a member's id, or nothing), ``starts``, ``beside`` whom."""
     for attempt in acted.attempts:
         if isinstance(attempt.details, Mapping) and "starts" in attempt.details:

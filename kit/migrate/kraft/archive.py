@@ -46,19 +46,32 @@ class ArchiveActor(_ReadingActor):
         return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper's control znodes are read")
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        """What a process saved before it was cut off stays: nothing was finalised since."""
+        """What a process saved before it was cut off stays: nothing was finalised since.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file can't be written.
+            ConnectError: ZooKeeper stopped answering.
+        """
         if not self._file.exists():
             save_metadata(self.cluster, self._file)
         return []
 
     def verify(self, step: Step) -> Verified:
+        """Read the file back, and say what it holds.
+
+        Raises:
+            RunError: there is no folder: only a run has one.
+            InputError: the file is gone, or is no such file.
+            ReadError: it is damaged.
+        """
         saved = load_metadata(self._file)  # Each table against its own SHA-256.
         errors = [each for each in saved.znodes.column("error").to_pylist() if each]
         if errors:
             return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
-        told = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
+        contents = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
         evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
-        return Verified(True, f"{ARCHIVE} in the run's folder holds {told}; no secret is in it", evidence)
+        return Verified(True, f"{ARCHIVE} in the run's folder holds {contents}; no secret is in it", evidence)
 
     @property
     def _file(self) -> Path:
@@ -76,10 +89,15 @@ class ListActor(_ReadingActor):
         return checked(first_problem(lambda: _unread(self.hands.look(words))), "ZooKeeper answers")
 
     def verify(self, step: Step) -> Verified:
+        """Name what stays in ZooKeeper.
+
+        Raises:
+            ConnectError: ZooKeeper does not answer.
+        """
         rows = leftovers(zookeeper_of(self.cluster))
-        told = "; ".join(each.sentence for each in rows)
-        return Verified(True, f"In ZooKeeper stay: {told}.", {"stays": tuple(each.to_json() for each in rows)})
+        sentences = "; ".join(each.sentence for each in rows)
+        return Verified(True, f"In ZooKeeper stay: {sentences}.", {"stays": tuple(each.to_json() for each in rows)})
 
 
-def _unread(found: Standing) -> str | None:
-    return next(iter(found.control.problems), None)
+def _unread(standing: Standing) -> str | None:
+    return next(iter(standing.control.problems), None)

@@ -52,7 +52,12 @@ class Look:
 
     @cached_property
     def old_members(self) -> Mapping[str, Sequence[str]]:
-        """Group → live members under ``/consumers``."""
+        """Group → live members under ``/consumers``.
+
+        Raises:
+            ConnectError: the profile names no ZooKeeper, or it does not answer.
+            ReadError: a znode can't be listed.
+        """
         return live_old_members(zookeeper_of(self.cluster))
 
     @property
@@ -61,6 +66,12 @@ class Look:
 
     @cached_property
     def preflight(self) -> Preflight:
+        """Of this cluster, with the profile's folder of settings.
+
+        Raises:
+            InputError: the profile names no ZooKeeper; its folder holds no settings, or one can't be read.
+            ConnectError: ZooKeeper stopped answering.
+        """
         folder = self.cluster.profile.kraft.settings_dir
         return kraft_preflight(self.cluster, read_settings_folder(folder) if folder else SettingsFolder())
 
@@ -101,9 +112,9 @@ def sync(look: Look) -> str | None:
 
 
 def told(rows: Sequence[PreflightFinding]) -> str | None:
-    told = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
+    sentences = [f"{each.check_id} {each.sentence} {each.remedy}".strip().removesuffix(".") for each in rows[:3]]
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
-    return f"{'; '.join(told)}{more}: see offramp kraft preflight" if rows else None
+    return f"{'; '.join(sentences)}{more}: see offramp kraft preflight" if rows else None
 
 
 def preflight(look: Look) -> str | None:
@@ -295,9 +306,9 @@ def settings(role: str, mode: str) -> Problem:
 
 
 def rehearsed(look: Look) -> str | None:
-    kept = newest_rehearsal(look.runs, look.cluster.cluster_id)
-    if kept is not None:
-        return kept.problem(datetime.now(UTC))
+    result = newest_rehearsal(look.runs, look.cluster.cluster_id)
+    if result is not None:
+        return result.problem(datetime.now(UTC))
     return (
         f"no rehearsal of this cluster is kept in {look.runs / REHEARSALS}: offramp kraft save FILE, then offramp kraft"
         f" rehearse FILE --runs {look.runs}"

@@ -35,8 +35,10 @@ class _ControllerActor(NodeActor):
             return {}
         report.attempt([controller_item(number) for number in numbers])
         with ThreadPoolExecutor(len(numbers)) as together:
-            said = together.map(lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers)
-        return dict(zip(numbers, said))
+            answers = together.map(
+                lambda number: self.hands.order(words, CONTROLLER, number, action, modes)[1], numbers
+            )
+        return dict(zip(numbers, answers))
 
     def _n_running(self, words: KraftParameters) -> int:
         return len(self.hands.look(words).live_controllers)
@@ -48,12 +50,12 @@ class _ControllerActor(NodeActor):
             return StepState.DONE
         return StepState.NOT_DONE if n_running == not_done else StepState.PARTLY
 
-    def _outcomes(self, words: KraftParameters, said: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
+    def _outcomes(self, words: KraftParameters, answers: dict[int, str], before: str, after: str) -> list[ItemOutcome]:
         def outcome(number: int) -> ItemOutcome:
             item = controller_item(number)
-            if number not in said:
+            if number not in answers:
                 return ItemOutcome(item, Outcome.UNCHANGED, before, after)
-            return ItemOutcome(item, Outcome.CONFIRMED, before, after, details={"said": said[number]})
+            return ItemOutcome(item, Outcome.CONFIRMED, before, after, details={"said": answers[number]})
 
         return [outcome(number) for number in words.nodes]
 
@@ -69,16 +71,16 @@ class StartActor(_ControllerActor):
             "nothing of another attempt is there",
         )
 
-    def _not_before(self, found: Standing) -> str | None:
+    def _not_before(self, standing: Standing) -> str | None:
         """The left-over ``/migration`` that makes controllers delete topics; those of this run answer already."""
-        control = found.control
+        control = standing.control
         if control.checkpoint is not None or control.is_controller_persistent:
             return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
-        if control.has_migration and not found.live_controllers:
+        if control.has_migration and not standing.live_controllers:
             return "/migration is there, and no controller answers: it is of another attempt, and must be deleted"
         if control.problems:
             return control.problems[0]
-        moved = {number: mode for number, mode in found.modes.items() if mode != ZOOKEEPER_MODE}
+        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
         return f"brokers are not in ZooKeeper mode: {moved}" if moved else None
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -89,16 +91,22 @@ class StartActor(_ControllerActor):
         return by_running
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Start those that do not run, and wait until all of them wait for the brokers.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
-        running = {each.address for each in found.live_controllers}
+        standing = self.hands.look(words)
+        running = {each.address for each in standing.live_controllers}
         starting = [it for it in words.nodes if words.controller_addresses[it] not in running]
-        said = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
-        if said:
+        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, starting)
+        if answers:
             report.attempt([MIGRATION_ZNODE])
         self.hands.await_so(words, lambda now: self._waiting_problem(words, now), report)
-        outcome = Outcome.CONFIRMED if said else Outcome.UNCHANGED
-        done = self._outcomes(words, said, "not running", "running with the migration flag")
+        outcome = Outcome.CONFIRMED if answers else Outcome.UNCHANGED
+        done = self._outcomes(words, answers, "not running", "running with the migration flag")
         return [*done, ItemOutcome(MIGRATION_ZNODE, outcome, None, "nothing copied yet")]
 
     def _waiting_problem(self, words: KraftParameters, now: Standing) -> str | None:
@@ -120,16 +128,21 @@ class StartActor(_ControllerActor):
         words = KraftParameters.of(step)
         return checked(first_problem(lambda: self._begun_problem(self.hands.look(words))), "nothing is copied yet")
 
-    def _begun_problem(self, found: Standing) -> str | None:
-        if found.control.checkpoint is not None or found.control.is_controller_persistent:
+    def _begun_problem(self, standing: Standing) -> str | None:
+        if standing.control.checkpoint is not None or standing.control.is_controller_persistent:
             return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
-        moved = {number: mode for number, mode in found.modes.items() if mode != ZOOKEEPER_MODE}
+        moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
         return f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first" if moved else None
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        """Stopped, ``/migration`` deleted, wiped: as if they had never been there."""
+        """Stopped, ``/migration`` deleted, wiped: as if they had never been there.
+
+        Raises:
+            RunError: an order failed, a controller still answers, or ``/migration`` was not deleted.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
-        said = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
         report.attempt([MIGRATION_ZNODE])
         outcome = forget_migration(zookeeper_of(self.cluster))
@@ -137,7 +150,7 @@ class StartActor(_ControllerActor):
         if outcome.outcome not in (Outcome.CONFIRMED, Outcome.UNCHANGED):
             raise RunError(f"{MIGRATION_ZNODE}: {outcome.error}; nothing was wiped")
         self._order_each(words, WIPE, ("", ""), report, words.nodes)
-        return [*self._outcomes(words, said, "running with the migration flag", "stopped"), outcome]
+        return [*self._outcomes(words, answers, "running with the migration flag", "stopped"), outcome]
 
 
 def _silence_problem(now: Standing) -> str | None:
@@ -156,22 +169,22 @@ class StopActor(_ControllerActor):
             "no broker is in KRaft mode",
         )
 
-    def _modes_problem(self, words: KraftParameters, found: Standing) -> str | None:
+    def _modes_problem(self, words: KraftParameters, standing: Standing) -> str | None:
         if words.to_phase in REPAIRS:
-            in_kraft = [number for number, mode in found.modes.items() if mode in (KRAFT_MODE, None)]
+            in_kraft = [number for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)]
             return f"brokers {in_kraft} are in KRaft mode, or do not answer" if in_kraft else None
         wanted = MIGRATION_MODE if words.has_claim else ZOOKEEPER_MODE
-        wrong = {number: mode for number, mode in found.modes.items() if mode != wanted}
+        wrong = {number: mode for number, mode in standing.modes.items() if mode != wanted}
         return f"brokers are not in {wanted} mode: {wrong}" if wrong else None
 
-    def _not_yet(self, words: KraftParameters, found: Standing) -> str | None:
+    def _not_yet(self, words: KraftParameters, standing: Standing) -> str | None:
         """Before the first is stopped: afterwards nobody may be left who could tell."""
         if words.to_phase in REPAIRS:
-            state = found.facts.zk_state
+            state = standing.facts.zk_state
             return f"their log says the state {state}: it is their migration" if state == MIGRATION else None
         if not words.has_claim:
-            return "something is copied already" if found.control.checkpoint is not None else None
-        if (problem := dual_write_problem(found, words.controller_addresses)) is not None:
+            return "something is copied already" if standing.control.checkpoint is not None else None
+        if (problem := dual_write_problem(standing, words.controller_addresses)) is not None:
             return problem
         return sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
 
@@ -179,14 +192,20 @@ class StopActor(_ControllerActor):
         return self._by_running(KraftParameters.of(step), 0)
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Stop all of them at once, and wait until none answers.
+
+        Raises:
+            RunError: they may not be stopped yet, an order failed, or one still answers after the time for a node.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         if not report.acted.attempts:
             problem = first_problem(lambda: self._not_yet(words, self.hands.look(words)))
             if problem is not None:
                 raise RunError(f"{problem}; no controller was stopped")
-        said = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
+        answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
-        return self._outcomes(words, said, "running with the migration flag", "stopped")
+        return self._outcomes(words, answers, "running with the migration flag", "stopped")
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
@@ -197,11 +216,17 @@ class StopActor(_ControllerActor):
         return Checked(control.has_migration is True, f"/migration is {'' if control.has_migration else 'not '}there")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Start them again with the migration flag, and wait until they lead a quorum.
+
+        Raises:
+            RunError: an order failed, or the controllers did not come in time.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
-        said = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
+        answers = self._order_each(words, START, ("", MIGRATION_MODE), report, words.nodes)
         addresses = words.controller_addresses
         self.hands.await_so(words, lambda now: controllers_problem(now, addresses), report)
-        return self._outcomes(words, said, "stopped", "running with the migration flag")
+        return self._outcomes(words, answers, "stopped", "running with the migration flag")
 
 
 class WipeActor(_ControllerActor):
@@ -217,18 +242,24 @@ class WipeActor(_ControllerActor):
             "no controller answers, and ZooKeeper has no /migration",
         )
 
-    def _problem(self, found: Standing) -> str | None:
-        there = None if found.control.has_migration is False else "/migration is there, or can't be read"
-        return _silence_problem(found) or there
+    def _problem(self, standing: Standing) -> str | None:
+        there = None if standing.control.has_migration is False else "/migration is there, or can't be read"
+        return _silence_problem(standing) or there
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
+        """Wipe their disks; what came of it nobody sees from outside.
+
+        Raises:
+            RunError: an order failed.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
-        said = self._order_each(words, WIPE, ("", ""), report, words.nodes)
+        answers = self._order_each(words, WIPE, ("", ""), report, words.nodes)
         why = "a disk can't be seen from outside; the deployer said: {}"
-        return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(said[it])) for it in words.nodes]
+        return [ItemOutcome(controller_item(it), Outcome.UNKNOWN, error=why.format(answers[it])) for it in words.nodes]
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
@@ -246,30 +277,34 @@ class FinaliseActor(_ControllerActor):
             "every broker is in KRaft mode, and both stores hold the same",
         )
 
-    def _not_ready(self, words: KraftParameters, found: Standing) -> str | None:
+    def _not_ready(self, words: KraftParameters, standing: Standing) -> str | None:
         """Before the first restart all of it; once the log says state 3 there is only the way on."""
-        problem = self._brokers_problem(words, found)
-        if problem is not None or found.facts.zk_state == POST_MIGRATION:
+        problem = self._brokers_problem(words, standing)
+        if problem is not None or standing.facts.zk_state == POST_MIGRATION:
             return problem
-        if found.phase not in (KRAFT, PHASE_FINALISED) or found.facts.zk_state != MIGRATION:
-            return f"the cluster is in phase {found.phase!r}, state {found.facts.zk_state}"
-        if not any(each.has_flag is False for each in found.answering_controllers):
-            problem = dual_write_problem(found, words.controller_addresses)
+        if standing.phase not in (KRAFT, PHASE_FINALISED) or standing.facts.zk_state != MIGRATION:
+            return f"the cluster is in phase {standing.phase!r}, state {standing.facts.zk_state}"
+        if not any(each.has_flag is False for each in standing.answering_controllers):
+            problem = dual_write_problem(standing, words.controller_addresses)
         return problem or diff_problem(self.cluster)
 
-    def _brokers_problem(self, words: KraftParameters, found: Standing) -> str | None:
-        migrating = [each.node_id for each in found.facts.registered_brokers if each.is_migrating or each.is_fenced]
-        if migrating or found.control.brokers:
-            return f"brokers {migrating} are in ZooKeeper mode or fenced; /brokers/ids: {list(found.control.brokers)}"
-        found_bad = next(filter(None, (broker_problem(found, number, KRAFT_MODE) for number in found.brokers)), None)
-        return found_bad or sync_problem(self.cluster, words.broker_addresses)
+    def _brokers_problem(self, words: KraftParameters, standing: Standing) -> str | None:
+        migrating = [each.node_id for each in standing.facts.registered_brokers if each.is_migrating or each.is_fenced]
+        if migrating or standing.control.brokers:
+            return (
+                f"brokers {migrating} are in ZooKeeper mode or fenced; /brokers/ids: {list(standing.control.brokers)}"
+            )
+        wrong_mode = next(
+            filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
+        )
+        return wrong_mode or sync_problem(self.cluster, words.broker_addresses)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
-        flags = {each.has_flag for each in found.answering_controllers}
-        is_all = len(found.answering_controllers) == len(words.controllers)
-        if is_all and flags == {False} and found.facts.zk_state == POST_MIGRATION:
+        standing = self.hands.look(words)
+        flags = {each.has_flag for each in standing.answering_controllers}
+        is_all = len(standing.answering_controllers) == len(words.controllers)
+        if is_all and flags == {False} and standing.facts.zk_state == POST_MIGRATION:
             return StepState.DONE
         return StepState.NOT_DONE if is_all and flags == {True} else StepState.PARTLY
 
@@ -280,29 +315,29 @@ class FinaliseActor(_ControllerActor):
         words, outcomes = KraftParameters.of(step), list[ItemOutcome]()
         left = list(words.nodes)
         while left:
-            found = self.hands.look(words)
-            leader = found.facts.leader
+            standing = self.hands.look(words)
+            leader = standing.facts.leader
             number = min(left, key=lambda it: (leader is not None and leader.node_id == it, left.index(it)))
             left.remove(number)
-            outcomes.append(self._restart(words, number, found, report))
+            outcomes.append(self._restart(words, number, standing, report))
             report(outcomes[-1:])
         return outcomes
 
-    def _restart(self, words: KraftParameters, number: int, found: Standing, report: Report) -> ItemOutcome:
-        item, told = controller_item(number), ("with the migration flag", "without it")
-        node = found.controller_at(words.controller_addresses[number])
+    def _restart(self, words: KraftParameters, number: int, standing: Standing, report: Report) -> ItemOutcome:
+        item, change = controller_item(number), ("with the migration flag", "without it")
+        node = standing.controller_at(words.controller_addresses[number])
         if node is not None and node.has_flag is False:
-            return ItemOutcome(item, Outcome.UNCHANGED, *told)
-        if (problem := self._brokers_problem(words, found)) is not None:
+            return ItemOutcome(item, Outcome.UNCHANGED, *change)
+        if (problem := self._brokers_problem(words, standing)) is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         report.attempt([item])
         try:
-            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
+            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, FINALISED))
             self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
         except RunError as error:
-            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
-        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
     def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
         node = now.controller_at(words.controller_addresses[number])
@@ -317,11 +352,11 @@ class FinaliseActor(_ControllerActor):
         return verified(first_problem(lambda: self._unfinished(words)), "the migration is finalised")
 
     def _unfinished(self, words: KraftParameters) -> str | None:
-        found = self.hands.look(words)
-        problem = controllers_problem(found, words.controller_addresses, has_flag=False)
-        if problem is None and found.facts.zk_state != POST_MIGRATION:
-            return f"the metadata log says the state {found.facts.zk_state}, not {POST_MIGRATION}"
-        return problem or self._brokers_problem(words, found)
+        standing = self.hands.look(words)
+        problem = controllers_problem(standing, words.controller_addresses, has_flag=False)
+        if problem is None and standing.facts.zk_state != POST_MIGRATION:
+            return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
+        return problem or self._brokers_problem(words, standing)
 
 
 class CompareActor(NodeActor):
@@ -333,9 +368,9 @@ class CompareActor(NodeActor):
 
     def check(self, step: Step) -> Checked:
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
+        standing = self.hands.look(words)
         return checked(
-            first_problem(lambda: controllers_problem(found, words.controller_addresses)), "the controllers answer"
+            first_problem(lambda: controllers_problem(standing, words.controller_addresses)), "the controllers answer"
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -350,11 +385,11 @@ class CompareActor(NodeActor):
         return verified(problem, "") if problem else self.compared(step, "ZooKeeper and KRaft hold the same")
 
     def _unsettled(self, words: KraftParameters) -> str | None:
-        found = self.hands.look(words)
-        problem = dual_write_problem(found, words.controller_addresses)
+        standing = self.hands.look(words)
+        problem = dual_write_problem(standing, words.controller_addresses)
         if problem is not None:
             return problem
-        checkpoint = found.control.checkpoint or 0
+        checkpoint = standing.control.checkpoint or 0
         if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
             return "/migration was not seen to move yet"
         return None

@@ -26,10 +26,10 @@ class FailOverActor(NodeActor):
             "every controller has caught up, and both stores hold the same",
         )
 
-    def _unsound(self, words: KraftParameters, found: Standing) -> str | None:
+    def _unsound(self, words: KraftParameters, standing: Standing) -> str | None:
         return (
-            dual_write_problem(found, words.controller_addresses)
-            or behind_problem(self.cluster, found)
+            dual_write_problem(standing, words.controller_addresses)
+            or behind_problem(self.cluster, standing)
             or sync_problem(self.cluster, words.broker_addresses)
         )
 
@@ -46,37 +46,37 @@ class FailOverActor(NodeActor):
         """
         words = KraftParameters.of(step)
         (number,) = words.nodes
-        item, told = controller_item(number), ("active", "restarted, another one is active")
-        found = self.hands.look(words)
-        is_up = found.controller_at(words.controller_addresses[number]) is not None
-        if is_up and self._still_active(words, found) is None:
+        item, change = controller_item(number), ("active", "restarted, another one is active")
+        standing = self.hands.look(words)
+        is_up = standing.controller_at(words.controller_addresses[number]) is not None
+        if is_up and self._still_active(words, standing) is None:
             self.hands.await_so(words, lambda now: self._not_over(words, now), report)
-            return [ItemOutcome(item, Outcome.UNCHANGED, *told)]
+            return [ItemOutcome(item, Outcome.UNCHANGED, *change)]
         report.attempt([item])
         try:
-            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, MIGRATION_MODE))
+            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (MIGRATION_MODE, MIGRATION_MODE))
             self.hands.await_so(words, lambda now: self._not_over(words, now), report)
         except RunError as error:
-            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
-        return [ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})]
+        return [ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})]
 
-    def _still_active(self, words: KraftParameters, found: Standing) -> str | None:
-        leader = found.facts.leader
+    def _still_active(self, words: KraftParameters, standing: Standing) -> str | None:
+        leader = standing.facts.leader
         if leader is None:
             return "no controller leads the quorum"
         return f"controller {leader.node_id} is still the active one" if leader.node_id in words.nodes else None
 
-    def _not_over(self, words: KraftParameters, found: Standing) -> str | None:
-        return self._still_active(words, found) or self._unsound(words, found)
+    def _not_over(self, words: KraftParameters, standing: Standing) -> str | None:
+        return self._still_active(words, standing) or self._unsound(words, standing)
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
-        problem = first_problem(lambda: self._not_over(words, found))
+        standing = self.hands.look(words)
+        problem = first_problem(lambda: self._not_over(words, standing))
         if problem is not None:
             return verified(problem, "")
-        leader = found.facts.leader
+        leader = standing.facts.leader
         return self.compared(step, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:

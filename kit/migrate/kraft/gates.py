@@ -43,10 +43,10 @@ class Gate:
 
     def _found(self, rule: Rule, problem: Problem, look: Look) -> Finding:
         try:
-            told = problem(look)
+            answer = problem(look)
         except OfframpError as error:
             return rule.found(None, str(error))
-        return rule.found(told is None, told or f"{rule.sentence}.")
+        return rule.found(answer is None, answer or f"{rule.sentence}.")
 
 
 class GroupsGate(Gate):

@@ -87,15 +87,15 @@ class HandBackActor(NodeActor):
         return verified(problem, "a broker holds /controller, and every broker names it")
 
     def _closed(self, words: KraftParameters) -> str | None:
-        found = self.hands.look(words)
-        if found.live_controllers:
-            return f"controllers {', '.join(each.address for each in found.live_controllers)} still run"
-        in_kraft = [number for number, mode in found.modes.items() if mode == KRAFT_MODE]
-        silent = [number for number, mode in found.modes.items() if mode is None]
+        standing = self.hands.look(words)
+        if standing.live_controllers:
+            return f"controllers {', '.join(each.address for each in standing.live_controllers)} still run"
+        in_kraft = [number for number, mode in standing.modes.items() if mode == KRAFT_MODE]
+        silent = [number for number, mode in standing.modes.items() if mode is None]
         if in_kraft or silent:
             return f"brokers in KRaft mode: {in_kraft}; brokers that do not answer: {silent}; there may be none of both"
-        if not words.has_claim and found.control.checkpoint is not None:
-            return f"/migration says the checkpoint {found.control.checkpoint}: something was copied"
+        if not words.has_claim and standing.control.checkpoint is not None:
+            return f"/migration says the checkpoint {standing.control.checkpoint}: something was copied"
         return None
 
     def _still(self, words: KraftParameters, client: KazooClient, report: Report) -> Mapping[str, Saved]:
@@ -150,31 +150,31 @@ def forget_migration(client: KazooClient) -> ItemOutcome:
     return ItemOutcome(MIGRATION_ZNODE, done.outcome, done.before, done.after, done.error)
 
 
-def handed_back_problem(actor: NodeActor, words: KraftParameters, found: Standing) -> str | None:
+def handed_back_problem(actor: NodeActor, words: KraftParameters, standing: Standing) -> str | None:
     """Why no broker may be stopped yet after the transaction; None: each knows who controls it."""
-    control, problem = found.control, control_problem(found)
+    control, problem = standing.control, control_problem(standing)
     if problem is not None or control.controller_id is None:
         return problem
     if actor.hands.still_for("/controller", control.controller_id) < HANDED_BACK_S:
         return f"broker {control.controller_id} was seen with /controller for less than {HANDED_BACK_S:g} s"
-    serving = {number: at for number, at in found.brokers.items() if found.modes.get(number) is not None}
+    serving = {number: at for number, at in standing.brokers.items() if standing.modes.get(number) is not None}
     answers = (names_controller(actor.cluster, serving, control.controller_id) for _ in range(ANSWERS))
     return next((problem for problem in answers if problem is not None), None)
 
 
-def control_problem(found: Standing) -> str | None:
+def control_problem(standing: Standing) -> str | None:
     """Whether a broker of ours holds ``/controller`` as ZooKeeper's controllers do."""
-    control = found.control
+    control = standing.control
     if control.has_migration is not False or control.is_controller_persistent is not False:
         return f"/controller is not a broker's (now {control.controller_id}), or /migration is there"
-    if control.controller_id not in found.brokers:
+    if control.controller_id not in standing.brokers:
         return f"/controller is held by {control.controller_id}, which is no broker of the plan"
     return None
 
 
 def _read(client: KazooClient) -> dict[str, Saved]:
     """The three znodes, those that are there. Raises ConnectError."""
-    found = {}
+    znodes = {}
     try:
         client.sync_async("/").get(timeout=ANSWER_S)
         for path in (CONTROLLER, EPOCH, MIGRATION_ZNODE):
@@ -182,15 +182,15 @@ def _read(client: KazooClient) -> dict[str, Saved]:
                 data, stat = client.get_async(path).get(timeout=ANSWER_S)
             except NoNodeError:
                 continue
-            found[path] = Saved((data or b"").decode(errors="replace"), stat.version, stat.ephemeralOwner)
+            znodes[path] = Saved((data or b"").decode(errors="replace"), stat.version, stat.ephemeralOwner)
     except (KazooException, client.handler.timeout_exception) as error:
         raise ConnectError(f"ZooKeeper's control znodes can't be read: {error!r}") from error
-    return found
+    return znodes
 
 
 def _held(znodes: Mapping[str, Saved], path: str) -> Mapping[str, Any]:
-    found = json_in(znodes[path].text.encode()) if path in znodes else None
-    return found if isinstance(found, dict) else {}
+    content = json_in(znodes[path].text.encode()) if path in znodes else None
+    return content if isinstance(content, dict) else {}
 
 
 def _epoch_of(before: Mapping[str, Saved]) -> int:
@@ -216,7 +216,7 @@ def _transaction(
 ) -> ItemOutcome:
     """All or nothing, each part on the condition of its znode's version; ``epoch``: the new one, if there is one."""
     change = client.transaction()
-    told: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
+    previous: dict[str, Json] = {path: znode.to_json() for path, znode in before.items()}
     try:
         if epoch is not None and EPOCH in before:
             change.set_data(EPOCH, str(epoch).encode(), before[EPOCH].version)
@@ -229,13 +229,13 @@ def _transaction(
             change.delete(path, before[path].version)
         results = change.commit_async().get(timeout=ANSWER_S)
     except (KazooException, client.handler.timeout_exception) as error:
-        return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, f"ZooKeeper did not answer: {error!r}")
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, f"ZooKeeper did not answer: {error!r}")
     refused = [each for each in results if isinstance(each, Exception)]
     if refused:
         why = f"somebody wrote one of the znodes at the same time: {refused[0]!r}; nothing was written"
-        return ItemOutcome(CONTROL, Outcome.REFUSED, told, None, why)
+        return ItemOutcome(CONTROL, Outcome.REFUSED, previous, None, why)
     left = _read(client)
     if MIGRATION_ZNODE in left and MIGRATION_ZNODE in deleted:
-        return ItemOutcome(CONTROL, Outcome.UNKNOWN, told, None, "/migration is there again")
+        return ItemOutcome(CONTROL, Outcome.UNKNOWN, previous, None, "/migration is there again")
     after: dict[str, Json] = {path: znode.text for path, znode in left.items()}
-    return ItemOutcome(CONTROL, Outcome.CONFIRMED, told, after, details={"new_epoch": epoch})
+    return ItemOutcome(CONTROL, Outcome.CONFIRMED, previous, after, details={"new_epoch": epoch})

@@ -95,8 +95,8 @@ class Leftover:
 def leftovers(client: KazooClient) -> list[Leftover]:
     """Every kind of which there is something, or of which nobody can tell. Raises ConnectError."""
     catch_up(client)
-    found = (Leftover(kind.name, count, kind.read_by, kind.may_delete) for kind, count in _counted(client))
-    return [each for each in found if each.count != 0]
+    rows = (Leftover(kind.name, count, kind.read_by, kind.may_delete) for kind, count in _counted(client))
+    return [each for each in rows if each.count != 0]
 
 
 def _counted(client: KazooClient) -> Iterator[tuple[Kind, int | None]]:

@@ -12,7 +12,7 @@ from kit.errors import AuthenticationFailed, ConnectError, EvidenceError, Offram
 from kit.kraft import MetadataDiff, kraft_diff
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.files import write_whole
-from kit.migrate.engine.performer import ActedRecord, Attempt, Checked, ItemOutcome, Report, Verified, Waiting
+from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
@@ -52,9 +52,9 @@ class Hands:
 
     def instruction_problem(self, words: KraftParameters, action: str, role: str) -> str | None:
         """Whether the profile's deployer is still the one that was approved, and the profile names the same nodes."""
-        told = self._deployer.instruction(action, role, words.to_mode)
-        if told != words.instruction:
-            return f"the plan says {words.instruction!r}, the profile now {told!r}"
+        instruction = self._deployer.instruction(action, role, words.to_mode)
+        if instruction != words.instruction:
+            return f"the plan says {words.instruction!r}, the profile now {instruction!r}"
         if self.cluster.profile.kraft.ids != words.controller_addresses:
             return f"the profile names the controllers {dict(self.cluster.profile.kraft.ids)}, not those of the plan"
         return None
@@ -78,20 +78,20 @@ class Hands:
             RunError: that did not come in time; what was missing last.
             Stopped, LockLost: before that.
         """
-        deadline, said = self.clock.monotonic() + words.node_timeout_s, ""
+        deadline, announced = self.clock.monotonic() + words.node_timeout_s, ""
         while True:
-            found, lacks = self._seen(words, problem)
-            if lacks is None and found is not None:
-                return found
+            standing, lacks = self._seen(words, problem)
+            if lacks is None and standing is not None:
+                return standing
             left = deadline - self.clock.monotonic()
             if left <= 0:
                 raise RunError(
                     f"in {words.node_timeout_s:g} s: {lacks}. Look at that node; the order stays open until the run is"
                     " resumed or undone"
                 )
-            if lacks != said:
-                said = lacks or ""
-                self.say(Waiting(f"waiting for up to {left:.0f} s: {said}"))
+            if lacks != announced:
+                announced = lacks or ""
+                self.say(Waiting(f"waiting for up to {left:.0f} s: {announced}"))
             report([])
             self.clock.sleep(self._poll_s)
 
@@ -100,14 +100,14 @@ class Hands:
     ) -> tuple[Standing | None, str | None]:
         """A cluster that can't be asked now is waited for."""
         try:
-            found = self.look(words)
-            return found, problem(found)
+            standing = self.look(words)
+            return standing, problem(standing)
         except AuthenticationFailed:
             raise
         except ConnectError as error:
             return None, str(error)
 
-    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[Attempt], bool]) -> None:
+    def settle_open(self, words: KraftParameters, report: Report, is_so: Callable[[WriteAttempt], bool]) -> None:
         """Call off orders of which nobody knows what came, and wait until no node has changed for a while.
 
         ``is_so``: whether what was ordered has come about, so that nothing is left of it.
@@ -156,31 +156,39 @@ class NodeActor:
         return self.hands.cluster
 
     def compared(self, step: Step, met: str) -> Verified:
-        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder."""
+        """Whether both stores hold the same now; what differs or is expected to is a file in the run's folder.
+
+        Raises:
+            AuthenticationFailed: ZooKeeper or a node refuses the login.
+            EvidenceError: the file can't be written.
+        """
         try:
-            found = kraft_diff(self.cluster)
+            diff = kraft_diff(self.cluster)
         except AuthenticationFailed:
             raise
         except OfframpError as error:
             return Verified(False, str(error))
-        counts = {str(verdict): number for verdict, number in found.differences["verdict"].value_counts().iter_rows()}
-        evidence: dict[str, Json] = {"checkpoint": found.checkpoint, "until": found.until, "counts": counts}
+        counts = {str(verdict): number for verdict, number in diff.differences["verdict"].value_counts().iter_rows()}
+        evidence: dict[str, Json] = {"checkpoint": diff.checkpoint, "until": diff.until, "counts": counts}
         if self.hands.folder is not None:
-            evidence["differences"] = _kept_differences(
-                found, self.hands.folder / f"differences-{step.step_id}.parquet"
-            )
-        return Verified(found.is_clean, met if found.is_clean else told_diff(found), evidence)
+            evidence["differences"] = _kept_differences(diff, self.hands.folder / f"differences-{step.step_id}.parquet")
+        return Verified(diff.is_clean, met if diff.is_clean else told_diff(diff), evidence)
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         return Checked(False, step.cannot_be_undone or "it can't be undone")
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Refused, for a step that has no way back.
+
+        Raises:
+            RunError: always, with the step's reason.
+        """
         raise RunError(f"step {step.step_id!r} cannot be undone: {step.cannot_be_undone}")
 
 
-def _kept_differences(found: MetadataDiff, path: Path) -> dict[str, Json]:
+def _kept_differences(diff: MetadataDiff, path: Path) -> dict[str, Json]:
     """The file's name, SHA-256 and number of rows. Raises EvidenceError: it can't be written."""
-    rows = found.of("diverged", "in_flight", "unknown", "expected").sort("kind", "entity", "item")
+    rows = diff.of("diverged", "in_flight", "unknown", "expected").sort("kind", "entity", "item")
     data = BytesIO()
     rows.select(METADATA_DIFFERENCES.schema.names).write_parquet(data)
     try:

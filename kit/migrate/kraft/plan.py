@@ -66,7 +66,7 @@ from kit.migrate.kraft.steps import (
 from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
 
-Part: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
+StepDraft: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
 """A step in the making: the end of its id, its factory, what it is made from."""
 RISKS: Mapping[str, tuple[str, ...]] = {
     CONTROLLERS: ("Controllers that are started one long after the other count KRaft's epoch up.",),
@@ -113,8 +113,8 @@ def plan_kraft(
     if to_phase == KRAFT and without_flag(now, cluster.profile.kraft.ids):
         to_phase = RETURN_FLAG
     seen, names = Look(cluster, now, runs), tuple(overrides)
-    found = findings(to_phase, seen, names)
-    overridden = raise_if_unsafe(found, names)
+    gate_findings = findings(to_phase, seen, names)
+    overridden = raise_if_unsafe(gate_findings, names)
     words = KraftParameters(
         target=target_of(cluster.cluster_id),
         cluster_name=cluster.name,
@@ -135,7 +135,7 @@ def plan_kraft(
         observed={name: Observation(value) for name, value in observed(now, cluster).items()},
         steps=tuple(_Maker(words, deployer, now).steps()),
         parameters={"to_phase": to_phase, "cluster": cluster.name},
-        risks=(*warnings(found), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
+        risks=(*warnings(gate_findings), *risks, *(_told_leftovers(cluster) if to_phase == FINALISED else ())),
         overridden=overridden,
         way_back_s=request.way_back_s,
         consent=consent_of(to_phase, cluster.name, overridden),
@@ -179,7 +179,11 @@ def performer(
 
 
 def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
-    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now."""
+    """Which gates of a plan don't hold any more, but for those that it has overridden; the same table, asked now.
+
+    Raises:
+        ConnectError: ZooKeeper, or every broker that is asked, does not answer.
+    """
     words = KraftParameters.of(plan.steps[0])
     is_repair = words.to_phase in steps.REPAIRS
     now = look(cluster, known_brokers(cluster) if is_repair else None)
@@ -252,7 +256,7 @@ class _Maker:
         self._words, self._deployer, self._now = words, deployer, now
 
     def steps(self) -> Iterator[Step]:
-        made = {
+        entries = {
             CONTROLLERS: self._start,
             DUAL_WRITE: self._to_dual_write,
             KRAFT: self._to_kraft,
@@ -265,13 +269,13 @@ class _Maker:
             FAIL_OVER: self._fail_over,
             RETURN_FLAG: self._return_flag,
         }[self._words.to_phase]()
-        for number, (name, make, words) in enumerate(made, start=1):
+        for number, (name, make, words) in enumerate(entries, start=1):
             yield make(f"{number:02d}-{name}", words)
 
-    def _start(self) -> Iterator[Part]:
+    def _start(self) -> Iterator[StepDraft]:
         yield "start", steps.start_step, self._controllers(START, "", MIGRATION_MODE)
 
-    def _to_dual_write(self) -> Iterator[Part]:
+    def _to_dual_write(self) -> Iterator[StepDraft]:
         if self._now.phase == CONTROLLERS:
             first, last = self._last_apart(ZOOKEEPER_MODE)
             if first:
@@ -281,17 +285,17 @@ class _Maker:
             yield self._roll(self._in_mode(KRAFT_MODE), KRAFT_MODE, MIGRATION_MODE)
         yield self._compare()
 
-    def _to_kraft(self) -> Iterator[Part]:
+    def _to_kraft(self) -> Iterator[StepDraft]:
         yield self._roll(self._in_mode(MIGRATION_MODE), MIGRATION_MODE, KRAFT_MODE)
         yield self._compare()
 
-    def _finalise(self) -> Iterator[Part]:
+    def _finalise(self) -> Iterator[StepDraft]:
         yield "archive", end_steps.archive_step, self._words
         yield self._compare()
         yield "finalise", end_steps.finalise_step, self._controllers(RESTART, MIGRATION_MODE, "finalised")
         yield "list", end_steps.list_step, self._words
 
-    def _return_flag(self) -> Iterator[Part]:
+    def _return_flag(self) -> Iterator[StepDraft]:
         lacking = without_flag(self._now, self._words.controller_addresses)
         yield (
             "return-flag",
@@ -300,7 +304,7 @@ class _Maker:
         )
         yield self._compare()
 
-    def _back(self) -> Iterator[Part]:
+    def _back(self) -> Iterator[StepDraft]:
         has_claim = self._now.phase != CONTROLLERS
         if in_kraft := self._in_mode(KRAFT_MODE):
             yield self._roll(in_kraft, KRAFT_MODE, MIGRATION_MODE)
@@ -313,7 +317,7 @@ class _Maker:
             yield self._roll(tuple(sorted(self._now.brokers)), MIGRATION_MODE, ZOOKEEPER_MODE)
         yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
-    def _mend(self) -> Iterator[Part]:
+    def _mend(self) -> Iterator[StepDraft]:
         """Controllers that run are of the damage: it is they who would act on it."""
         are_running = bool(self._now.live_controllers)
         if are_running:
@@ -322,10 +326,10 @@ class _Maker:
         if are_running:
             yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
-    def _to_zookeeper_mode(self) -> Iterator[Part]:
+    def _to_zookeeper_mode(self) -> Iterator[StepDraft]:
         yield self._roll(self._in_mode(MIGRATION_MODE), MIGRATION_MODE, ZOOKEEPER_MODE)
 
-    def _fail_over(self) -> Iterator[Part]:
+    def _fail_over(self) -> Iterator[StepDraft]:
         leader = self._now.facts.leader
         active = () if leader is None or leader.node_id is None else (leader.node_id,)
         yield (
@@ -342,7 +346,7 @@ class _Maker:
         numbers = sorted(self._in_mode(mode), key=lambda each: each == self._now.control.controller_id)
         return tuple(numbers[:-1]), tuple(numbers[-1:])
 
-    def _roll(self, numbers: tuple[int, ...], from_mode: str, to_mode: str, begins_copy: bool = False) -> Part:
+    def _roll(self, numbers: tuple[int, ...], from_mode: str, to_mode: str, begins_copy: bool = False) -> StepDraft:
         words = replace(
             self._words,
             nodes=numbers,
@@ -362,5 +366,5 @@ class _Maker:
             instruction=self._deployer.instruction(action, CONTROLLER, to_mode),
         )
 
-    def _compare(self) -> Part:
+    def _compare(self) -> StepDraft:
         return "compare", steps.compare_step, self._words

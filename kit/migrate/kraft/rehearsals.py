@@ -44,12 +44,12 @@ class RehearsalResult:
 
     def problem(self, now: datetime) -> str | None:
         """Why it does not vouch for a move that begins now."""
-        what = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
+        save = f"the save of {self.saved_at:%Y-%m-%d %H:%M} UTC (SHA-256 {self.save_sha256[:12]})"
         if self.found:
-            told = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
-            return f"the rehearsal of {what} did not go well: {told}. Mend that, save, rehearse again"
+            counts = ", ".join(f"{number} {kind}" for kind, number in self.found.items())
+            return f"the rehearsal of {save} did not go well: {counts}. Mend that, save, rehearse again"
         if now - self.saved_at > OLDEST:
-            return f"{what} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
+            return f"{save} was rehearsed, and is older than {OLDEST.days} days: save, rehearse again"
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -59,9 +59,9 @@ class RehearsalResult:
 
 def keep_result(runs: Path, saved: SavedMetadata, save_sha256: str, kinds: Iterable[str], controllers: int) -> Path:
     """Keep how a rehearsal ended now. ``kinds``: of each of its findings. Raises EvidenceError: it can't be."""
-    found, who, now = dict(sorted(Counter(kinds).items())), system_user(), datetime.now(UTC)
+    counts, who, now = dict(sorted(Counter(kinds).items())), system_user(), datetime.now(UTC)
     of_cluster = (saved.cluster_id, saved.cluster_name)
-    return keep(runs, RehearsalResult(*of_cluster, save_sha256, saved.taken_at, now, who, controllers, found))
+    return keep(runs, RehearsalResult(*of_cluster, save_sha256, saved.taken_at, now, who, controllers, counts))
 
 
 def sha256_of(file: Path) -> str:
@@ -92,18 +92,18 @@ def newest(runs: Path, cluster_id: str) -> RehearsalResult | None:
     Raises:
         EvidenceError: a result was edited, or can't be read.
     """
-    found = [each for each in _results(runs) if each.cluster_id == cluster_id]
-    return max(found, key=lambda each: (each.saved_at, each.rehearsed_at), default=None)
+    results = [each for each in _results(runs) if each.cluster_id == cluster_id]
+    return max(results, key=lambda each: (each.saved_at, each.rehearsed_at), default=None)
 
 
 def _results(runs: Path) -> Iterator[RehearsalResult]:
     for path in sorted((runs / REHEARSALS).glob("*.json")):
         try:
             content: Any = parse_json(path.read_text(encoding="utf-8"))
-            kept = {name: value for name, value in content.items() if name != "checksum"}
-            if digest_of(kept) != content["checksum"] or kept.pop("format") != FORMAT:
+            fields = {name: value for name, value in content.items() if name != "checksum"}
+            if digest_of(fields) != content["checksum"] or fields.pop("format") != FORMAT:
                 raise ValueError("it was edited, or is of another version")
-            times = {name: datetime.fromisoformat(kept[name]) for name in ("saved_at", "rehearsed_at")}
-            yield RehearsalResult(**{**kept, **times})
+            times = {name: datetime.fromisoformat(fields[name]) for name in ("saved_at", "rehearsed_at")}
+            yield RehearsalResult(**{**fields, **times})
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise EvidenceError(f"{path} is no result of a rehearsal: {error}; rehearse again") from error

@@ -70,12 +70,14 @@ def known_brokers(cluster: Cluster) -> dict[int, str]:
 
     Who can't be asked is left to the gate that holds them against ``/brokers/ids``.
     """
-    found: dict[int, str] = {}
+    addresses: dict[int, str] = {}
     for address in cluster.profile.bootstrap_servers.split(","):
         with suppress(OfframpError, KafkaError, OSError, ValueError):
-            told = fetch_node_metadata(kafka_settings(cluster.profile), address.strip())
-            found |= {each.broker_id: f"{each.host}:{each.port}" for each in told.brokers if each.host is not None}
-    return found
+            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address.strip())
+            addresses |= {
+                each.broker_id: f"{each.host}:{each.port}" for each in metadata.brokers if each.host is not None
+            }
+    return addresses
 
 
 def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] = time.sleep) -> Standing:
@@ -85,15 +87,15 @@ def for_repair(now: Standing, cluster: Cluster, sleep: Callable[[float], None] =
         ConnectError: ZooKeeper does not answer.
     """
     control, holder = with_max_state_epoch(zookeeper_of(cluster), now.control), now.control.controller_id
-    found = replace(now, facts=replace(now.facts, control=control))
+    standing = replace(now, facts=replace(now.facts, control=control))
     if now.control.is_controller_persistent or holder is None or holder not in now.brokers:
-        return found
+        return standing
     for _ in range(LOOKS):
         problem = names_controller(cluster, now.brokers, holder)
         if problem is None:
-            return found
+            return standing
         sleep(HANDED_BACK_S)
-    return replace(found, ignored=problem)
+    return replace(standing, ignored=problem)
 
 
 def _claim(now: Standing) -> Iterator[Damage]:
@@ -179,7 +181,7 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
         PlanError: what is wrong can't be repaired by a plan; what to do instead.
     """
     bad = [each for each in contradictions(now.facts) if each.severity in ("alarm", "block")]
-    found = damages(now)
+    repairable = damages(now)
     if (hidden := now.control.refused(CONTROLLER)) is not None:
         raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
     if now.control.controller_id is None and now.control.brokers:
@@ -187,21 +189,21 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
             f"cluster {cluster.name!r}: nobody holds /controller, and brokers {list(now.control.brokers)} do not take"
             " it. Restart one of them, then look again: offramp kraft status"
         )
-    if not found and bad:
-        told = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
-        raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {told}")
-    if not found and (missing := _missing_brokers(cluster, now)):
+    if not repairable and bad:
+        sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
+        raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {sentences}")
+    if not repairable and (missing := _missing_brokers(cluster, now)):
         raise PlanError(
             f"cluster {cluster.name!r}: brokers {missing} hold replicas and are registered nowhere. Start them in the"
             " mode of the others (offramp kraft status). One that ended with NodeExistsException was started before"
             " /brokers/ids had forgotten it"
         )
-    if not found:
+    if not repairable:
         raise NothingToDo(
             f"cluster {cluster.name!r} has nothing to repair: no claim, /migration or epoch is left over, and no broker"
             " waits for controllers that are gone"
         )
-    return found[0], found[1:]
+    return repairable[0], repairable[1:]
 
 
 def _missing_brokers(cluster: Cluster, now: Standing) -> list[int]:
@@ -229,10 +231,10 @@ class MendActor(HandBackActor):
         return super()._next_epoch(before) + REMEMBERED
 
     def _not_damaged(self, words: KraftParameters) -> str | None:
-        found = damages(self._look(words))
-        if words.to_phase in [each.plan for each in found]:
+        repairable = damages(self._look(words))
+        if words.to_phase in [each.plan for each in repairable]:
             return None
-        others = "; ".join(each.sentence for each in found)
+        others = "; ".join(each.sentence for each in repairable)
         return f"there is nothing to mend by {words.to_phase!r} any more{f', but: {others}' if others else ''}"
 
     def state(self, step: Step, acted: object = None) -> StepState:
@@ -241,21 +243,23 @@ class MendActor(HandBackActor):
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
-        found = self._look(words)
-        left = [each.sentence for each in damages(found) if each.plan == words.to_phase]
-        problem = first_problem(lambda: left[0] if left else control_problem(found), lambda: self._unled(words, found))
+        standing = self._look(words)
+        left = [each.sentence for each in damages(standing) if each.plan == words.to_phase]
+        problem = first_problem(
+            lambda: left[0] if left else control_problem(standing), lambda: self._unled(words, standing)
+        )
         return verified(problem, f"{words.to_phase.removeprefix('repair ')} is mended, and a broker holds /controller")
 
-    def _unled(self, words: KraftParameters, found: Standing) -> str | None:
+    def _unled(self, words: KraftParameters, standing: Standing) -> str | None:
         """Who elects leaders from now on is followed, and does; beside a stale ``/migration`` that may be damaged."""
         if words.to_phase == REPAIR_MIGRATION:
             return None
-        return handed_back_problem(self, words, found) or led_problem(self.cluster, words.broker_addresses)
+        return handed_back_problem(self, words, standing) or led_problem(self.cluster, words.broker_addresses)
 
     def _closed(self, words: KraftParameters) -> str | None:
-        found = self.hands.look(words)
-        if found.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
-            return f"KRaft controller {found.control.controller_id} has claimed /controller since"
+        standing = self.hands.look(words)
+        if standing.control.is_controller_persistent and words.to_phase != REPAIR_CLAIM:
+            return f"KRaft controller {standing.control.controller_id} has claimed /controller since"
         return super()._closed(replace(words, has_claim=True))
 
     def _odd(self, words: KraftParameters, before: Mapping[str, Saved]) -> str | None:
@@ -279,11 +283,11 @@ def led_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
     """By each broker's metadata every partition has a leader, where a broker of its ISR is there."""
     for number, address in brokers.items():
         try:
-            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not tell its metadata: {error}"
-        live = {each.broker_id for each in told.brokers if each.host is not None}
-        rows = [row for row in told.topic_partitions if row.leader is None and live & set(row.isr)]
+        live = {each.broker_id for each in metadata.brokers if each.host is not None}
+        rows = [row for row in metadata.topic_partitions if row.leader is None and live & set(row.isr)]
         if rows:
             return f"broker {number} says: {rows[0].topic}-{rows[0].partition} has no leader, one of {len(rows)}"
     return None

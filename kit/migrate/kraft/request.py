@@ -15,6 +15,9 @@ class KraftPlanRequest:
 
     ``node_timeout_s``: what one node may take. ``way_back_s``: for how long the run may be undone without a new
     approval. ``quiet_s``: how long nothing may change after an order was called off.
+
+    Raises:
+        InputError: there is no such phase, or a time is out of its range.
     """
 
     to_phase: str

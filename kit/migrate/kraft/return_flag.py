@@ -31,8 +31,8 @@ class ReturnFlagActor(NodeActor):
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
-        nodes = [found.controller_at(words.controller_addresses[number]) for number in words.nodes]
+        standing = self.hands.look(words)
+        nodes = [standing.controller_at(words.controller_addresses[number]) for number in words.nodes]
         flags = {None if node is None else node.has_flag for node in nodes}
         if flags == {True}:
             return StepState.DONE
@@ -49,22 +49,22 @@ class ReturnFlagActor(NodeActor):
         return outcomes
 
     def _restart(self, words: KraftParameters, number: int, report: Report) -> ItemOutcome:
-        item, told = controller_item(number), ("without the migration flag", "with it")
-        found = self.hands.look(words)
-        node = found.controller_at(words.controller_addresses[number])
+        item, change = controller_item(number), ("without the migration flag", "with it")
+        standing = self.hands.look(words)
+        node = standing.controller_at(words.controller_addresses[number])
         if node is not None and node.has_flag:
-            return ItemOutcome(item, Outcome.UNCHANGED, *told)
+            return ItemOutcome(item, Outcome.UNCHANGED, *change)
         # One that was ordered before and does not answer is started again: nobody else may be missing.
-        if node is not None and (problem := flag_problem(found, words.controller_addresses)) is not None:
+        if node is not None and (problem := flag_problem(standing, words.controller_addresses)) is not None:
             raise RunError(f"{item} is not restarted: {problem}. Nothing more is ordered")
         report.attempt([item])
         try:
-            _, said = self.hands.order(words, CONTROLLER, number, RESTART, (FINALISED, MIGRATION_MODE))
+            _, answer = self.hands.order(words, CONTROLLER, number, RESTART, (FINALISED, MIGRATION_MODE))
             self.hands.await_so(words, lambda now: self._not_back(words, number, now), report)
         except RunError as error:
-            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
-        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
     def _not_back(self, words: KraftParameters, number: int, now: Standing) -> str | None:
         """Raises:

@@ -64,9 +64,9 @@ def _lacking(path: str, rights: int) -> list[str]:
     return [words.format(path) for right, words in _WORDS.items() if rights & right]
 
 
-def _shown(one: Identity) -> str:
+def _shown(identity: Identity) -> str:
     """Without a digest: that is made of a password."""
-    return f"{one[0]}:{one[1].partition(':')[0]}" if one[0] == "digest" else ":".join(one)
+    return f"{identity[0]}:{identity[1].partition(':')[0]}" if identity[0] == "digest" else ":".join(identity)
 
 
 def hidden_problem(cluster: Cluster) -> str | None:

@@ -15,13 +15,13 @@ from kit.analyze.metadata.phase import PRE_MIGRATION
 from kit.errors import RunError
 from kit.migrate.engine.performer import (
     ActedRecord,
-    Attempt,
     Checked,
     ItemOutcome,
     Outcome,
     Report,
     StepState,
     Verified,
+    WriteAttempt,
 )
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import control_problem, handed_back_problem
@@ -58,10 +58,10 @@ class RollActor(NodeActor):
         words = KraftParameters.of(step)
         modes = self.hands.look(words).modes
         ours = words.nodes if acted is None else tuple(_number(it) for it in acted.written)
-        found = {modes.get(number) for number in ours}
-        if found <= {words.to_mode}:
-            return StepState.DONE if found else StepState.NOT_DONE
-        return StepState.NOT_DONE if found == {words.from_mode} else StepState.PARTLY
+        our_modes = {modes.get(number) for number in ours}
+        if our_modes <= {words.to_mode}:
+            return StepState.DONE if our_modes else StepState.NOT_DONE
+        return StepState.NOT_DONE if our_modes == {words.from_mode} else StepState.PARTLY
 
     def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
         """Raises:
@@ -72,11 +72,11 @@ class RollActor(NodeActor):
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
-        found = self.hands.look(words)
+        standing = self.hands.look(words)
         problem = first_problem(
-            *(lambda number=number: broker_problem(found, number, words.to_mode) for number in words.nodes),
+            *(lambda number=number: broker_problem(standing, number, words.to_mode) for number in words.nodes),
             lambda: sync_problem(self.cluster, words.broker_addresses),
-            lambda: dual_write_problem(found, words.controller_addresses) if words.begins_copy else None,
+            lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
         )
         return verified(problem, f"brokers {list(words.nodes)} run in {words.to_mode} mode, and every ISR is full")
 
@@ -90,6 +90,12 @@ class RollActor(NodeActor):
         )
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
+        """Back into the mode before, those that this run moved, the last one first.
+
+        Raises:
+            RunError: an order failed or came to nothing, or something forbids the next; nothing more is ordered.
+            Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
+        """
         words = KraftParameters.of(step)
         ours = [_number(it) for it in reversed(acted.written)]
         return self._roll(words, ours, (words.to_mode, words.from_mode), report)
@@ -98,81 +104,81 @@ class RollActor(NodeActor):
         self.hands.settle_open(words, report, lambda attempt: self._has_come(words, attempt))
         outcomes, left = [], list(brokers)
         while left:
-            found = self.hands.look(words)
-            number = min(left, key=lambda each: (each == found.control.controller_id, left.index(each)))
+            standing = self.hands.look(words)
+            number = min(left, key=lambda each: (each == standing.control.controller_id, left.index(each)))
             left.remove(number)
-            outcomes.append(self._move(words, number, way, found, report))
+            outcomes.append(self._move(words, number, way, standing, report))
             report(outcomes[-1:])
         return outcomes
 
-    def _has_come(self, words: KraftParameters, attempt: Attempt) -> bool:
+    def _has_come(self, words: KraftParameters, attempt: WriteAttempt) -> bool:
         """Whether the broker runs well in the mode that it was ordered to."""
         mode = attempt.details.get("in") if isinstance(attempt.details, Mapping) else None
         return mode is not None and broker_problem(self.hands.look(words), _number(attempt), str(mode)) is None
 
-    def _move(self, words: KraftParameters, number: int, way: Modes, found: Standing, report: Report) -> ItemOutcome:
-        item, told = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
-        if found.modes.get(number) == way[1]:
+    def _move(self, words: KraftParameters, number: int, way: Modes, standing: Standing, report: Report) -> ItemOutcome:
+        item, change = broker_item(number), (f"{way[0]} mode", f"{way[1]} mode")
+        if standing.modes.get(number) == way[1]:
             self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
-            return ItemOutcome(item, Outcome.UNCHANGED, *told)
-        if found.modes.get(number) is None:
-            found = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
+            return ItemOutcome(item, Outcome.UNCHANGED, *change)
+        if standing.modes.get(number) is None:
+            standing = self.hands.await_so(words, lambda now: _left_behind(now, number), report)
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
-            found = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
-        self._refuse_order(words, number, way, found)
+            standing = self.hands.await_so(words, lambda now: handed_back_problem(self, words, now), report)
+        self._refuse_order(words, number, way, standing)
         report.attempt([item], {"restarts": number, "in": way[1]})
         try:
-            _, said = self.hands.order(words, BROKER, number, RESTART, way)
+            _, answer = self.hands.order(words, BROKER, number, RESTART, way)
             self.hands.await_so(words, lambda now: self._not_back(words, number, way[1], now), report)
         except RunError as error:
-            report([ItemOutcome(item, Outcome.UNKNOWN, *told, str(error))])
+            report([ItemOutcome(item, Outcome.UNKNOWN, *change, str(error))])
             raise
-        return ItemOutcome(item, Outcome.CONFIRMED, *told, details={"said": said})
+        return ItemOutcome(item, Outcome.CONFIRMED, *change, details={"said": answer})
 
     def _not_back(self, words: KraftParameters, number: int, mode: str, now: Standing) -> str | None:
         return broker_problem(now, number, mode) or sync_problem(self.cluster, words.broker_addresses)
 
-    def _refuse_order(self, words: KraftParameters, number: int, way: Modes, found: Standing) -> None:
+    def _refuse_order(self, words: KraftParameters, number: int, way: Modes, standing: Standing) -> None:
         """Raises:
         RunError: another broker is not well, or the way is closed; nothing was ordered.
         """
-        is_down = found.modes.get(number) is None  # Ordered before, or crashed: it is the one to be started now.
+        is_down = standing.modes.get(number) is None  # Ordered before, or crashed: it is the one to be started now.
         problem = first_problem(
-            lambda: self._way_problem(words, found, way),
+            lambda: self._way_problem(words, standing, way),
             lambda: None if is_down else sync_problem(self.cluster, words.broker_addresses),
             lambda: diff_problem(self.cluster) if way == (MIGRATION_MODE, KRAFT_MODE) and not is_down else None,
         )
         if problem is not None:
             raise RunError(f"{broker_item(number)} is not restarted: {problem}. Nothing more is ordered")
 
-    def _way_problem(self, words: KraftParameters, found: Standing, way: Modes) -> str | None:
+    def _way_problem(self, words: KraftParameters, standing: Standing, way: Modes) -> str | None:
         """What the whole way needs, whichever broker is next. Raises what can't be read."""
-        strange = {number: mode for number, mode in found.modes.items() if mode not in (*_allowed(words), None)}
+        strange = {number: mode for number, mode in standing.modes.items() if mode not in (*_allowed(words), None)}
         if strange:
             return f"brokers {strange} are in a mode that this step does not expect"
-        silent = [number for number, mode in found.modes.items() if mode is None and number not in words.nodes]
+        silent = [number for number, mode in standing.modes.items() if mode is None and number not in words.nodes]
         if silent:
             return f"brokers {silent} do not answer"
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
-            return control_problem(found)
-        alarms = [each.sentence for each in contradictions(found.facts) if each.severity in ("alarm", "block")]
+            return control_problem(standing)
+        alarms = [each.sentence for each in contradictions(standing.facts) if each.severity in ("alarm", "block")]
         if alarms:
             return alarms[0]
         if ZOOKEEPER_MODE in way:
-            return self._before_copy_problem(words, found)
+            return self._before_copy_problem(words, standing)
         if way == (MIGRATION_MODE, KRAFT_MODE):
             live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in words.left_behind]
             if live:
                 return f"groups {', '.join(live)} have live members under /consumers: they would find no broker"
-        return dual_write_problem(found, words.controller_addresses)
+        return dual_write_problem(standing, words.controller_addresses)
 
-    def _before_copy_problem(self, words: KraftParameters, found: Standing) -> str | None:
+    def _before_copy_problem(self, words: KraftParameters, standing: Standing) -> str | None:
         """The controllers wait; once the last broker was ordered, the copy may have begun."""
-        problem = controllers_problem(found, words.controller_addresses)
-        state, checkpoint = found.facts.zk_state, found.control.checkpoint
+        problem = controllers_problem(standing, words.controller_addresses)
+        state, checkpoint = standing.facts.zk_state, standing.control.checkpoint
         if problem is not None:
             return problem
-        if state == PRE_MIGRATION and checkpoint is None and found.control.has_migration:
+        if state == PRE_MIGRATION and checkpoint is None and standing.control.has_migration:
             return None
         if words.begins_copy and state == STATE_MIGRATION:
             return None
@@ -189,14 +195,16 @@ def _is_before_copy(words: KraftParameters) -> bool:
     return words.from_mode == ZOOKEEPER_MODE
 
 
-def _left_behind(found: Standing, number: int) -> str | None:
+def _left_behind(standing: Standing, number: int) -> str | None:
     """A broker that was killed leaves its znode for as long as its session: started before that, it ends at once."""
-    if found.modes.get(number) is not None:
+    if standing.modes.get(number) is not None:
         return None
     return (
-        f"/brokers/ids/{number} is there still: its session has not ended" if number in found.control.brokers else None
+        f"/brokers/ids/{number} is there still: its session has not ended"
+        if number in standing.control.brokers
+        else None
     )
 
 
-def _number(of: ItemOutcome | Attempt) -> int:
+def _number(of: ItemOutcome | WriteAttempt) -> int:
     return int(of.item.rpartition(" ")[2])

@@ -51,8 +51,8 @@ class Standing:
     @property
     def modes(self) -> dict[int, str | None]:
         """Of each broker; None: it does not answer."""
-        found = {each.node_id: each.mode for each in self.facts.brokers}
-        return {number: found.get(number) for number in self.brokers}
+        by_id = {each.node_id: each.mode for each in self.facts.brokers}
+        return {number: by_id.get(number) for number in self.brokers}
 
     @property
     def answering_controllers(self) -> list[NodeFact]:
@@ -77,9 +77,9 @@ def look(cluster: Cluster, brokers: Mapping[int, str] | None = None) -> Standing
         ConnectError: ZooKeeper, or without ``brokers`` every broker, does not answer.
     """
     asked = broker_addresses(cluster) if brokers is None else dict(brokers)
-    found = Standing(read_facts(cluster, asked), asked)
-    _ = found.control
-    return found
+    standing = Standing(read_facts(cluster, asked), asked)
+    _ = standing.control
+    return standing
 
 
 def zookeeper_of(cluster: Cluster) -> KazooClient:
@@ -89,13 +89,13 @@ def zookeeper_of(cluster: Cluster) -> KazooClient:
     return cluster.zookeeper
 
 
-def broker_problem(found: Standing, broker_id: int, mode: str) -> str | None:
+def broker_problem(standing: Standing, broker_id: int, mode: str) -> str | None:
     """Why a broker does not yet run well in ``mode``."""
-    is_listed = broker_id in found.control.brokers
-    now, registration = found.modes.get(broker_id), found.registration(broker_id)
+    is_listed = broker_id in standing.control.brokers
+    now, registration = standing.modes.get(broker_id), standing.registration(broker_id)
     who = f"broker {broker_id}"
     if now is None:
-        return f"{who} does not answer at {found.brokers.get(broker_id)}"
+        return f"{who} does not answer at {standing.brokers.get(broker_id)}"
     if now != mode:
         return f"{who} runs in {now} mode, not {mode}"
     if is_listed != (mode != KRAFT_MODE):
@@ -113,71 +113,71 @@ def sync_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
     """By the metadata of each of these brokers: all brokers are there, every partition has a leader and a full ISR."""
     for number, address in brokers.items():
         try:
-            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not tell its metadata: {error}"
-        if (problem := _metadata_problem(told, brokers)) is not None:
+        if (problem := _metadata_problem(metadata, brokers)) is not None:
             return f"broker {number} says: {problem}"
     return None
 
 
-def _metadata_problem(told: ClusterMetadata, brokers: Iterable[int]) -> str | None:
-    missing = sorted(set(brokers) - {each.broker_id for each in told.brokers if each.host is not None})
+def _metadata_problem(metadata: ClusterMetadata, brokers: Iterable[int]) -> str | None:
+    missing = sorted(set(brokers) - {each.broker_id for each in metadata.brokers if each.host is not None})
     if missing:
         return f"brokers {', '.join(map(str, missing))} are not there"
     bad = [
         f"{row.topic}-{row.partition}"
-        for row in told.topic_partitions
+        for row in metadata.topic_partitions
         if row.leader is None or set(row.isr) != set(row.replicas)
     ]
     more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
     return f"no leader or no full ISR: {', '.join(bad[:SHOWN])}{more}" if bad else None
 
 
-def controllers_problem(found: Standing, controllers: Mapping[int, str], has_flag: bool | None = True) -> str | None:
+def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_flag: bool | None = True) -> str | None:
     """Every controller answers, with or without the flag (None: either); they are all the voters; one leads."""
     for number, address in controllers.items():
-        node = found.controller_at(address)
+        node = standing.controller_at(address)
         if node is None:
-            row = next((each for each in found.facts.controllers if each.address == address), None)
+            row = next((each for each in standing.facts.controllers if each.address == address), None)
             why = f": {row.error.removeprefix(f'{address}: ')}" if row is not None and row.error else ""
             return f"controller {number} at {address} does not answer{why}"
         if has_flag is not None and node.has_flag is not has_flag:
             return f"controller {number} runs {'with' if node.has_flag else 'without'} the migration flag"
-    leader = found.facts.leader
+    leader = standing.facts.leader
     if leader is None:
         return "no controller leads the quorum"
     if set(leader.voters) != set(controllers):
         return f"the quorum has the voters {sorted(leader.voters)}, and the profile names {sorted(controllers)}"
-    if not found.facts.has_log:
-        return f"the metadata log can't be read: {found.facts.log_error}"
+    if not standing.facts.has_log:
+        return f"the metadata log can't be read: {standing.facts.log_error}"
     return None
 
 
-def without_flag(found: Standing, controllers: Mapping[int, str]) -> tuple[int, ...]:
+def without_flag(standing: Standing, controllers: Mapping[int, str]) -> tuple[int, ...]:
     """The controllers that say that they run without the migration flag."""
-    nodes = {number: found.controller_at(address) for number, address in controllers.items()}
+    nodes = {number: standing.controller_at(address) for number, address in controllers.items()}
     return tuple(sorted(number for number, node in nodes.items() if node is not None and node.has_flag is False))
 
 
-def flag_problem(found: Standing, controllers: Mapping[int, str]) -> str | None:
+def flag_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
     """Why a controller may not be given the flag back: the migration is over, or the active one lacks the flag too."""
-    problem, leader = controllers_problem(found, controllers, has_flag=None), found.facts.leader
+    problem, leader = controllers_problem(standing, controllers, has_flag=None), standing.facts.leader
     if problem is not None or leader is None:
         return problem
-    if found.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {found.facts.zk_state}, not {STATE_MIGRATION}"
+    if standing.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {standing.facts.zk_state}, not {STATE_MIGRATION}"
     return None if leader.has_flag else f"controller {leader.node_id}, which is active, runs without the migration flag"
 
 
-def dual_write_problem(found: Standing, controllers: Mapping[int, str]) -> str | None:
+def dual_write_problem(standing: Standing, controllers: Mapping[int, str]) -> str | None:
     """The copy is done, and KRaft holds ``/controller``; that ``/migration`` moves takes two looks."""
-    control, leader = found.control, found.facts.leader
-    problem = controllers_problem(found, controllers)
+    control, leader = standing.control, standing.facts.leader
+    problem = controllers_problem(standing, controllers)
     if problem is not None or leader is None:
         return problem
-    if found.facts.zk_state != STATE_MIGRATION:
-        return f"the metadata log says the state {found.facts.zk_state}, not {STATE_MIGRATION}"
+    if standing.facts.zk_state != STATE_MIGRATION:
+        return f"the metadata log says the state {standing.facts.zk_state}, not {STATE_MIGRATION}"
     if not control.is_controller_persistent or control.controller_id not in controllers:
         return f"/controller is held by {control.controller_id}, not by a KRaft controller"
     if control.checkpoint is None or control.checkpoint_epoch != leader.leader_epoch:
@@ -185,9 +185,9 @@ def dual_write_problem(found: Standing, controllers: Mapping[int, str]) -> str |
     return None
 
 
-def behind_problem(cluster: Cluster, found: Standing) -> str | None:
+def behind_problem(cluster: Cluster, standing: Standing) -> str | None:
     """Whether every voter of the quorum has fetched nearly all of the active controller's log."""
-    leader = found.facts.leader
+    leader = standing.facts.leader
     if leader is None:
         return "no controller leads the quorum"
     try:
@@ -200,16 +200,16 @@ def behind_problem(cluster: Cluster, found: Standing) -> str | None:
 
 def diff_problem(cluster: Cluster) -> str | None:
     """Both stores hold the same now. Raises ConnectError, ReadError."""
-    found = kraft_diff(cluster)
-    return None if found.is_clean else told_diff(found)
+    diff = kraft_diff(cluster)
+    return None if diff.is_clean else told_diff(diff)
 
 
-def told_diff(found: MetadataDiff) -> str:
-    rows = found.of("diverged", "in_flight", "unknown")
+def told_diff(diff: MetadataDiff) -> str:
+    rows = diff.of("diverged", "in_flight", "unknown")
     first = rows.head(SHOWN).select("verdict", "kind", "entity", "item").rows()
-    told = ", ".join(" ".join(map(str, row)) for row in first)
+    shown = ", ".join(" ".join(map(str, row)) for row in first)
     more = f" and {rows.height - SHOWN} more" if rows.height > SHOWN else ""
-    return f"ZooKeeper and KRaft do not hold the same: {told}{more}; see offramp kraft diff"
+    return f"ZooKeeper and KRaft do not hold the same: {shown}{more}; see offramp kraft diff"
 
 
 def live_old_members(client: KazooClient) -> dict[str, list[str]]:
@@ -219,23 +219,23 @@ def live_old_members(client: KazooClient) -> dict[str, list[str]]:
     if isinstance(groups, KazooException):
         raise ReadError(f"{CONSUMERS} can't be listed: {groups!r}")
     names = sorted(groups or ())
-    found = {}
+    by_group = {}
     for name, members in zip(names, fetch_children(client, [f"{CONSUMERS}/{name}/ids" for name in names])):
         if isinstance(members, KazooException):
             raise ReadError(f"{CONSUMERS}/{name}/ids can't be listed: {members!r}")
         if members:
-            found[name] = sorted(members)
-    return found
+            by_group[name] = sorted(members)
+    return by_group
 
 
 def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int) -> str | None:
     """Whether each broker names that controller: the first that doesn't. Raises nothing."""
     for number, address in brokers.items():
         try:
-            told = fetch_node_metadata(kafka_settings(cluster.profile), address)
+            metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not answer: {error}"
-        named = [each.broker_id for each in told.brokers if each.is_controller]
+        named = [each.broker_id for each in metadata.brokers if each.is_controller]
         if named != [holder]:
             return f"broker {number} names the controller {named}, and /controller is broker {holder}'s"
     return None

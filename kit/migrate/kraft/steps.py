@@ -217,7 +217,7 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
 
 def hand_back_step(step_id: str, words: KraftParameters) -> Step:
     claim = "/controller_epoch is set above every epoch used, /controller and /migration are deleted"
-    what = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
+    writes = claim if words.has_claim else "/migration, which says that nothing was copied, is deleted"
     after = "a broker holds /controller, and every broker names it in five answers"
     return Step(
         step_id=step_id,
@@ -226,7 +226,7 @@ def hand_back_step(step_id: str, words: KraftParameters) -> Step:
         precondition=f"no controller answers, no broker is in KRaft mode, /migration stands still for {STILL_S:g} s",
         verification=f"{after}, {HANDED_BACK_S:g} s after the transaction or later",
         deadline_s=words.node_timeout_s,
-        changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {what}"),),
+        changes=(Change(CONTROL, "KRaft's controllers", f"ZooKeeper's; in one conditional transaction {writes}"),),
         cannot_be_undone="from then on ZooKeeper's controller changes metadata that KRaft's log does not learn",
         affects=OBSERVED,
         parameters=words.to_json(),

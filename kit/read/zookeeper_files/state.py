@@ -76,11 +76,11 @@ def _apply(rows: dict[str, Znode], change: Change, hide: Hide) -> None:
     if change.operation in DELETES or change.operation == CLOSE_SESSION:
         rows.pop(path, None)
     elif change.operation in CREATES or change.operation in WRITES:
-        made, owner = change.zxid, change.ephemeral_owner
+        czxid, owner = change.zxid, change.ephemeral_owner
         if change.operation in WRITES:  # Of a znode that no file here says the beginning of, nobody knows these.
-            made, owner = (before.czxid, before.ephemeral_owner) if before else (None, None)
+            czxid, owner = (before.czxid, before.ephemeral_owner) if before else (None, None)
         data, written_at = shown_data(path, change.data, hide), moment(change.written_ms)
-        rows[path] = Znode(path, data, change.version, made, change.zxid, owner, written_at, None)
+        rows[path] = Znode(path, data, change.version, czxid, change.zxid, owner, written_at, None)
 
 
 def moment(ms: int | None) -> datetime | None:

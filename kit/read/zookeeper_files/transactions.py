@@ -124,29 +124,29 @@ def gap(last: int | None, zxid: int | None) -> str | None:
 def _changes(payload: bytes, at: int) -> list[Change]:
     cursor = Cursor(payload)
     session, cxid, zxid, written_ms, kind = _TXN.unpack(cursor.octets(_TXN.size))
-    one = Change(zxid, written_ms, session, cxid)
+    change = Change(zxid, written_ms, session, cxid)
     try:
-        return list(_operations(one, kind, cursor))
+        return list(_operations(change, kind, cursor))
     except Damaged as problem:
-        return [one._replace(operation=_OPERATIONS.get(kind), error=f"before byte {at:,} {problem}")]
+        return [change._replace(operation=_OPERATIONS.get(kind), error=f"before byte {at:,} {problem}")]
 
 
-def _operations(one: Change, kind: int, cursor: Cursor) -> Iterator[Change]:
+def _operations(change: Change, kind: int, cursor: Cursor) -> Iterator[Change]:
     if _OPERATIONS.get(kind) == MULTI:
-        yield from _multi(one, cursor)
+        yield from _multi(change, cursor)
     elif kind == _CLOSE_SESSION:
-        one = one._replace(operation=CLOSE_SESSION)
-        yield from [one._replace(path=path) for path in _closed(cursor)] or [one]
+        change = change._replace(operation=CLOSE_SESSION)
+        yield from [change._replace(path=path) for path in _closed(cursor)] or [change]
     else:
-        yield _operation(one._replace(operation=_OPERATIONS.get(kind)), kind, cursor)
+        yield _operation(change._replace(operation=_OPERATIONS.get(kind)), kind, cursor)
 
 
-def _multi(one: Change, cursor: Cursor) -> Iterator[Change]:
+def _multi(change: Change, cursor: Cursor) -> Iterator[Change]:
     """All of them or none: those before the one that failed stand there as if they had been done."""
     changes = list[Change]()
     for part in cursor.count(8):
         kind = cursor.int32()
-        changes += _operations(one._replace(part=part), kind, Cursor(cursor.buffer() or b""))
+        changes += _operations(change._replace(part=part), kind, Cursor(cursor.buffer() or b""))
     is_refused = any(each.operation == FAILED for each in changes)
     yield from (each._replace(refusal=each.refusal or _ROLLED_BACK) if is_refused else each for each in changes)
 
@@ -158,25 +158,25 @@ def _closed(cursor: Cursor) -> list[str]:
     return [cursor.text() for _ in cursor.count(4)]
 
 
-def _operation(one: Change, kind: int, cursor: Cursor) -> Change:
-    name = one.operation
+def _operation(change: Change, kind: int, cursor: Cursor) -> Change:
+    name = change.operation
     if name is None:
-        return one._replace(error=f"operation {kind} is not known")
+        return change._replace(error=f"operation {kind} is not known")
     if name == FAILED:
-        return one._replace(refusal=_refusal(cursor.int32()))
+        return change._replace(refusal=_refusal(cursor.int32()))
     if name == "create_session":
-        return one
-    one = one._replace(path=cursor.text())
+        return change
+    change = change._replace(path=cursor.text())
     if name in CREATES:
-        one = one._replace(data=cursor.buffer(), version=0)
+        change = change._replace(data=cursor.buffer(), version=0)
         skip_acls(cursor)
         is_ephemeral = name == CREATE and cursor.boolean()
-        return one._replace(ephemeral_owner=one.session_id if is_ephemeral else None)
+        return change._replace(ephemeral_owner=change.session_id if is_ephemeral else None)
     if name in WRITES:
-        return one._replace(data=cursor.buffer(), version=cursor.int32())
+        return change._replace(data=cursor.buffer(), version=cursor.int32())
     if name == SET_ACL:
         skip_acls(cursor)
-    return one if name in DELETES else one._replace(version=cursor.int32())
+    return change if name in DELETES else change._replace(version=cursor.int32())
 
 
 def skip_acls(cursor: Cursor) -> None:

@@ -74,8 +74,8 @@ def snapshot() -> Snapshot[pl.DataFrame]:
 @pytest.fixture(autouse=True)
 def _cluster(monkeypatch):
     monkeypatch.setattr(verbs, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
-    monkeypatch.setattr(verbs, "connect", nullcontext)
-    monkeypatch.setattr(verbs, "observe", lambda cluster, pattern: snapshot())
+    monkeypatch.setattr("kit.cluster.connect", nullcontext)
+    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: snapshot())
 
 
 def told(*words: str, width: int = 200) -> str:
@@ -303,7 +303,7 @@ def troubled(n_ready: int = 0) -> Snapshot[pl.DataFrame]:
 
 @pytest.fixture
 def fleet(monkeypatch):
-    monkeypatch.setattr(verbs, "observe", lambda cluster, pattern: troubled(60))
+    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: troubled(60))
 
 
 def test_readiness_shows_first_who_needs_somebody(fleet):

@@ -86,8 +86,8 @@ def _kraft_diff(name: str) -> None:
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(kraft, "load_profile", lambda *_: SimpleNamespace(name="fake"))
-        patched.setattr(kraft, "connect", nullcontext)
-        patched.setattr(kraft, "kraft_diff", lambda *_: found)
+        patched.setattr("kit.cluster.connect", nullcontext)
+        patched.setattr("kit.kraft.kraft_diff", lambda *_: found)
         kraft.diff(as_json=False, settle_s=0)
 
 

@@ -11,12 +11,14 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from kit import health, history, kraft_watch, live, offsets_topic, rehearsal
 from kit.cli import progress, report, terminal
 from kit.cli.main import app
 from kit.errors import LabError
 from kit.lab.process import wait_until
 from kit.migrate.execution.run import Run
 from kit.migrate.operations import Operations
+from kit.report import run_report
 
 
 class Screen(io.StringIO):
@@ -51,12 +53,12 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path):
         return SimpleNamespace(notebook="n", html="h", latest="l", outcome={"read_errors": 0})
 
     monkeypatch.setattr(report, "load_profile", lambda *_: SimpleNamespace(name="production"))
-    monkeypatch.setattr(report, "run_report", made)
+    monkeypatch.setattr("kit.report.run_report", made)
     with redirect_stderr(screen):
         report.report(output=tmp_path, profile=None, profile_file=None, pattern=".*", history="", keep=None)
 
 
-OPERATIONS, OFFSETS, KRAFT = "kit.migrate.operations:Operations", "kit.cli.offsets:", "kit.cli.kraft:"
+OPERATIONS, OFFSETS = "kit.migrate.operations:Operations", "kit.cli.offsets:"
 SLOW = {
     "plan group g --to OZKCC": f"{OPERATIONS}.plan_group",
     "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
@@ -73,27 +75,27 @@ SLOW = {
     "act 1234": "kit.migrate.execution.run:Run.act",
     "resume run": "kit.migrate.execution.run:Run.resume",
     "undo run": "kit.migrate.execution.run:Run.undo",
-    "groups": "kit.cli.groups:observe",
+    "groups": "kit.snapshot:observe",
     "readiness": "kit.views:blockers",
     "ownership": "kit.views:findings",
     "lag": "kit.views:lag",
-    "groups --idle": "kit.cli.idle:observe",
+    "groups --idle": "kit.snapshot:observe",
     "groups --idle ": "kit.health:idle_groups",
     "groups --idle --history folder": "kit.spark.session:spark_session",
     "lag --time": "kit.health:time_lag",
-    "lag --outlook": "kit.cli.outlook:observe",
+    "lag --outlook": "kit.snapshot:observe",
     "snapshot --history folder": "kit.spark.session:spark_session",
     "watch": "kit.live:Looks.take",
     "znodes --path /": "kit.read.znode_tree:fetch_znodes",
     "znodes file": "kit.zookeeper_files:read_zookeeper_files",
     "rebalances -g g": "kit.spark.session:spark_session",
-    "kraft status": f"{KRAFT}kraft_status",
-    "kraft preflight": f"{KRAFT}kraft_preflight",
-    "kraft preflight --from file": f"{KRAFT}preflight_of",
-    "kraft diff": f"{KRAFT}kraft_diff",
-    "kraft save file": f"{KRAFT}save_metadata",
+    "kraft status": "kit.kraft:kraft_status",
+    "kraft preflight": "kit.preflight:kraft_preflight",
+    "kraft preflight --from file": "kit.preflight:preflight_of",
+    "kraft diff": "kit.kraft:kraft_diff",
+    "kraft save file": "kit.preflight:save_metadata",
     "kraft rehearse file": "kit.rehearsal:rehearse",
-    "kraft watch --history folder": f"{KRAFT}look",
+    "kraft watch --history folder": "kit.kraft_watch:look",
     "kraft report --history folder": "kit.kraft_watch:KraftHistory.soak",
     "history info folder": "kit.history:Upkeep.days",
     "history info folder ": "kit.spark.session:spark_session",
@@ -106,12 +108,15 @@ SLOW = {
     "history compact folder": "kit.history:Upkeep.compact",
     "history hours folder": "kit.history:Hours.make",
     "history report folder": "kit.report:run_health_report",
-    "report": "kit.cli.report:run_report",
+    "report": "kit.report:run_report",
 }
 """Verb → what of it can take long. Two rows of a verb differ by a blank."""
 CONNECTING = [
     "plan fleet --to kafka", "watch", "groups", "lag --time", "lag --outlook", "kraft status", "kraft diff", "znodes",
 ]  # fmt: skip
+
+LOADED = (health, history, kraft_watch, live, offsets_topic, rehearsal, run_report)
+"""A module that a verb loads while its parts are replaced would keep what replaced them."""
 
 
 class Waited(Exception):
@@ -138,21 +143,19 @@ def stand_in(monkeypatch):
     run = SimpleNamespace(
         state=None, has_written=True, is_at_work=False, is_badly_signed=False, run_id="run", notes=(), events=()
     )
-    for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch"):
-        monkeypatch.setattr(f"kit.cli.{module}.connect", lambda profile: nullcontext(cluster))
+    monkeypatch.setattr("kit.cli.operations.connect", lambda profile: nullcontext(cluster))
     monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
     for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch", "runs", "history", "report",
                    "rebalances"):  # fmt: skip
         monkeypatch.setattr(f"kit.cli.{module}.load_profile", lambda name, file: profile)
     monkeypatch.setattr("kit.profile.load_profile", lambda name, file: profile)
-    for module in ("groups", "idle", "time_lag"):
-        monkeypatch.setattr(f"kit.cli.{module}.observe", lambda cluster, pattern: taken)
+    monkeypatch.setattr("kit.snapshot.observe", lambda cluster, pattern: taken)
     monkeypatch.setattr("kit.views.lag", lambda taken: pl.DataFrame({"is_stale": [False]}))
     monkeypatch.setattr("kit.health.seen_at_ms", lambda taken: 0)
     monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: None)
     monkeypatch.setattr("kit.rebalances.reads_here", lambda paths, profile: False)
-    monkeypatch.setattr("kit.cli.kraft.load_metadata", lambda file: SimpleNamespace(counts={}))
-    monkeypatch.setattr("kit.cli.kraft.sha256_of", lambda file: "0" * 64)
+    monkeypatch.setattr("kit.metadata_file.load_metadata", lambda file: SimpleNamespace(counts={}))
+    monkeypatch.setattr("kit.migrate.kraft.rehearsals.sha256_of", lambda file: "0" * 64)
     monkeypatch.setattr("kit.cli.kraft._about", lambda saved: "")
     monkeypatch.setattr("kit.cli.operate.show_plan", lambda plan, as_json: None)
     monkeypatch.setattr(Operations, "__init__", lambda self, *_, **named: setattr(self, "cluster", cluster))
@@ -178,7 +181,7 @@ def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
 @pytest.mark.parametrize("words", CONNECTING)
 def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, monkeypatch):
     screen = Screen()
-    for module in ("cli.operations", "cli.kraft", "cli.groups", "cli.time_lag", "cli.outlook", "cli.watch", "cluster"):
+    for module in ("cli.operations", "cluster"):
         monkeypatch.setattr(f"kit.{module}.connect", _slowed(screen))
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)

@@ -10,7 +10,10 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from kit.cli import main, plan
+from kit import kraft, snapshot
+from kit.analyze.groups import idle as idle_groups
+from kit.cli import idle, main, plan, terminal
+from kit.cli import kraft as kraft_verbs
 from kit.cli.main import app
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
@@ -20,7 +23,7 @@ LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
 CLUSTER = """
 from types import SimpleNamespace
 from contextlib import nullcontext
-import kit.cli.groups, kit.snapshot
+import kit.cli.groups, kit.cluster, kit.snapshot
 from kit.read.brokers import ClusterMetadata
 from kit.read.coordinator import CoordinatedGroups
 from kit.tables import schema
@@ -40,7 +43,7 @@ kit.snapshot.fetch_metadata = lambda client: ClusterMetadata("id", brokers, part
 kit.snapshot.fetch_groups = lambda client, accepts: CoordinatedGroups(**read, errors=())
 kit.snapshot.fetch_log_offsets = lambda client, wanted: [LogOffset("t", 0, 0, 9)]
 kit.cli.groups.load_profile = lambda name, file: SimpleNamespace(name="fake")
-kit.cli.groups.connect = lambda profile: nullcontext(cluster)
+kit.cluster.connect = lambda profile: nullcontext(cluster)
 """
 """One group, read by the code that reads a cluster, but for the connections."""
 
@@ -92,18 +95,45 @@ Generation{generationId=7, memberId='c-1', protocol='range'} (org.apache.kafka.c
 def test_rebalances_of_a_small_log_loads_no_spark(tmp_path):
     log = tmp_path / "app.log"
     log.write_text(LOG)
-    assert set(eval(loaded_after("rebalances", str(log)))) <= {"polars", "pyarrow", "numpy", "pandas"}
+    assert set(eval(loaded_after("rebalances", str(log)))) <= {"polars", "pyarrow", "numpy"}
     assert loaded_after("rebalances", str(log), before=PROCESSES, shown="started") == "[]"
 
 
-@pytest.mark.parametrize("verb", ["watch", "export", "rebalances"])
-def test_help_of_one_verb_loads_no_spark(verb):
-    assert set(eval(loaded_after(verb, "--help"))) <= {"confluent_kafka", "kafka", "kazoo", "polars"}
-    assert loaded_after(verb, "--help", before=PROCESSES, shown="started") == "[]"
+HELP = """
+from kit.cli.main import app
+for words in {}:
+    try:
+        app(words)
+    except SystemExit:
+        pass
+"""
+OPERATING = {"plan": {"kafka", "kazoo", "polars"}, "consume": {"confluent_kafka", "kafka", "kazoo"}}
+OPERATING |= dict.fromkeys(("approve", "act", "resume", "undo"), OPERATING["plan"]) | {"lab": OPERATING["consume"]}
+"""What the help of these verbs may load: their options take values and types from the rooms that act on clusters."""
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_help_of_one_verb_loads_no_library_and_starts_nothing(verb):
+    """And that of each verb below it."""
+    command = get_command(app).get_command(None, verb)
+    below = command.list_commands(None) if hasattr(command, "list_commands") else ()
+    *others, words = [[verb, each, "--help"] for each in below] + [[verb, "--help"]]
+    asked = PROCESSES + HELP.format(others)
+    loaded, started = eval(loaded_after(*words, before=asked, shown=f"({LOADED}, started)"))
+    assert set(loaded) <= OPERATING.get(verb, set())
+    assert started == []
+
+
+def test_defaults_of_options_are_those_of_the_functions():
+    """They are written twice, so that a verb's help does not load the function."""
+    assert terminal.EVERY_GROUP == snapshot.EVERY_GROUP
+    assert idle.DEAD_AFTER_DAYS == idle_groups.DEAD_AFTER_DAYS
+    assert kraft_verbs.SETTLE_S == kraft.SETTLE_S
 
 
 def test_only_a_rehearsal_loads_the_lab():
-    code = "import sys, kit.cli.kraft; print('kit.lab' in sys.modules)"
+    used = "kit.cli.kraft, kit.kraft_watch, kit.migrate.kraft.rehearsals, kit.preflight, kit.report"
+    code = f"import sys, {used}; print('kit.lab' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout == "False\n"
 

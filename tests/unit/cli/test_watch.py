@@ -99,10 +99,10 @@ def fake(monkeypatch):
         return SimpleNamespace(read_errors=pl.DataFrame())
 
     monkeypatch.setattr(verb, "load_profile", lambda name, file: SimpleNamespace(name="fake"))
-    monkeypatch.setattr(verb, "connect", lambda chosen: nullcontext(SimpleNamespace(broker_client=client)))
+    monkeypatch.setattr("kit.cluster.connect", lambda chosen: nullcontext(SimpleNamespace(broker_client=client)))
     monkeypatch.setattr(live, "observe", observe)
     monkeypatch.setattr(live.views, "lag", lambda taken: looks.pop(0).drop("at_ms"))
-    monkeypatch.setattr(verb, "verify_read", lambda taken: "")
+    monkeypatch.setattr("kit.snapshot.verify_read", lambda taken: "")
 
 
 def test_it_says_what_a_look_costs(fake):

@@ -9,7 +9,7 @@ import pytest
 
 from kit.errors import RunError, Stopped
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.performer import ActedRecord, Attempt, ItemOutcome, Outcome, StepState
+from kit.migrate.engine.performer import ActedRecord, ItemOutcome, Outcome, StepState, WriteAttempt
 from kit.migrate.kraft import roll as rolling
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.roll import RollActor
@@ -75,7 +75,7 @@ class Report:
 
     def __init__(self, acted: ActedRecord | None = None, stop_at: int = 99) -> None:
         self.acted = acted or ActedRecord("01", ())
-        self.attempts: list[Attempt] = []
+        self.attempts: list[WriteAttempt] = []
         self.outcomes: list[ItemOutcome] = []
         self._left = stop_at
 
@@ -83,7 +83,7 @@ class Report:
         if self._left == 0:
             raise Stopped("Ann asked to stop")
         self._left -= 1
-        self.attempts += [Attempt(item, False, details, None) for item in items]
+        self.attempts += [WriteAttempt(item, False, details, None) for item in items]
 
     def __call__(self, outcomes) -> None:
         self.outcomes += outcomes
