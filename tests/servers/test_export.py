@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
+from tests import promtool
 
 PARTITION = "offramp_consumer_group_topic_partition_"
 HOSTILE = ['hx"quoted"', "hx\\back\\slash", "hx\nnew\nline", 'hx{a="b"} 1', "hx😀", "hx" + "y" * 247]
@@ -145,6 +146,8 @@ def test_hostile_names_survive_and_the_limit_hides_nothing(lab, profile_file, to
     pattern = "hx.*"
     ended = run(profile_file, "--once", "--groups", pattern)
     assert (ended.returncode, ended.stderr) == (0, "")
+    if promtool.PROGRAM is not None:
+        promtool.check("check", "metrics", given=ended.stdout.encode())
     lags = samples(ended.stdout, parse_text)["offramp_consumer_group_lag"]
     assert {labels["group_id"]: value for labels, value in lags} == {
         name: 110 - 10 * at for at, name in enumerate(HOSTILE)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -24,10 +22,12 @@ from kit.errors import InputError
 from kit.export.metrics import LABELS, Count, metrics_of
 from kit.export.readings import OwnerMoves, Reading, chosen
 from kit.export.serving import FILES, copy_files, page_of, write_textfile
+from tests import promtool
 from tests.generators import hostile
 
 NAME = re.compile(r"\bofframp_\w+")
 LABEL = re.compile(r"\b(group_id|topic_name|partition_id|store|status|stage)\b")
+RULE_TESTS = Path(__file__).with_name("alerts.test.yml")
 PARTITION = "offramp_consumer_group_topic_partition_"
 
 
@@ -158,16 +158,31 @@ def test_every_metric_is_documented():
     assert set(exported()) == set(NAME.findall(text)) - {"offramp_other_"}
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (Debian's package prometheus) is not on PATH")
+@promtool.needed
 def test_promtool_accepts_rules_and_metrics():
-    rules = subprocess.run(
-        ["promtool", "check", "rules", str(files("kit.export") / "alerts.yml")], capture_output=True, text=True
-    )
-    assert rules.returncode == 0, rules.stdout + rules.stderr
-    metrics = subprocess.run(
-        ["promtool", "check", "metrics"], input=page(reading([row()])).text, capture_output=True, timeout=60
-    )
-    assert metrics.returncode == 0, metrics.stderr.decode()
+    promtool.check("check", "rules", str(files("kit.export") / "alerts.yml"))
+    for labels in LABELS:
+        promtool.check("check", "metrics", given=page(reading([row()]), labels).text)
+
+
+@promtool.needed
+def test_each_rule_fires_when_it_should_and_for_nobody_else():
+    promtool.check("test", "rules", str(RULE_TESTS))
+
+
+def test_each_rule_has_a_test_with_metrics_that_are_exported():
+    """Without promtool too: what its tests feed the rules is what an exporter has, names, labels and all."""
+    rules = yaml.safe_load((files("kit.export") / "alerts.yml").read_text())["groups"][0]["rules"]
+    tests = yaml.safe_load(RULE_TESTS.read_text())["tests"]
+    tested = {case["alertname"] for test in tests for case in test["alert_rule_test"] if case["exp_alerts"]}
+    assert tested == {rule["alert"] for rule in rules}
+    found = exported()
+    exporters = {"group_id", "topic_name", "partition_id", "store", "status"}
+    for series in (each["series"] for test in tests for each in test["input_series"]):
+        name, labels = re.fullmatch(r"(\w+)\{(.*)\}", series).groups()
+        given = set(re.findall(r"(\w+)=", labels)) - {"instance"}  # Prometheus adds that one.
+        assert len(given) == len(next(iter(found[name]))), series
+        assert given <= exporters, series
 
 
 def test_the_files_are_copied_and_nothing_is_overwritten(tmp_path):
