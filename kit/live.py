@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import polars as pl
 
-from kit import views
+from kit import analyze, views
 from kit.analyze.health.windows import PARTITION
 from kit.analyze.known_sum import known_sum
 from kit.cluster import Cluster
+from kit.errors import InputError
 from kit.show.sparkline import sparkline
 from kit.snapshot import EVERY_GROUP, Snapshot, observe
 
@@ -60,11 +62,41 @@ class Looks:
         self._number += 1
         return Look(self._number, at, snapshot, partitions, took_s, self._cluster.broker_client.n_sent - sent)
 
+    def take_evenly(self, n_looks: int, over_s: float, sleep: Callable[[float], None] = time.sleep) -> Look:
+        """Look so many times, spread over that time, and give the last look; ``partitions`` has them all.
+
+        Raises:
+            InputError: there are fewer than two looks, or more than are kept.
+            As :meth:`take`.
+        """
+        if not 2 <= n_looks <= KEPT:
+            raise InputError(f"{n_looks} looks can't be compared: name 2 to {KEPT}")
+        begun = time.monotonic()
+        for number in range(n_looks):
+            sleep(max(0.0, begun + number * over_s / (n_looks - 1) - time.monotonic()))
+            look = self.take()
+        return look
+
     @staticmethod
     def partitions_of(snapshot: Snapshot[pl.DataFrame], at: datetime) -> pl.DataFrame:
         """What a look at that time tells of each partition."""
         at_ms = pl.lit(round(at.timestamp() * 1000), pl.Int64)
         return views.lag(snapshot).filter(~pl.col("is_stale")).with_columns(at_ms=at_ms)
+
+
+def commits_and_ends(looks: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Looks as ``analyze.partition_health`` takes a history: a commit shows where an offset is another than before.
+
+    Args:
+        looks: ``Look.partitions`` of several looks, one below the other.
+
+    Columns of the first: those of ``commits`` in ``analyze.commit_windows``; of the second: those of ``ends`` there.
+    """
+    read = looks.filter(pl.col("committed_offset").is_not_null() | pl.col("has_no_commit"))
+    none = {"written_ms": pl.lit(None, pl.Int64), "error": pl.lit(None, pl.String)}
+    commits = analyze.commits_seen(read.with_columns(observed_ms="at_ms", **none))
+    ends = looks.select("topic", "partition", "log_end_offset", sampled_ms="at_ms").drop_nulls().unique()
+    return pl.DataFrame(commits), ends
 
 
 class GroupsOfLate:

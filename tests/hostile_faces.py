@@ -100,6 +100,9 @@ _CHART_ROWS: dict[str, Callable[[int, str], dict[str, Any]]] = {
     "verdict_timeline": lambda at, name: _row(at, name, status=name, from_ms=at * 1000, until_ms=at * 1000 + 500),
     "group_classes": lambda at, name: {"group_id": name, "store": "kafka", "class": name, "commit_age_ms": at},
     "commit_ages": lambda at, name: {"group_id": name, "store": "kafka", "class": name, "commit_age_ms": at},
+    "ages_of_groups": lambda at, name: _row(
+        at, name, lag=at + 1, lower_ms=at * 1000, time_lag_ms=at * 1000, upper_ms=at * 1000 + 500
+    ),
     "hours_heatmap": lambda at, name: _row(at, name, hour_ms=at * 3_600_000, max_lag=at),
     "lag_by_tool": lambda at, name: _row(at, name, tool="kafka", lag=at, summed_lag=at, is_listed=True),
     "nothing": lambda at, name: {},

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kit.analyze.groups.summary import ATTENTION, finding_summary, group_summary
     from kit.analyze.health.backtest import false_alarms, group_alarms, incident_outcomes, verdict_spans
     from kit.analyze.health.burrow import group_health, partition_health, window_health
+    from kit.analyze.health.by_group import group_outlook
     from kit.analyze.health.causes import incident_causes
     from kit.analyze.health.definitions import DEFINITIONS, lag_as, lag_definitions, lag_explained
     from kit.analyze.health.hours import group_hours, looks_of_hours, troubled, within_target_by_hours
@@ -125,6 +126,7 @@ _HOMES = {
         "partition_health",
         "window_health",
     ),
+    "health.by_group": ("group_outlook",),
     "health.causes": ("incident_causes",),
     "health.definitions": (
         "DEFINITIONS",
@@ -201,6 +203,7 @@ __all__ = [
     "group_health",
     "group_hours",
     "group_lag",
+    "group_outlook",
     "group_parity",
     "group_readiness",
     "group_summary",

@@ -14,6 +14,7 @@ from kit.cli.listing import Listing
 from kit.cli.progress import waiting
 from kit.cli.terminal import LONGEST_WAIT_S, a_number, refusals
 from kit.profile import load_profile
+from kit.text.bracket import bracket
 from kit.text.duration import duration
 
 if TYPE_CHECKING:
@@ -94,16 +95,8 @@ def _in_words(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _words(row: Mapping[str, Any], what: str, is_never: bool | None) -> str | None:
-    if is_never:
-        return "never at this rate"
-    lower, upper = row[f"{what}_lower_ms"], row[f"{what}_upper_ms"]
     by = f" by {row['deletion_by']}" if what == "deletion" and row["deletion_by"] else ""
-    if lower is None:
-        return None
-    if upper is None:
-        return f"not before {duration(lower)}{by}"
-    least, most = duration(lower), duration(upper, is_most=True)
-    return f"{least}{by}" if least == most else f"{least} – {most}{by}"
+    return bracket(row[f"{what}_lower_ms"], row[f"{what}_upper_ms"], is_never, by)
 
 
 def _rate(per_s: float | None) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 _HEADINGS = {
+    "age": "age of the oldest unread record",
     "attention": "needs somebody",
     "assign_ms": "to assign, ms",
+    "closed_in": "caught up in",
     "committed_before": "committed before",
     "discover_ms": "to find the coordinator, ms",
     "effective_mode": "mode in effect",
@@ -52,6 +54,7 @@ _HEADINGS = {
     "skew_percent": "skew, %",
     "sync_ms": "to sync, ms",
     "stale_store": "left over in",
+    "unread_deleted_in": "unread records deleted in",
     "until_at": "until",
     "unassigned_ms": "without partitions, ms",
     "zookeeper_lag": "lag in ZooKeeper, records",

@@ -23,6 +23,12 @@ _STATUSES = {
     "unknown": "#d8dde2",
 }
 _INK = "#22313f"
+_BOUNDS = {False: "between both bounds", True: "at least so old"}
+_MARKS = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
+_AGE = (
+    "datum.value < 60 ? datum.value + ' s' : datum.value < 3600 ? datum.value / 60 + ' min' : "
+    "datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
+)
 
 
 def lag_by_tool(lag_definitions: IntoDataFrame, title: str = "The same offsets, as twelve tools show them") -> Chart:
@@ -103,6 +109,42 @@ def verdict_timeline(
         band = alt.Chart(marked).mark_rect(color=_INK, opacity=0.3).encode(**times, y=line)
         layers, notes = [band, bars], [*notes, "Grey: what happened"]
     chart: Chart = alt.layer(*layers).properties(width=760, height=alt.Step(20), title=titled(title, notes))
+    return chart
+
+
+def ages_of_groups(group_outlook: IntoDataFrame, title: str = "How old the oldest unread record is") -> Chart:
+    """``analyze.group_outlook`` → a bar per group from the lower to the upper bound, a tick at the likeliest age.
+
+    At most ``MAX_LINES`` groups with an unread record are drawn, the latest ones. An open bar, in orange, has no upper
+    bound.
+    """
+    late = frame_of(group_outlook).filter(pl.col("lower_ms").is_not_null() & (pl.col("lag") > 0))
+    if late.is_empty():
+        return nothing(title)
+    late = late.with_columns(line=labels(late, "store", True) if late["store"].n_unique() > 1 else "group_id")
+    drawn = late.sort("lower_ms", "line", descending=[True, False]).head(MAX_LINES)
+    seconds = {name: pl.col(f"{name}_ms") / 1000 for name in ("lower", "upper", "time_lag")}
+    drawn = drawn.with_columns(**seconds, bound=pl.col("upper_ms").is_null().replace_strict(_BOUNDS))
+    drawn = drawn.with_columns(upper=pl.coalesce("upper", "lower"))
+    most = max(1.0, *drawn["upper"])
+    marks = [second for second in _MARKS if second <= most]
+    axis = alt.Axis(values=marks, labelExpr=_AGE, labelOverlap=True)
+    lines = alt.Y("line:N", title=None, sort=drawn["line"].to_list())
+    ages = alt.Scale(type="symlog", domain=[0, most])
+    present = sorted(set(drawn["bound"]))
+    colours = alt.Scale(domain=present, range=["#d1603d" if each == _BOUNDS[True] else "#9db8d2" for each in present])
+    base = alt.Chart(drawn.select("line", "lower", "upper", "time_lag", "bound")).encode(y=lines)
+    bars = base.mark_bar(height={"band": 0.6}).encode(
+        x=alt.X("lower:Q", title=None, scale=ages, axis=axis),
+        x2="upper:Q",
+        color=alt.Color("bound:N", title=None, scale=colours, sort=present, legend=_LEGEND),
+    )
+    ticks = [
+        base.mark_tick(color=_INK, thickness=2, height={"band": 0.8}).encode(x=alt.X(f"{name}:Q", scale=ages))
+        for name in ("lower", "time_lag")
+    ]
+    note = shortened(len(drawn), len(late), "groups, those that are latest")
+    chart: Chart = alt.layer(bars, *ticks).properties(width=560, height=alt.Step(20), title=titled(title, [note]))
     return chart
 
 

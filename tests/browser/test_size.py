@@ -50,6 +50,7 @@ EXPLORED: dict[str, dict[str, Any]] = {
     "explore/group": {"group_id": GROUP},
     "explore/lag_explained": {"group_id": GROUP},
     "explore/groups": {},
+    "explore/health": {},
 }
 """What papermill runs: its parameters."""
 

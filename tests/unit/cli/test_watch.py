@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from kit import analyze, live
 from kit.cli import watch as verb
 from kit.cli.main import app
-from kit.live import GroupsOfLate, rates_of, with_lines
+from kit.errors import InputError
+from kit.live import GroupsOfLate, Looks, commits_and_ends, rates_of, with_lines
 
 PLACE = {"store": "kafka", "topic": "t", "partition": 0, "log_start_offset": 0, "member_id": "m", "is_stale": False}
 
@@ -36,6 +37,43 @@ def shown(looks: list[pl.DataFrame]) -> pl.DataFrame:
     """What the last of them shows."""
     of_late = GroupsOfLate()
     return with_lines([of_late.add(each) for each in looks][-1])
+
+
+def test_looks_are_spread_over_the_time(monkeypatch):
+    waits, taken = list[float](), list[int]()
+    monkeypatch.setattr(Looks, "take", lambda self: taken.append(len(waits)) or len(taken))
+    monkeypatch.setattr(live.time, "monotonic", lambda: 100.0 + sum(waits))
+    assert Looks(SimpleNamespace()).take_evenly(4, 30, waits.append) == 4
+    assert waits == [0, 10, 10, 10]
+    assert taken == [1, 2, 3, 4]
+    for number in (1, live.KEPT + 1):
+        with pytest.raises(InputError, match="can't be compared: name 2 to 12"):
+            Looks(SimpleNamespace()).take_evenly(number, 30, waits.append)
+
+
+def test_looks_are_judged_by_what_moved_between_them():
+    """What could not be read at a look is no commit, and does not make the next one."""
+    looks = [
+        look(0, stopped=500, moving=500, unread=500),
+        look(5000, stopped=500, moving=600, unread=None),
+        look(9000, stopped=500, moving=690, unread=500),
+    ]
+    commits, ends = commits_and_ends(pl.concat(looks))
+    found = commits.sort("group_id", "order").select("group_id", "committed_offset", "committed_ms").rows()
+    assert found == [
+        ("moving", 500, 0),
+        ("moving", 600, 5000),
+        ("moving", 690, 9000),
+        ("stopped", 500, 0),
+        ("unread", 500, 0),
+    ]
+    assert sorted(ends["log_end_offset"]) == [1000, 1050, 1090]
+    judged = analyze.partition_health(commits, ends, pl.DataFrame({"at_ms": [9000]}))
+    assert dict(judged.select("group_id", "status").iter_rows()) == {
+        "moving": "OK",
+        "stopped": "STOP",
+        "unread": "STOP",
+    }
 
 
 def test_who_is_at_risk_comes_first():

@@ -7,7 +7,7 @@ import polars as pl
 from kit import analyze
 from kit.show.charts import svg
 from kit.show.health_brief import health_brief
-from kit.show.health_charts import MAX_LINES, hours_heatmap, lag_by_tool, verdict_timeline
+from kit.show.health_charts import MAX_LINES, ages_of_groups, hours_heatmap, lag_by_tool, verdict_timeline
 
 HOUR_MS = 3_600_000
 KEY = {"group_id": "g", "store": "kafka", "topic": "t"}
@@ -82,3 +82,23 @@ def test_what_was_unknown_was_not_within_the_target():
     )
     assert "2 partitions, how far behind is unknown; cause" in told.sentences[1]
     assert told.figures[-2:] == (("always within target", "1", "groups"), ("lag at times unknown", "3", "groups"))
+
+
+def test_an_age_without_an_upper_bound_is_told_from_one_with():
+    ages = {"lag": [5, 7, 0, None], "lower_ms": [1000, 90_000, 0, None], "upper_ms": [2000, None, 0, None]}
+    rows = pl.DataFrame({"group_id": ["young", "old", "well", "unread"], "store": "kafka", **ages})
+    drawn = svg(ages_of_groups(rows.with_columns(time_lag_ms=pl.col("lower_ms") + 500)))
+    assert all(text in drawn for text in (">old<", ">young<", ">between both bounds<", ">at least so old<", ">1 min<"))
+    assert "well" not in drawn
+    assert "unread<" not in drawn
+
+
+def test_the_latest_groups_are_drawn():
+    n = MAX_LINES + 5
+    ages = {"lower_ms": range(n), "upper_ms": range(n), "time_lag_ms": range(n)}
+    drawn = svg(ages_of_groups(pl.DataFrame({"group_id": [f"g{at:03}" for at in range(n)], **ages}).with_columns(
+        store=pl.lit("kafka"), lag=1
+    )))  # fmt: skip
+    assert f"{MAX_LINES} of {n} groups, those that are latest" in drawn
+    assert "g044" in drawn
+    assert "g004" not in drawn
