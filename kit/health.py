@@ -235,10 +235,15 @@ def lags_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
     return result
 
 
-def ages_of_history(committed_offsets: Frame, log_offsets: Frame) -> Frame:
-    """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as ages over time (``time_lag_over_time``)."""
-    at = {"at_ms": "observed_at"}
-    result: Frame = analyze.time_lag_over_time(_in_ms(committed_offsets, **at), _in_ms(log_offsets, **at))
+def ages_of_history(committed_offsets: Frame, log_offsets: Frame, holes: Iterable[str] = ()) -> Frame:
+    """``tables.COMMITTED_OFFSETS`` and ``LOG_OFFSETS`` of a history as ages over time (``time_lag_over_time``).
+
+    Args:
+        holes: the topics that are compacted, or hold transactions: no history tells.
+    """
+    at, topics, logs = {"at_ms": "observed_at"}, list(holes), _in_ms(log_offsets)
+    named: Any = nw.from_native(logs).filter(nw.col("topic").is_in(topics)).to_native() if topics else None
+    result: Frame = analyze.time_lag_over_time(_in_ms(committed_offsets, **at), _in_ms(log_offsets, **at), named)
     return result
 
 

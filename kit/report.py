@@ -127,13 +127,14 @@ def run_soak_report(history: Path, output: Path, cluster: str, last_hours: float
 
 @dataclass(frozen=True)
 class HealthTargets:
-    """What ``report/health.ipynb`` holds groups to: see its parameters."""
+    """What ``report/health.ipynb`` holds groups to: see its parameters. ``holes``: topics, a line each."""
 
     hours: float = 24.0
     target_lag: int = 1000
     target_age_s: float = 0.0
     silence_min: float = 30.0
     every_min: float = 1.0
+    holes: str = ""
 
 
 def run_health_report(

@@ -136,6 +136,14 @@ def report(
             help="Seconds that an unread record may be old [no such target].",
         ),
     ] = 0.0,
+    holes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--holes",
+            metavar="TOPIC",
+            help="With --target-age-s: a topic that is compacted or holds transactions; can be given again.",
+        ),
+    ] = None,
     hours: Annotated[
         float, typer.Option(min=0, callback=a_number, help="How far back from the newest snapshot.")
     ] = 24.0,
@@ -157,7 +165,7 @@ def report(
 
     with refusals():
         chosen = load_profile(profile, profile_file)
-        targets = HealthTargets(hours, target, target_age_s, silence_min, every_min)
+        targets = HealthTargets(hours, target, target_age_s, silence_min, every_min, "\n".join(holes or []))
         with waiting(f"the report over {folder} is being made"):
             made = run_health_report(chosen, folder, output, targets, logs or [], zone)
         tell(*map(_incident, made.outcome["incidents"]))

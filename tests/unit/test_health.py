@@ -74,6 +74,27 @@ def test_from_a_history_to_a_verdict():
     assert found["status"].to_list() == ["WARN", "WARN", "STOP"]
 
 
+def test_of_a_topic_with_holes_an_age_has_no_lower_bound():
+    """Offset 90 of the ledger is a transaction's marker: the next record came at minute 9, nobody was a minute late."""
+    times = {"snapshot_id": [f"s{at}" for at in range(11)], "observed_at": [minute(at) for at in range(11)]}
+    logs = pl.concat(
+        [
+            pl.DataFrame({**times, "topic": topic, "partition": 0, "log_end_offset": [91] * 10 + [92]})
+            for topic in ("ledger", "plain")
+        ]
+    )
+    commits = logs.select("snapshot_id", "observed_at", "topic", "partition", committed_offset=pl.lit(90, pl.Int64))
+    commits = commits.with_columns(group_id="topic", store=pl.lit("kafka"))
+    bounds = ["time_lag_lower_ms", "time_lag_upper_ms"]
+
+    def last(*holes: str) -> dict[str, tuple[int, int | None]]:
+        rows = health.ages_of_history(commits, logs, holes).filter(pl.col("at_ms") == START_MS + 600_000)
+        return {group: (lower, upper) for group, lower, upper in rows.select("group_id", *bounds).iter_rows()}
+
+    assert last() == {"ledger": (600_000, None), "plain": (600_000, None)}
+    assert last("ledger", "gone") == {"ledger": (0, None), "plain": (600_000, None)}
+
+
 def test_a_lag_that_is_unknown_in_time_is_an_error_with_names():
     rows = pl.DataFrame({**KEY, "lag": [0, 7], "time_lag_ms": [0, None], "error": [None, "time lag: no leader"]})
     assert "1 partition, all known" in health.verify_time_lag(rows.head(1))

@@ -41,20 +41,24 @@ def lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT:
 
 
 @nw.narwhalify
-def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT:
+def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT, holes: FrameT | None = None) -> FrameT:
     """How old the oldest unread record of each group was at each look, by the looks at the ends of its logs.
 
     A record came after the last look that saw the log end at or before it, and not after the first that saw more. A
-    look before an end that went down, as that of a topic made anew does, tells nothing of what came later. An offset is
-    taken for a record: where compaction or a transaction left none, the next one may be younger than the lower bound.
+    look before an end that went down, as that of a topic made anew does, tells nothing of what came later.
+
+    In compacted logs, and in ones with transactions, an offset may be no record's: then the next record came later, or
+    none waits at all, and no look tells. Such logs have to be named; their lower bound is 0, their upper one holds
+    anyway. Of one that is not named, an offset is taken for a record, and the lower bound may be too high.
 
     Args:
         committed_offsets, log_offsets: as :func:`lag_over_time` has them, both with at_ms.
+        holes: topic, partition of the logs in which offsets may be no records.
 
     Columns:
         group_id, store, at_ms: the key.
-        time_lag_lower_ms, time_lag_upper_ms: the truth lies between; 0 without lag. Null: the lag of a partition is
-            unknown; of the upper one also: the record is older than the first look.
+        time_lag_lower_ms, time_lag_upper_ms: the truth lies between, if ``holes`` names each such log; 0 without lag.
+            Null: the lag of a partition is unknown; of the upper one also: the record is older than the first look.
 
     >>> import polars as pl
     >>> place = {"snapshot_id": ["a", "b", "c"], "topic": "t", "partition": 0, "at_ms": [0, 10, 20]}
@@ -62,6 +66,9 @@ def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT
     >>> ends = pl.DataFrame({**place, "log_end_offset": [9, 15, 30]})
     >>> time_lag_over_time(commits, ends).sort("at_ms").select("time_lag_lower_ms", "time_lag_upper_ms").rows()
     [(0, None), (0, 10), (10, 20)]
+    >>> rows = time_lag_over_time(commits, ends, pl.DataFrame({"topic": ["t"], "partition": [0]})).sort("at_ms")
+    >>> rows.select("time_lag_lower_ms", "time_lag_upper_ms").rows()
+    [(0, None), (0, 10), (0, 20)]
     """
     looks = ["snapshot_id", *_LOG]
     end = nw.col("log_end_offset")
@@ -87,6 +94,10 @@ def time_lag_over_time(committed_offsets: FrameT, log_offsets: FrameT) -> FrameT
         after=nw.col("after").cum_min(reverse=True).over(*_LOG, "life", order_by=order),
     ).filter(nw.col("is_commit") == 1)
     at, before, after = nw.col("at_ms"), nw.col("before"), nw.col("after")
+    if holes is not None:
+        named = holes.select(*_LOG).unique().with_columns(has_holes=nw.lit(True))
+        placed = placed.join(named, on=_LOG, how="left")
+        placed = placed.with_columns(after=nw.when(~nw.col("has_holes").fill_null(False)).then(after).otherwise(at))
     ages = placed.with_columns(
         time_lag_lower_ms=nw.when(after < at).then(at - after).otherwise(nw.lit(0, nw.Int64)),
         time_lag_upper_ms=nw.when(before > -_NEVER).then(at - before),

@@ -121,6 +121,13 @@ def _verdicts(frames: Frames) -> Any:
     return analyze.BurrowRule(4, 3, warns=True).verdicts(frames["commits"], frames["ends"], frames["times"])
 
 
+def _of_groups(frames: Frames) -> Any:
+    late = analyze.time_lag_by_records(frames["lag"], frames["arrivals"], "record", AT_MS)
+    outlook = analyze.lag_outlook(frames["lag"], frames["looks"], frames["retention"], frames["arrivals"], AT_MS)
+    last: Any = nw.from_native(_health(frames))
+    return analyze.group_outlook(late, outlook, nw.to_native(last.filter(nw.col("at_ms") == 39_200)))
+
+
 def _any_rule() -> analyze.AnyRule:
     return analyze.AnyRule((analyze.BurrowRule(4, 3, 0.5), analyze.SilenceRule(4000)))
 
@@ -152,6 +159,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "within_target": lambda f: analyze.within_target(_lags(f), 30),
     "lag_by_hour": lambda f: analyze.lag_by_hour(_lags(f)),
     "time_lag_over_time": lambda f: analyze.time_lag_over_time(f["seen"], f["seen_ends"]),
+    "time_lag_over_holes": lambda f: analyze.time_lag_over_time(f["seen"], f["seen_ends"], _holes(f)),
     "group_hours": _hours,
     "troubled": lambda f: analyze.troubled(_hours(f), 3, 1_800_000),
     "within_target_by_hours": lambda f: analyze.within_target_by_hours(_hours(f), 30),
@@ -165,6 +173,7 @@ ANALYSES: dict[str, Callable[[Frames], Any]] = {
     "lag_velocity": lambda f: analyze.lag_velocity(f["looks"]),
     "outlook_positions": lambda f: analyze.outlook_positions(f["lag"], f["retention"]),
     "lag_outlook": lambda f: analyze.lag_outlook(f["lag"], f["looks"], f["retention"], f["arrivals"], AT_MS),
+    "group_outlook": _of_groups,
     "time_lag_by_anchors": lambda f: analyze.time_lag_by_anchors(f["lag"], f["anchors"], AT_MS),
 }
 
