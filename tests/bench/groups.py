@@ -53,7 +53,7 @@ def compared(site: Site) -> Iterator[Row]:
         else:
             say(f"{what}: in turn with KMinion's scrape")
             with kminion.running(site) as scrape:
-                yield compare(f"{what} vs KMinion's scrape", ours, scrape, 1)
+                yield compare(f"{what} vs KMinion's scrape", ours, scrape, 2)
         say(f"{what}: in turn with kafka-consumer-groups --all-groups --describe")
         yield from _beside_command_line(site, what, ours)
 

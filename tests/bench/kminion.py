@@ -9,6 +9,7 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
+from kit.lab import Lab
 from kit.lab.ports import free_ports
 from kit.lab.process import Process
 from tests.bench.clock import Timing, expect, timed
@@ -55,30 +56,37 @@ def binary() -> Path | None:
 
 
 @contextmanager
-def running(site: Site) -> Iterator[Timing]:
-    """Start it beside the lab's servers; gives the timing of a scrape, after the first."""
+def served(lab: Lab) -> Iterator[tuple[int, Process]]:
+    """Start it beside the lab's servers; gives its port, once it is ready."""
     (port,) = free_ports(1)
-    config = site.lab.folder / "kminion.yaml"
-    config.write_text(_CONFIG.format(brokers=site.lab.bootstrap_servers, port=port), encoding="utf-8")
-    process = site.lab.supervisor.start("kminion", [str(binary())], environment={"CONFIG_FILEPATH": str(config)})
+    config = lab.folder / "kminion.yaml"
+    config.write_text(_CONFIG.format(brokers=lab.bootstrap_servers, port=port), encoding="utf-8")
+    process = lab.supervisor.start("kminion", [str(binary())], environment={"CONFIG_FILEPATH": str(config)})
     try:
         process.wait_until(partial(_answers, port), "ready", _START_SECONDS)
-        scrape = timed(partial(_get, port, "/metrics"), partial(_check, site, process))
-        scrape()
-        yield scrape
+        yield port, process
     finally:
         process.stop(10)
 
 
+@contextmanager
+def running(site: Site) -> Iterator[Timing]:
+    """The timing of a scrape, after the first."""
+    with served(site.lab) as (port, process):
+        scrape = timed(partial(scraped, port, "/metrics"), partial(_check, site, process))
+        scrape()
+        yield scrape
+
+
 def _answers(port: int) -> bool:
     try:
-        _get(port, "/ready")
+        scraped(port, "/ready")
     except (OSError, HTTPException):
         return False
     return True
 
 
-def _get(port: int, path: str) -> bytes:
+def scraped(port: int, path: str) -> bytes:
     connection = HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path)

@@ -1,20 +1,28 @@
-"""Kafka's own command, asked in the same second: what it shows is what ``lag_as("kafka")`` says, to the record."""
+"""Kafka's own command, Burrow and KMinion, asked in the same second: what they show is what ``lag_as`` says of them.
+
+To the record. Burrow and KMinion where their binaries are given: ``$BURROW``, ``$KMINION``.
+"""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
 
+import polars as pl
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from kit import analyze, connect, observe, of_group, views
 from kit.lab.java import jars, jvm
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.profile import load_profile
+from tests.bench import kminion
+from tests.servers import burrow
 
 COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+KMINION_LAG = "kminion_kafka_consumer_group_topic_partition_lag"
 GROUP, TOPIC = "explained", "explained"
 ENDS = 100
 
@@ -47,11 +55,40 @@ def told_by_kafka(lab) -> dict[int, tuple[str, str, str]]:
     return {int(row[2]): (row[3], row[4], row[5]) for row in rows}
 
 
-def test_kafka_s_command_shows_what_is_said_of_it(lab, standing):
+def lag_of(lab) -> pl.DataFrame:
     path = lab.folder / "definitions.toml"
     path.write_text(lab.profile_toml())
     with connect(load_profile(file=path)) as cluster:
-        lag = views.lag(of_group(observe(cluster, GROUP), GROUP))
+        return views.lag(of_group(observe(cluster, GROUP), GROUP))
+
+
+@pytest.mark.skipif(kminion.binary() is None, reason=kminion.HOW_TO_GIVE)
+def test_kminion_shows_what_is_said_of_it(lab, standing):
+    with kminion.served(lab) as (port, _):
+        page = kminion.scraped(port, "/metrics").decode()
+    families = {family.name: family.samples for family in text_string_to_metric_families(page)}
+    samples = [each for each in families[KMINION_LAG] if each.labels["group_id"] == GROUP]
+    told = {int(each.labels["partition_id"]): each.value for each in samples}
+    assert told == {0: 60, 1: 90, 2: 0}
+    assert told == listed(lag_of(lab), "kminion")
+
+
+@pytest.mark.skipif(burrow.binary() is None, reason=burrow.HOW_TO_GIVE)
+def test_burrow_shows_what_is_said_of_it(lab, standing):
+    with burrow.served(lab) as asked:
+        wait_until(lambda: len(asked.partitions(GROUP)) == 3, "all commits read", 30)
+        told = {each["partition"]: each["current_lag"] for each in asked.partitions(GROUP)}
+    assert told == {0: 60, 1: 90, 2: 0}
+    assert told == listed(lag_of(lab), "burrow")
+
+
+def listed(lag: pl.DataFrame, tool: str) -> dict[int, int]:
+    shown = analyze.lag_definitions(lag).filter(pl.col("tool") == tool, "is_listed")
+    return dict(shown.select("partition", "lag").iter_rows())
+
+
+def test_kafka_s_command_shows_what_is_said_of_it(lab, standing):
+    lag = lag_of(lab)
     told = told_by_kafka(lab)
     shown = {row["partition"]: row["lag"] for row in analyze.lag_as(lag, "kafka").to_dicts()}
     assert shown == {0: 60, 1: 90, 2: -7, 3: None}
