@@ -91,10 +91,11 @@ def test_a_pending_deletion_ends_with_the_copy_and_files_that_come_back_are_stra
     assert "doomed-0-stray" in walk.left["after the next controller"]
 
 
-def test_a_topic_that_was_deleted_by_hand_is_diverged_and_comes_back_with_the_next_controller(walk):
+def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_the_next_election_until_one_more(walk):
     rows = walk.diffs["deleted by hand"].of("diverged").select("kind", "entity", "item").rows()
     assert rows == [("partition", "orders", "0"), ("partition", "orders", "1"), ("topic", "orders", "id")]
     assert "ZooKeeper and KRaft do not hold the same" in walk.refused["deleted by hand", "kraft"]
+    assert "to DUAL_WRITE" not in walk.logs["made anew"]
     assert walk.diffs["healed"].of("diverged", "in_flight", "unknown").is_empty()
 
 

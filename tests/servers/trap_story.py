@@ -43,6 +43,7 @@ SESSION_S = 60
 VERSION = "inter.broker.protocol.version"
 WAITS = "Still waiting for ZK brokers"
 HANGS = "Notifying KRaft of controlled shutdown"
+STALE_VERSION = "Check op on KRaft Migration ZNode failed"
 DOWN_RECORDS = 24
 """A quorum at rest writes two records a second: ZooKeeper is down for 12 s."""
 
@@ -252,6 +253,8 @@ def delete_by_hand(seen: Traps) -> None:
         client.delete("/brokers/topics/orders", recursive=True)
         seen.diff("deleted by hand", 15)
         seen.plan("deleted by hand", "kraft")
+        with seen.logged("made anew", controller, STALE_VERSION):
+            lab.migration.restart_controller(controller, has_flag=True)
         with seen.logged("healed", controller, "to DUAL_WRITE"):
             lab.migration.restart_controller(controller, has_flag=True)
     seen.diff("healed", 15)

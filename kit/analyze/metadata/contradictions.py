@@ -208,7 +208,8 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
             "change since.",
             "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
-            "made again whose settings were left in ZooKeeper. 'ZooKeeper error during event "
+            "made again whose settings were left in ZooKeeper; if its znode was deleted by hand, one more restart of "
+            "that controller helps. 'ZooKeeper error during event "
             "SyncKRaftMetadataEvent' again and again: a partition has no state znode; offramp kraft diff names it "
             "(no_state). All three: docs/kraft.md.",
             check_id="P02",
