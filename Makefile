@@ -67,7 +67,7 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
 
 soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs (four hours)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_incident.py tests/servers/test_burrow.py tests/servers/test_time_lag_truth.py tests/servers/test_kraft_nodes.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/notebooks/test_explore_health.py tests/notebooks/test_schedules.py tests/browser/test_wizard.py tests/browser/test_kraft_wizard.py tests/browser/test_size.py -s --timeout=3600
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_incident.py tests/servers/test_burrow.py tests/servers/test_time_lag_truth.py tests/servers/test_kraft_nodes.py tests/servers/test_kraft_hang.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/notebooks/test_explore_health.py tests/notebooks/test_schedules.py tests/browser/test_wizard.py tests/browser/test_kraft_wizard.py tests/browser/test_size.py -s --timeout=3600
 
 excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
 	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py

@@ -99,12 +99,17 @@ def begin_wrongly(seen: Story) -> None:
     faults.start_controller_alone(lab, controllers[0].broker_id)
     controllers[1].launch()
     controllers[1].await_started()
-    wait_until(lambda: seen.status("begun wrongly").read.zk_state == "NONE", "the log of controllers without flag", 30)
+    wait_until(lambda: has_a_log_and_a_leader(seen), "the log and the leader of controllers without flag", 30)
     seen.preflight("begun wrongly")
     lab.migration.stop_controllers()
     for each in controllers:
         shutil.rmtree(lab.folder / each.name / "data")
         each.has_flag, each.added = True, {}
+
+
+def has_a_log_and_a_leader(seen: Story) -> bool:
+    facts = seen.status("begun wrongly").read
+    return facts.zk_state == "NONE" and facts.leader is not None
 
 
 def knows_its_version(seen: Story) -> bool:

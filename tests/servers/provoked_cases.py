@@ -39,6 +39,7 @@ def _facts(check_id: str, facts: str, subject: str, severity: str, says: str, re
 _FLAG = "zookeeper.metadata.migration.enable"
 _IBP = "inter.broker.protocol.version"
 _VOTERS = "controller.quorum.voters"
+TRAPS = "test_kraft_traps.py"
 BROKER, CONTROLLER = "broker-1/server.properties", "controller-3000/server.properties"
 BROKER_META, CONTROLLER_META = "broker-1/meta.properties", "controller-3000/meta.properties"
 
@@ -338,6 +339,66 @@ CASES: tuple[Case, ...] = (
             "Restart it in migration",
         ),
         test="test_kraft.py",
+    ),
+    *_seen(
+        "null checkpoint",
+        "/migration without data, before the controllers start",
+        ("Z02", "/migration", BLOCK, "it is empty: no controller can read it (KAFKA-19480)", "delete /migration"),
+        test=TRAPS,
+    ),
+    *_seen(
+        "null checkpoint",
+        "/migration without data, before the controllers start",
+        ("Z02", "/migration", BLOCK, "holds nothing that a controller can read (KAFKA-19480)", "plan kraft --repair"),
+        look=STATUS,
+        test=TRAPS,
+    ),
+    *_seen(
+        "another chroot",
+        "a controller whose zookeeper.connect has another chroot",
+        ("Z15", "controller 3000", BLOCK, "has the chroot /kafak, the brokers' has /", "into every controller's file"),
+        test=TRAPS,
+    ),
+    *_seen(
+        "another chroot",
+        "a controller whose zookeeper.connect has another chroot",
+        ("Z15", "/migration", BLOCK, "under another chroot than the brokers", "Write the brokers' zookeeper.connect"),
+        look=STATUS,
+        test=TRAPS,
+    ),
+    *_seen(
+        "half rolled",
+        "one broker of two in migration mode",
+        ("P03", "broker 2", WARN, "wait for broker 2, not in migration mode yet", "plan kraft --to zookeeper"),
+        look=STATUS,
+        test=TRAPS,
+    ),
+    *_seen(
+        "another version",
+        "a broker in migration mode with inter.broker.protocol.version=3.8",
+        ("A01", "broker 2", BLOCK, "look healthy and are never registered", f"or set {_IBP} on the brokers"),
+        test=TRAPS,
+    ),
+    *_seen(
+        "another version",
+        "a broker in migration mode with inter.broker.protocol.version=3.8",
+        ("P03", "broker 2", WARN, "not registered with the controllers", "offramp kraft preflight names both (A01)"),
+        look=STATUS,
+        test=TRAPS,
+    ),
+    *_seen(
+        "zombie",
+        "a broker id in a replica list that no broker has",
+        ("Z01", "broker 9", BLOCK, "(zombie-0 is one)", "with kafka-reassign-partitions"),
+        ("Z06", "topic doomed", WARN, "The deletion of doomed is pending", "Start the brokers that hold its replicas"),
+        test=TRAPS,
+    ),
+    *_seen(
+        "zombie",
+        "a broker id in a replica list that no broker has",
+        ("P03", "controllers", WARN, "All brokers are registered, and nothing is copied yet", "preflight names it"),
+        look=STATUS,
+        test=TRAPS,
     ),
     *_seen(
         "controller dead",

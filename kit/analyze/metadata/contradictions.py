@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from kit.analyze.metadata.phase import DUAL_WRITE, FINALISED, KRAFT, MIGRATION, POST_MIGRATION, Facts, phase
+from kit.analyze.metadata.phase import (
+    DUAL_WRITE,
+    FINALISED,
+    KRAFT,
+    MIGRATION,
+    POST_MIGRATION,
+    PRE_MIGRATION,
+    Facts,
+    phase,
+)
 from kit.tables.metadata import KraftFinding, MetadataControl
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
@@ -90,6 +99,66 @@ def _left_over(facts: Facts) -> Iterator[KraftFinding]:
         )
 
 
+def _another_chroot(facts: Facts) -> Iterator[KraftFinding]:
+    """Z15: controllers make ``/migration`` as soon as they run, where they look."""
+    control = facts.control
+    if facts.zk_state == PRE_MIGRATION and control is not None and control.has_migration is False:
+        yield KraftFinding(
+            "Z15",
+            BLOCK,
+            "/migration",
+            "The controllers wait (state 2), and ZooKeeper has no /migration, which they make when they start: they "
+            "look under another chroot than the brokers, or somebody deleted it. They would wait for ever.",
+            "Write the brokers' zookeeper.connect, with its chroot, into every controller's file, and restart the "
+            "controllers. offramp kraft preflight names those that differ (Z15).",
+        )
+
+
+def _waits(facts: Facts) -> Iterator[KraftFinding]:
+    """P03: a roll that has begun, and what the controllers wait for; before the first broker moves all is well."""
+    control = facts.control
+    if facts.zk_state != PRE_MIGRATION or control is None:
+        return
+    if not control.has_migration or control.checkpoint is not None:
+        return
+    known = {each.node_id for each in facts.registered_brokers if each.is_migrating}
+    modes = {each.node_id: each.mode for each in facts.brokers}
+    missing = [each for each in control.brokers if each not in known]
+    deaf = [each for each in missing if modes.get(each) == "migration"]
+    late = [each for each in missing if each not in deaf]
+    if deaf:
+        yield _waiting(
+            _brokers(deaf),
+            f"In migration mode and not registered with the controllers: {_brokers(deaf)}. They look healthy, and the "
+            "controllers wait for them for ever.",
+            "Look for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
+            "inter.broker.protocol.version is not the controllers' metadata.version; offramp kraft preflight names "
+            "both (A01). Set it, and restart them in migration mode.",
+        )
+    if late and (known or deaf):
+        yield _waiting(
+            _brokers(late),
+            f"The controllers wait for {_brokers(late)}, not in migration mode yet: nothing is copied before the last "
+            "broker is registered.",
+            "Go on: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
+        )
+    if control.brokers and not missing:
+        yield _waiting(
+            "controllers",
+            "All brokers are registered, and nothing is copied yet. If that stays so for a minute, the controllers "
+            "wait for an id in a replica list that no broker has (Z01), or can't read a topic's znode (Z04).",
+            "offramp kraft preflight names it. When that is mended, the copy begins within a minute.",
+        )
+
+
+def _waiting(subject: str, sentence: str, remedy: str) -> KraftFinding:
+    return KraftFinding("P03", WARN, subject, sentence, remedy)
+
+
+def _brokers(numbers: list[int]) -> str:
+    return f"broker{'' if len(numbers) == 1 else 's'} {_ids(numbers)}"
+
+
 def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
     control, live = facts.control, [each for each in facts.controllers if each.error is None or each.is_listening]
     if control is not None and control.is_controller_persistent and facts.controllers and not live:
@@ -139,7 +208,8 @@ def _stands_still(facts: Facts) -> Iterator[KraftFinding]:
             "change since.",
             "Look in the active controller's log for 'zk migration'. 'Unknown config resource type': a client-metrics "
             "setting stops dual write at the next election; remove it. 'KRaft Migration ZNode failed': a topic was "
-            "made again whose settings were left in ZooKeeper. 'ZooKeeper error during event "
+            "made again whose settings were left in ZooKeeper; if its znode was deleted by hand, one more restart of "
+            "that controller helps. 'ZooKeeper error during event "
             "SyncKRaftMetadataEvent' again and again: a partition has no state znode; offramp kraft diff names it "
             "(no_state). All three: docs/kraft.md.",
             check_id="P02",
@@ -187,6 +257,8 @@ _RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (
     _lost_checkpoint,
     _stands_still,
     _left_over,
+    _another_chroot,
+    _waits,
     _left_over_claim,
     _flags_differ,
     _epoch_trap,

@@ -56,6 +56,13 @@ class PreflightFacts:
     def control(self) -> MetadataControl | None:
         return self.facts.control
 
+    @property
+    def copied_partitions(self) -> pl.DataFrame:
+        """ZooKeeper's partitions, but of topics that wait for their deletion: controllers leave those out."""
+        assert self.partitions is not None
+        assert self.control is not None
+        return self.partitions.filter(~pl.col("topic").is_in(list(self.control.pending_deletions)))
+
     def items_of(self, kind: str) -> pl.DataFrame:
         """ZooKeeper's items of one kind."""
         assert self.items is not None

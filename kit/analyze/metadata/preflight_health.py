@@ -66,10 +66,10 @@ def odd_names(facts: PreflightFacts) -> Iterator[Problem]:
 
 def not_healthy(facts: PreflightFacts) -> Iterator[Problem]:
     """A06: partitions that a roll of brokers would take offline."""
-    assert facts.partitions is not None
     yield from facts.unparsed()
-    known = facts.partitions.filter(pl.col("error").is_null())
-    for topic, numbers, _ in by_topic(facts.partitions.filter(pl.col("error").is_not_null())):
+    partitions = facts.copied_partitions
+    known = partitions.filter(pl.col("error").is_null())
+    for topic, numbers, _ in by_topic(partitions.filter(pl.col("error").is_not_null())):
         yield unread(f"topic {topic}", f"The ISR of {topic} could not be read: partitions {few(numbers)}.")
     n_in_sync = pl.col("isr").list.len()
     kinds = {

@@ -113,7 +113,7 @@ def still_kraft(facts: PreflightFacts) -> Iterator[Problem]:
 def contradictions(facts: PreflightFacts) -> Iterator[Problem]:
     """P01: facts that can't be true at once, in any phase."""
     for each in findings(facts.facts):
-        if each.check_id.startswith("P"):
+        if each.severity == ALARM:
             yield Problem(each.subject, each.sentence, each.remedy, severity=each.severity)
     if phase(facts.facts) == UNKNOWN:
         why = facts.facts.log_error or facts.facts.control_error or "the facts decide no phase"

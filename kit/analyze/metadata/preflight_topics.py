@@ -26,7 +26,6 @@ _ELECT = "Let the ZooKeeper controller elect leaders (delete /controller once, w
 
 def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
     """Z01: a broker id that a replica list names and nobody has: the controllers wait for it for ever."""
-    assert facts.partitions is not None
     assert facts.control is not None
     if facts.facts.zk_state in (MIGRATION, POST_MIGRATION):
         return  # Everything is copied, and brokers in KRaft mode leave /brokers/ids.
@@ -34,7 +33,9 @@ def unknown_replicas(facts: PreflightFacts) -> Iterator[Problem]:
         yield unread("/brokers/ids", f"{refused}.")
         return
     yield from facts.unparsed()
-    named = facts.partitions.select("topic", "partition", pl.concat_list("replicas", "adding", "removing").alias("id"))
+    named = facts.copied_partitions.select(
+        "topic", "partition", pl.concat_list("replicas", "adding", "removing").alias("id")
+    )
     zombies = named.explode("id").filter(pl.col("id").is_not_null() & ~pl.col("id").is_in(facts.control.brokers))
     for number, topic, partition, n_partitions in (
         zombies.unique()
@@ -106,7 +107,8 @@ def half_done(facts: PreflightFacts) -> Iterator[Problem]:
         yield Problem(
             f"topic {topic}",
             f"The deletion of {topic} is pending: its data would stay on disk as -stray.",
-            "Start the brokers that hold its replicas, and wait until it is gone.",
+            "Start the brokers that hold its replicas, and wait until it is gone. If one is gone for good: go on, and "
+            f"delete the folders {topic}-….-stray of the other brokers after the move.",
         )
     if facts.control.n_reassignments:
         yield Problem(

@@ -62,9 +62,13 @@ class TcpProxy:
         while True:
             try:
                 near, _ = self._listener.accept()
-                far = socket.create_connection(self._server)
             except OSError:
                 return
+            try:
+                far = socket.create_connection(self._server)
+            except OSError:  # The server is down: its clients try again, and so must this.
+                near.close()
+                continue
             self._sockets += [near, far]
             self._start(near, far, is_request=True)
             self._start(far, near, is_request=False)

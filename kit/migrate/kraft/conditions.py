@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from kit.analyze.metadata.contradictions import findings as contradictions
-from kit.analyze.metadata.phase import CONTROLLERS, PRE_MIGRATION
+from kit.analyze.metadata.phase import PRE_MIGRATION
 from kit.analyze.metadata.preflight import blocking
 from kit.analyze.metadata.preflight import unknown as not_known
 from kit.analyze.metadata.preflight_checks import ROLLBACK
@@ -31,6 +31,7 @@ from kit.migrate.kraft.standing import (
     controllers_problem,
     diff_problem,
     dual_write_problem,
+    first_checkpoint_problem,
     flag_problem,
     live_old_members,
     sync_problem,
@@ -38,7 +39,7 @@ from kit.migrate.kraft.standing import (
 )
 from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_settings_file, read_settings_folder
 from kit.profile import LAB
-from kit.read.nodes import KRAFT_MODE, ZOOKEEPER_MODE
+from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
 
 
@@ -81,6 +82,10 @@ class Look:
 
 
 Problem = Callable[[Look], str | None]
+_NOT_FORGOTTEN = (
+    "once they are gone from /brokers/ids, where one that was killed stays until its session ends; started before, it"
+    " ends with NodeExistsException"
+)
 
 
 def ids_known(look: Look) -> str | None:
@@ -103,7 +108,9 @@ def every_broker(look: Look) -> str | None:
         return f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
     silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
     if silent:
-        return f"brokers {silent} do not answer: start them"
+        told = f"brokers {silent} do not answer: start them"
+        forgotten = not set(silent) & set(look.now.control.brokers)
+        return told if forgotten else f"{told} {_NOT_FORGOTTEN}"
     return None if look.now.brokers else "no broker is known"
 
 
@@ -150,14 +157,22 @@ def no_contradiction(look: Look) -> str | None:
 
 def waiting(look: Look) -> str | None:
     problem = controllers_problem(look.now, look.controllers)
-    control, state = look.now.control, look.now.facts.zk_state
+    state = look.now.facts.zk_state
     if problem is not None:
         return problem
     if state != PRE_MIGRATION:
         return f"the metadata log says the state {state}, not {PRE_MIGRATION}"
-    if not control.has_migration or control.checkpoint is not None:
-        return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt"
-    return None
+    return first_checkpoint_problem(look.now)
+
+
+def left_to_move(look: Look) -> str | None:
+    if set(look.now.modes.values()) != {MIGRATION_MODE}:
+        return None
+    return (
+        "every broker is in migration mode already: the copy begins by itself, once the controllers have what they wait"
+        " for. What that is, offramp kraft status (P03) and offramp kraft preflight say. Back: offramp plan kraft --to"
+        " zookeeper"
+    )
 
 
 def dual_write(look: Look) -> str | None:
@@ -199,19 +214,6 @@ def all_in_kraft_mode(look: Look) -> str | None:
             f"brokers {migrating} are registered in ZooKeeper mode or fenced; /brokers/ids: {look.now.control.brokers}"
         )
     return None
-
-
-def no_migrating_broker(look: Look) -> str | None:
-    """Before anything was copied."""
-    if look.now.phase != CONTROLLERS:
-        return None
-    moved = sorted(number for number, mode in look.now.modes.items() if mode != ZOOKEEPER_MODE)
-    if not moved:
-        return None
-    return (
-        f"brokers {moved} are in migration mode already, and nothing is copied yet. Undo the run that moved them"
-        " (offramp runs; offramp undo RUN), or resume it and go back from dual write"
-    )
 
 
 def log_known(look: Look) -> str | None:

@@ -19,6 +19,7 @@ from kit.migrate.kraft.standing import (
     controllers_problem,
     diff_problem,
     dual_write_problem,
+    first_checkpoint_problem,
     sync_problem,
     zookeeper_of,
 )
@@ -115,9 +116,7 @@ class StartActor(_ControllerActor):
             return problem
         if now.facts.zk_state != PRE_MIGRATION:
             return f"the metadata log says the state {now.facts.zk_state}, not {PRE_MIGRATION}: was a disk not empty?"
-        if not now.control.has_migration or now.control.checkpoint is not None:
-            return f"/migration is not as controllers make it at first (checkpoint {now.control.checkpoint})"
-        return None
+        return first_checkpoint_problem(now)
 
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
@@ -132,7 +131,12 @@ class StartActor(_ControllerActor):
         if standing.control.checkpoint is not None or standing.control.is_controller_persistent:
             return "something is copied already: the way back is a plan (offramp plan kraft --to zookeeper)"
         moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
-        return f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first" if moved else None
+        if not moved:
+            return None
+        return (
+            f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first, or make one plan back:"
+            " offramp plan kraft --to zookeeper"
+        )
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
         """Stopped, ``/migration`` deleted, wiped: as if they had never been there.
@@ -173,9 +177,9 @@ class StopActor(_ControllerActor):
         if words.to_phase in REPAIRS:
             in_kraft = [number for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)]
             return f"brokers {in_kraft} are in KRaft mode, or do not answer" if in_kraft else None
-        wanted = MIGRATION_MODE if words.has_claim else ZOOKEEPER_MODE
-        wrong = {number: mode for number, mode in standing.modes.items() if mode != wanted}
-        return f"brokers are not in {wanted} mode: {wrong}" if wrong else None
+        wanted = (MIGRATION_MODE,) if words.has_claim else (ZOOKEEPER_MODE, MIGRATION_MODE)
+        wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
+        return f"brokers are not in {' or '.join(wanted)} mode: {wrong}" if wrong else None
 
     def _not_yet(self, words: KraftParameters, standing: Standing) -> str | None:
         """Before the first is stopped: afterwards nobody may be left who could tell."""

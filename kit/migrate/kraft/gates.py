@@ -127,6 +127,13 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _files(BROKER, MIGRATION_MODE),
         replace(_files(BROKER, ZOOKEEPER_MODE), where=(CONTROLLERS,)),
         _gate("waiting", "the controllers wait with an empty log", conditions.waiting, where=(CONTROLLERS,)),
+        _gate(
+            "left_to_move",
+            "a broker is left, with which the copy begins",
+            conditions.left_to_move,
+            NEVER,
+            (CONTROLLERS,),
+        ),
         replace(_BEFORE, where=(CONTROLLERS,)),
         _gate("low_epoch", "KRaft's epoch is low (L03)", conditions.low_epoch, OPERATOR, (CONTROLLERS,)),
         _gate("preflight_known", _KNOWN, conditions.preflight_known("L03"), OPERATOR, (CONTROLLERS,)),
@@ -162,7 +169,6 @@ _OF_PHASE: Mapping[str, tuple[Gate, ...]] = {
         _gate("phase", "it is not finalised", conditions.phase(CONTROLLERS, DUAL_WRITE, KRAFT)),
         _SOUND,
         _SYNC,
-        _gate("no_migrating_broker", "no broker moved before the copy", conditions.no_migrating_broker),
         _gate("R03", "no broker was formatted for KRaft", conditions.v0),
         _gate(
             "R03_known",

@@ -305,6 +305,7 @@ class _Maker:
         yield self._compare()
 
     def _back(self) -> Iterator[StepDraft]:
+        """Before the copy, too, the controllers end first: then none can begin while brokers go back."""
         has_claim = self._now.phase != CONTROLLERS
         if in_kraft := self._in_mode(KRAFT_MODE):
             yield self._roll(in_kraft, KRAFT_MODE, MIGRATION_MODE)
@@ -313,8 +314,9 @@ class _Maker:
         stop = replace(self._controllers(STOP, MIGRATION_MODE, ""), has_claim=has_claim)
         yield "stop-controllers", steps.stop_step, stop
         yield "hand-back", steps.hand_back_step, replace(self._words, has_claim=has_claim)
-        if has_claim:
-            yield self._roll(tuple(sorted(self._now.brokers)), MIGRATION_MODE, ZOOKEEPER_MODE)
+        moved = tuple(sorted(self._now.brokers)) if has_claim else self._in_mode(MIGRATION_MODE)
+        if moved:
+            yield self._roll(moved, MIGRATION_MODE, ZOOKEEPER_MODE)
         yield "wipe", steps.wipe_step, self._controllers(WIPE, "", "")
 
     def _mend(self) -> Iterator[StepDraft]:

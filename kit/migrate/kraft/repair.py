@@ -192,7 +192,8 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
     if not repairable and bad:
         sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
         raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {sentences}")
-    if not repairable and (missing := _missing_brokers(cluster, now)):
+    is_znode_damaged = bool(repairable) and repairable[0].plan != REPAIR_BROKERS
+    if not is_znode_damaged and (missing := _missing_brokers(cluster, now)):
         raise PlanError(
             f"cluster {cluster.name!r}: brokers {missing} hold replicas and are registered nowhere. Start them in the"
             " mode of the others (offramp kraft status). One that ended with NodeExistsException was started before"

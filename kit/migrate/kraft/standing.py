@@ -154,6 +154,21 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
     return None
 
 
+def first_checkpoint_problem(standing: Standing) -> str | None:
+    """Whether ``/migration`` is as controllers make it when they start."""
+    control = standing.control
+    if control.has_migration is None:
+        return control.refused("/migration") or "/migration could not be read"
+    if control.has_migration is False:
+        return (
+            "ZooKeeper has no /migration, which controllers make when they start: these look under another chroot than"
+            " the brokers (zookeeper.connect in their files), or somebody deleted it"
+        )
+    if control.checkpoint is not None:
+        return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt"
+    return None
+
+
 def without_flag(standing: Standing, controllers: Mapping[int, str]) -> tuple[int, ...]:
     """The controllers that say that they run without the migration flag."""
     nodes = {number: standing.controller_at(address) for number, address in controllers.items()}

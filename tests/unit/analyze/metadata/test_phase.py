@@ -99,6 +99,14 @@ SOUND = Facts(
     log_read_at=AT,
 )
 UNREADABLE = plain(has_migration=True, problems=("/migration: it is empty",))
+WAITING = replace(
+    SOUND,
+    control=plain(has_migration=True),
+    zk_state="PRE_MIGRATION",
+    registrations=(),
+    nodes=(node("broker", mode="zookeeper", has_flag=False), node("controller")),
+)
+"""Controllers run, and no broker has moved."""
 BORN = replace(SOUND, control=None, zk_state=None, nodes=(node("broker", mode="kraft"), node("controller")))
 """A cluster that was in KRaft mode from the first day; the profile names no ZooKeeper."""
 SILENT = node("controller", mode=None, has_flag=None, is_leader=None, error="no answer")
@@ -157,12 +165,19 @@ def test_what_was_not_read_is_unknown_and_not_zero():
         (replace(SOUND, control=UNREADABLE), "Z02", "block", "KAFKA-19480"),
         (replace(SOUND, nodes=(SILENT,)), "Z03", "block", "no controller answers"),
         (
-            replace(SOUND, zk_state="PRE_MIGRATION", control=plain(), nodes=(
+            replace(WAITING, nodes=(
                 node("controller"), node("controller", address="other:9093", has_flag=False, is_leader=False))),
             "L01", "block", "other:9093",
         ),
         (replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002)),)), "L01", "warn", "3000, 3001, 3002"),
         (replace(SOUND, control=control(max_state_epoch=12)), "Z16", "warn", "epoch 12"),
+        (replace(WAITING, control=plain()), "Z15", "block", "another chroot"),
+        (replace(WAITING, nodes=(node("broker"),)), "P03", "warn", "not registered with the controllers: broker 1"),
+        (
+            replace(WAITING, registrations=(broker(),), control=plain(has_migration=True, brokers=(1, 2, 3))),
+            "P03", "warn", "wait for brokers 2, 3, not in migration mode",
+        ),
+        (replace(WAITING, registrations=(broker(),)), "P03", "warn", "nothing is copied yet"),
     ],
 )  # fmt: skip
 def test_each_contradiction_is_found_alone(facts, check_id, severity, said):
@@ -170,6 +185,11 @@ def test_each_contradiction_is_found_alone(facts, check_id, severity, said):
     assert (found.check_id, found.severity) == (check_id, severity)
     assert said in found.sentence
     assert found.remedy
+
+
+def test_controllers_that_were_just_started_wait_and_nothing_is_wrong():
+    assert findings(WAITING) == []
+    assert findings(replace(WAITING, control=plain(has_migration=None))) == []
 
 
 HIDDEN = "{} can't be read: NoAuthError (the login needs the right READ there)"

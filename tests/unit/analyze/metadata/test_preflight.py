@@ -459,6 +459,17 @@ def test_a_broker_that_went_to_kraft_mode_is_no_missing_one():
     assert [each.is_met for each in of("Z01", control(brokers=()))] == [False, False]
 
 
+def test_a_topic_that_waits_for_its_deletion_is_not_copied_and_needs_no_replicas():
+    """Else nobody could begin: what it has on a broker that was taken away never comes back."""
+    facts = with_partition(topic="old", replicas=(1, 7), isr=(1,))
+    pending = replace(facts, facts=control(pending_deletions=("old",)).facts)
+    for check_id in ("Z01", "A06"):
+        assert [each.is_met for each in of(check_id, facts)] == [False]
+        assert [each.is_met for each in of(check_id, pending)] == [True]
+    (told,) = of("Z06", pending)
+    assert "old-….-stray" in told.remedy
+
+
 def test_few_iterations_warn_and_do_not_block():
     facts = with_item(item("scram", "b", "SCRAM-SHA-256", "iterations=100"))
     assert blocking(preflight(facts)) == []

@@ -83,6 +83,26 @@ def test_controllers_are_stopped_together():
     assert sorted(nodes.ordered) == [("stop", 3000), ("stop", 3001), ("stop", 3002)]
 
 
+@pytest.mark.parametrize(
+    ("has_claim", "modes", "is_met"),
+    [
+        (False, ("zookeeper", "migration"), True),
+        (False, ("zookeeper", "kraft"), False),
+        (False, ("zookeeper", None), False),
+        (True, ("zookeeper", "migration"), False),
+        (True, ("migration", "migration"), True),
+    ],
+)
+def test_before_the_copy_some_brokers_may_have_moved_when_controllers_stop(has_claim, modes, is_met):
+    hands = hands_of(Nodes(), is_running=True)
+    hands._deployer = SimpleNamespace(instruction=lambda *words: "")
+    nodes = [node("broker", node_id=number, mode=mode) for number, mode in enumerate(modes, 1)]
+    facts = replace(SOUND, nodes=tuple(nodes))
+    hands.look = lambda words: Standing(facts, {1: "host:9092", 2: "host-2:9092"})
+    found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=has_claim, to_phase="zookeeper")))
+    assert found.ok is is_met, found.sentence
+
+
 def test_one_order_that_fails_is_named_after_all_were_given():
     nodes = Nodes(failing=3001)
     with pytest.raises(RunError, match="exit code 7: no route to 3001"):

@@ -216,6 +216,19 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     assert "brokers [7] are registered" in found.sentence
 
 
+def test_a_broker_that_was_killed_is_not_to_be_started_before_zookeeper_has_forgotten_it():
+    silent = node("broker", mode=None, error="no answer")
+    told = {
+        listed: gate(
+            "zookeeper", "every_broker", look_at(stand(replace(SOUND, nodes=(silent,), control=held)))
+        ).sentence
+        for listed, held in ((True, control(brokers=(1,))), (False, control(brokers=())))
+    }
+    assert all("brokers [1] do not answer: start them" in each for each in told.values())
+    assert "NodeExistsException" in told[True]
+    assert "NodeExistsException" not in told[False]
+
+
 def test_controllers_need_ids_that_no_broker_has():
     assert (
         "name every controller with its id"
@@ -225,10 +238,37 @@ def test_controllers_need_ids_that_no_broker_has():
     assert gate("kraft", "controller_ids", clash).is_blocking
 
 
-def test_brokers_that_moved_before_the_copy_are_not_rolled_back_by_a_new_plan():
-    moved = replace(in_phase("controllers").facts, nodes=(node("broker"), node("controller")))
-    found = gate("zookeeper", "no_migrating_broker", look_at(stand(moved)))
-    assert "Undo the run that moved them" in found.sentence
+def test_brokers_that_moved_before_the_copy_are_rolled_back_once_no_controller_can_begin_it():
+    nodes = (node("broker"), node("broker", mode="zookeeper", has_flag=False, node_id=2), node("controller"))
+    facts = replace(in_phase("controllers").facts, nodes=nodes)
+    assert made("zookeeper", stand(facts, (1, 2))) == [
+        ("stop controllers", "migration>", (3000,)),
+        ("hand back", ">", ()),
+        ("roll brokers", "migration>zookeeper", (1,)),
+        ("wipe controllers", ">", (3000,)),
+    ]
+
+
+def test_where_every_broker_has_moved_nobody_is_restarted_to_begin_the_copy():
+    facts = in_phase("controllers").facts
+    assert not gate("dual write", "left_to_move", look_at(stand(facts))).is_blocking
+    moved = stand(replace(facts, nodes=(node("broker"), node("controller"))))
+    assert "the copy begins by itself" in gate("dual write", "left_to_move", look_at(moved)).sentence
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ({"has_migration": False}, "under another chroot"),
+        ({"has_migration": None, "problems": ("/migration: it can't be read: NoAuthError",)}, "NoAuthError"),
+        ({"has_migration": True, "checkpoint": 7}, "the checkpoint 7: it is of another attempt"),
+    ],
+)
+def test_controllers_wait_only_where_migration_is_as_they_make_it(held, told):
+    facts = in_phase("controllers").facts
+    assert not gate("dual write", "waiting", look_at(stand(facts))).is_blocking
+    found = gate("dual write", "waiting", look_at(stand(replace(facts, control=replace(plain(), **held)))))
+    assert told in found.sentence
 
 
 def test_finalising_needs_every_broker_in_kraft_mode():

@@ -135,6 +135,11 @@ def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
 
 def test_a_broker_that_ended_is_to_be_started_by_hand(monkeypatch):
     monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [3])
+    others = left(plain(), node("broker"), SILENT)
+    with pytest.raises(PlanError, match=r"brokers \[3\] hold replicas and are registered nowhere"):
+        first_damage(CLUSTER, others)
+    first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT))
+    assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is mended without them"
     with pytest.raises(PlanError, match=r"brokers \[3\] hold replicas and are registered nowhere"):
         first_damage(CLUSTER, in_phase("zookeeper"))
 

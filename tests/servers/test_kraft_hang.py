@@ -1,0 +1,41 @@
+"""How long a broker hangs that was stopped right after the hand-back, to its own end: ``make soak``."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from kit.lab import Lab, faults
+from kit.lab.process import wait_until
+from kit.lab.servers.migrating import ZOOKEEPER
+from tests.servers.kraft_walk import Walk
+from tests.servers.trap_story import HANGS
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes six minutes: make soak"),
+    pytest.mark.timeout(900),
+]
+LONG_S, LIMIT_S = 60.0, 600.0
+
+
+def test_a_broker_that_was_stopped_too_early_hangs_for_minutes_and_comes_back_in_zookeeper_mode():
+    with Lab(brokers=1, controllers=1) as lab:
+        seen, (broker,) = Walk(lab), lab.migration.migrating
+        lab.create_topic("orders", 1)
+        lab.migration.reach("dual-write")
+        began = time.monotonic()
+        faults.stop_too_early(lab, broker.broker_id)
+        hung = faults.running(broker)
+        wait_until(lambda: HANGS in hung.log.read_text(), "the broker's question to KRaft", 30)
+        seen.status("stopped too early")
+        wait_until(lambda: not hung.running, "the end of the broker", LIMIT_S)
+        hung_s = time.monotonic() - began
+        print(f"hung for {hung_s:.0f} s, exit code {hung.exit_code}")
+        lab.migration.roll_broker(broker, ZOOKEEPER)
+        seen.status("back")
+    assert hung_s > LONG_S
+    assert [each.mode for each in seen.statuses["stopped too early"].read.brokers] == ["migration"]
+    assert seen.statuses["back"].state.phase == "zookeeper"
+    assert seen.statuses["back"].findings == []

@@ -1,0 +1,115 @@
+"""Traps of a move to KRaft: what real servers of Kafka 3.9.1 do, and the sentence by which offramp catches each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kit.errors import PartialRead
+from tests.servers.provoked import PREFLIGHT, STATUS, hold
+from tests.servers.provoked_cases import TRAPS, cases_of
+from tests.servers.trap_story import NOBODY, WAITS, Traps, story
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def walk() -> Iterator[Traps]:
+    with story() as seen:
+        yield seen
+
+
+@pytest.mark.parametrize("case", cases_of(TRAPS, PREFLIGHT), ids=str)
+def test_the_preflight_says_what_is_wrong_and_what_to_do(walk, case):
+    hold(case, walk.preflights[case.moment].rows)
+
+
+@pytest.mark.parametrize("case", cases_of(TRAPS, STATUS), ids=str)
+def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
+    hold(case, walk.statuses[case.moment].findings)
+
+
+def findings(walk: Traps, moment: str) -> list[tuple[str, str]]:
+    return [(each.check_id, each.subject) for each in walk.statuses[moment].findings]
+
+
+def test_a_migration_without_data_keeps_controllers_from_waiting_for_brokers_and_a_plan_repairs_it(walk):
+    assert "WAIT_FOR_BROKERS" not in walk.logs["null checkpoint"]
+    assert "offramp plan kraft --repair" in walk.refused["null checkpoint", "controllers"]
+    steps = [each.kind for each in walk.plans["null checkpoint repaired"].steps]
+    assert steps == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
+    assert walk.statuses["null checkpoint repaired"].state.phase == "zookeeper"
+    assert findings(walk, "null checkpoint repaired") == []
+
+
+def test_controllers_with_another_chroot_wait_there_for_ever_and_no_plan_goes_on_or_back(walk):
+    assert "No brokers are registered in ZK" in walk.logs["another chroot"]
+    for to in ("dual write", "zookeeper"):
+        assert "under another chroot than the brokers" in walk.refused["another chroot", to]
+
+
+def test_controllers_wait_for_a_broker_that_has_not_moved_and_one_plan_takes_all_back(walk):
+    assert f"{WAITS} [2] to register with KRaft" in walk.logs["half rolled"]
+    steps = [(each.kind, list(each.parameters["nodes"])) for each in walk.plans["half rolled, back"].steps]
+    assert steps == [
+        ("stop controllers", [3000]),
+        ("hand back", []),
+        ("roll brokers", [1]),
+        ("wipe controllers", [3000]),
+    ]
+    after = walk.statuses["half rolled, back"]
+    assert (after.state.phase, {each.mode for each in after.read.brokers}) == ("zookeeper", {"zookeeper"})
+    assert after.read.control.has_migration is False
+
+
+def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk):
+    assert "UNSUPPORTED_VERSION" in walk.logs["another version"]
+    status = walk.statuses["another version"]
+    assert {each.node_id: (each.mode, each.error) for each in status.read.brokers} == {
+        1: ("migration", None),
+        2: ("migration", None),
+    }
+    assert [each.node_id for each in status.read.registered_brokers] == [1]
+    refused = walk.refused["another version", "dual write"]
+    assert "look healthy and are never registered" in refused
+    assert "the copy begins by itself" in refused
+
+
+def test_controllers_wait_for_a_broker_id_that_nobody_has_but_not_for_that_of_a_topic_to_be_deleted(walk):
+    assert f"{WAITS} [{NOBODY}] found in metadata" in walk.logs["zombie"]
+    (named,) = [each for each in walk.preflights["zombie"].rows if each.check_id == "Z01"]
+    assert "in the replica lists of 1 partition (zombie-0 is one)" in named.sentence
+    assert "Z01 Broker 9" in walk.refused["zombie", "dual write"]
+
+
+def test_a_pending_deletion_ends_with_the_copy_and_files_that_come_back_are_stray_for_the_next_controller(walk):
+    assert "doomed" in walk.named["zombie"] - walk.named["copied"]
+    assert walk.diffs["copied"].of("diverged", "in_flight", "unknown").is_empty()
+    assert "{DeletePendingTopicDeletion=1, DeleteTopic=1}" in walk.logs["copied"]
+    assert "doomed-0" in walk.left["brought back"]
+    assert "doomed-0-stray" in walk.left["after the next controller"]
+
+
+def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_the_next_election_until_one_more(walk):
+    rows = walk.diffs["deleted by hand"].of("diverged").select("kind", "entity", "item").rows()
+    assert rows == [("partition", "orders", "0"), ("partition", "orders", "1"), ("topic", "orders", "id")]
+    assert "ZooKeeper and KRaft do not hold the same" in walk.refused["deleted by hand", "kraft"]
+    assert "to DUAL_WRITE" not in walk.logs["made anew"]
+    assert walk.diffs["healed"].of("diverged", "in_flight", "unknown").is_empty()
+
+
+def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk):
+    down = walk.printed["down"]
+    assert down.exit_code == PartialRead.exit_code
+    assert "ZooKeeper" in down.output
+    assert walk.diffs["back"].of("diverged", "in_flight", "unknown").is_empty()
+    print(f"all changes in ZooKeeper {walk.arrived_s:.1f} s after its return")
+
+
+def test_a_broker_that_was_stopped_too_early_hangs_and_one_started_too_early_ends(walk):
+    assert walk.was_hung
+    assert "NodeExists" in walk.logs["started too early"]
+    assert walk.exit_code == 1
+    refused = walk.refused["started too early", "repair"]
+    assert "brokers [2] do not answer: start them once they are gone from /brokers/ids" in refused
