@@ -46,7 +46,7 @@ def test_each_partition_is_counted_once_per_store(rows: Rows) -> None:
     keys = _lag_of(rows).select("group_id", "store", "topic", "partition")
     assert keys.is_duplicated().sum() == 0
     considered = {(row.group_id, row.topic, row.partition) for row in rows["ownership"] + rows["committed_offsets"]}
-    assert considered <= {(row[0], *row[2:]) for row in keys.rows()} | _without_a_store(rows)
+    assert considered <= {(row[0], *row[2:]) for row in keys.rows()} | _without_a_store(rows) | _left_with_nothing(rows)
 
 
 def _without_a_store(rows: Rows) -> set[tuple[str, str, int]]:
@@ -54,6 +54,13 @@ def _without_a_store(rows: Rows) -> set[tuple[str, str, int]]:
     told = {row.group_id for row in rows["committed_offsets"] if row.committed_offset is not None or row.error}
     seen = told | {row.group_id for row in rows["ownership"] + rows["subscriptions"]}
     return {(row.group_id, row.topic, row.partition) for row in rows["committed_offsets"] if row.group_id not in seen}
+
+
+def _left_with_nothing(rows: Rows) -> set[tuple[str, str, int]]:
+    """Keys of offset rows without an offset, in a store that their group has left."""
+    stale = set(ANALYSES["stale_stores"](polars_frames(rows)).select("group_id", "store").iter_rows())
+    silent = [row for row in rows["committed_offsets"] if row.committed_offset is None]
+    return {(row.group_id, row.topic, row.partition) for row in silent if (row.group_id, row.store) in stale}
 
 
 @always
