@@ -101,7 +101,8 @@ class Looks:
 
     @property
     def are_of_all_kinds(self) -> bool:
-        return {each.kind for each in self.samples if each.row["time_lag_ms"] is not None} == set(KINDS)
+        by_record = (each for each in self.samples if each.method == "record")
+        return {each.kind for each in by_record if each.row["time_lag_ms"] is not None} == set(KINDS)
 
     def _audit(self, lag: pl.DataFrame) -> dict[int, int]:
         behind = lag.filter((pl.col("topic") == "late-compacted") & (pl.col("lag") > 0)).to_dicts()

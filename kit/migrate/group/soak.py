@@ -114,12 +114,14 @@ def verdict(first: GroupState, last: GroupState, flavour: str, lag_tolerance: in
         if not _is_fair(last, len(member.partitions), member.member_id):
             has = quantity(len(member.partitions), "partition")
             problems.append(f"{member.member_id} has {has}; a fair share is {fair:.1f}")
-    grown, rest = _growth(first, last, mine), _growth(first, last, last.partitions - mine)
-    if mine and grown is None:
+    others = last.partitions - mine
+    grown, rest = _growth(first, last, mine), _growth(first, last, others)
+    if all(_lag(last, pair) is None for pair in mine) and not _was_quiet(first, last, mine):
         problems.append(f"of none of its partitions the lag is known, so nothing says whether the {flavour}s keep up")
     if grown is not None and grown > lag_tolerance and (rest is None or grown > rest):
-        of_rest = "is not known" if rest is None else f"by {rest:,}"
-        problems.append(f"the lag of its partitions grew by {quantity(grown, 'record')}, that of the others {of_rest}")
+        of_others = "that of the others is not known" if rest is None else f"that of the others by {rest:,}"
+        beside = of_others if others else "and there are no others"
+        problems.append(f"the lag of its partitions grew by {quantity(grown, 'record')}, {beside}")
     still = frozenset(pair for pair in mine if _stands_still(first, last, pair, flavour))
     if still:
         problems.append(f"no offset was committed for {listed(still)}, though there were records")
@@ -153,6 +155,12 @@ def _growth(first: GroupState, last: GroupState, pairs: frozenset[Partition]) ->
 def _lag(state: GroupState, pair: Partition) -> int | None:
     offsets = state.offsets.get(pair)
     return None if offsets is None else offsets.lag
+
+
+def _was_quiet(first: GroupState, last: GroupState, pairs: frozenset[Partition]) -> bool:
+    """No record came, so no lag can have grown, also where nothing was ever committed."""
+    ends = [(first.offsets.get(pair), last.offsets.get(pair)) for pair in pairs]
+    return all(before and now and now.log_end is not None and now.log_end == before.log_end for before, now in ends)
 
 
 def _stands_still(first: GroupState, last: GroupState, pair: Partition, flavour: str) -> bool:

@@ -57,3 +57,17 @@ def test_what_was_sent_during_a_cut_arrives_after_it(echo):
         proxy.mend()
         client.settimeout(10)
         assert client.recv(1024) == b"late"
+
+
+def test_it_outlives_a_server_that_was_down_for_a_while():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with TcpProxy(f"127.0.0.1:{port}") as proxy:
+        with connect(proxy) as refused:
+            assert refused.recv(1) == b""
+        with socket.create_server(("127.0.0.1", port)) as listener, connect(proxy) as client:
+            listener.settimeout(10)
+            server, _ = listener.accept()
+            with server:
+                client.sendall(b"back")
+                assert server.recv(4) == b"back"
