@@ -82,6 +82,8 @@ def seen(tmp_path_factory) -> Seen:
         with connected(lab.zookeeper_connect) as client:
             held = {"version": 1, "config": {"retention.ms": "7"}}
             client.set("/config/topics/orders", json.dumps(held).encode())
+        settled = CliRunner().invoke(app, ["diff", "--profile-file", str(found.profile), "--settle-s", "60"])
+        assert "the same: 1 diverged" in settled.output, settled.output  # nothing is on its way any more
         history = str(found.folder / "history")
         watch = ["watch", "--history", history, "--every", "0", "--count", "2", "--profile-file", str(found.profile)]
         assert CliRunner().invoke(app, watch).exit_code == 0
