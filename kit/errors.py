@@ -7,26 +7,26 @@
     │   └── AuthenticationFailed  5   it was reached and refused the credentials
     ├── WrongCluster         6   another cluster answered than the profile expects: nothing was done
     ├── ReadError            7   the cluster answered, but what it holds can't be read
-    │   ├── NotFound         8   the group or topic named isn't there
+    │   ├── NotFound         8   the group, topic, plan or run that was named doesn't exist
     │   └── PartialRead     12   the answer was printed, but some of it could not be read: see the errors
     ├── HistoryError         9   a stored history can't be appended to or loaded
     ├── LabError            10   a process of the lab did not start, answer or stop
     │   └── SetupError      11   a part to install (jars, Java, browser) can't be had
     ├── PlanError           13   a plan can't be made, its file can't be read or was edited: plan again
-    │   ├── NothingToDo     14   the cluster is as desired already
+    │   ├── NothingToDo     14   the cluster is already as desired
     │   └── UnsafePlan      15   a rule forbids it: mend what the rule names, or override it by its name
-    ├── ApprovalError       16   it was not approved, or that approval doesn't hold: approve the plan that is meant
+    ├── ApprovalError       16   the plan has no approval that holds: approve the plan that is meant
     │   └── StalePlan       17   what the plan observed has changed: nothing was done; plan again
-    ├── RunError            18   a run ended before it was verified: see its evidence; resume it or undo it
-    │   ├── StepFailed      19   a step failed in a way that nobody had foreseen: the evidence has the traceback
-    │   ├── TargetBusy      20   another run works on the same group: wait for it, or stop it
-    │   ├── LockLost        21   the lock of the run was lost, so it stopped: look who has it, then resume or undo
-    │   ├── Stopped         22   it was asked to stop, and did: resume it or undo it
-    │   └── IllegalMove     23   a run in that state can't do that; the message says what it can
+    ├── RunError            18   a run ended unverified: see its evidence; resume it or undo it
+    │   ├── StepFailed      19   a step failed by an error that offramp does not expect: the evidence has the traceback
+    │   ├── TargetBusy      20   another run works on the same group or cluster: wait for it, or stop it
+    │   ├── LockLost        21   the run lost its lock and stopped: look who has it, then resume or undo
+    │   ├── Stopped         22   the run was asked to stop, and did: resume it or undo it
+    │   └── IllegalMove     23   a run in this state can't do that; the message says what it can do
     ├── EvidenceError       24   a run's evidence can't be written or read, or was edited
-    └── HandOverError       25   records can't be handed over, or noted, any more: what was not is not committed
-        ├── OutputClosed    26   the reader of its output closed it before it was told to end
-        └── ChildEnded      27   the program that it hands records to ended badly; the message has its exit code
+    └── HandOverError       25   `offramp consume` can't hand records over, or note them: they are not committed
+        ├── OutputClosed    26   the reader of its output closed the output too early
+        └── ChildEnded      27   the program that gets the records ended badly; the message has its exit code
 
 The numbers are the exit codes of the command line. Messages say which cluster, group or topic-partition, what was
 expected, what was found and what to do; they never hold a secret.

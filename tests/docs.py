@@ -31,6 +31,7 @@ from kit.migrate.kraft import gates as kraft_gates
 from kit.migrate.kraft import rehearsals
 from kit.migrate.kraft.archive import ARCHIVE
 from kit.migrate.kraft.overrides import OLD_CONSUMERS
+from kit.migrate.offsets import delete_groups
 from kit.migrate.offsets import rules as offset_rules
 from kit.tables import schema
 from tests import settings
@@ -45,19 +46,19 @@ ERROR = re.compile(r"(\w+)\s+(?:exit code )?(\d+)\s*(.*)")
 NEXT = {
     "OfframpError": "read the message",
     "InputError": "`offramp VERB --help`",
-    "ProfileError": "mend `offramp.toml`; all keys: [configuration.md](configuration.md)",
+    "ProfileError": "correct `offramp.toml`; all keys: [configuration.md](configuration.md)",
     "ConnectError": "look at the addresses in `offramp.toml`, then at the network and the servers; run it again",
     "AuthenticationFailed": "look at `security` in `offramp.toml` and at the user's rights",
     "WrongCluster": "compare `bootstrap_servers` and `cluster_id` in `offramp.toml`; name a cluster by `--profile`",
     "ReadError": "read the message; run it again",
     "NotFound": "the message names what there is; so do `offramp groups`, `offramp plan list` and `offramp runs`",
-    "PartialRead": "read the errors below the rows; the rows are good",
+    "PartialRead": "read the errors below the rows; the printed rows are right",
     "HistoryError": "name another folder by `--history`, or use the version of offramp that wrote it",
     "LabError": "`offramp lab status`, `offramp lab down`; the message names the process's log",
     "SetupError": "`make setup`; the message names what could not be had",
     "PlanError": "plan again: `offramp plan …`",
-    "NothingToDo": "nothing: the cluster is as desired",
-    "UnsafePlan": "mend what the rule names, or plan again with `--override RULE`",
+    "NothingToDo": "nothing",
+    "UnsafePlan": "correct what the rule names, or plan again with `--override RULE`",
     "ApprovalError": "`offramp approve PLAN`, then `offramp act PLAN`, `offramp resume RUN` or `offramp undo RUN`",
     "StalePlan": "plan again; nothing was written",
     "RunError": "`offramp runs RUN`, then `offramp resume RUN` or `offramp undo RUN`",
@@ -66,10 +67,10 @@ NEXT = {
     "LockLost": "`offramp runs RUN`, then `offramp resume RUN` or `offramp undo RUN`",
     "Stopped": "`offramp resume RUN` or `offramp undo RUN`",
     "IllegalMove": "do one of the moves that the message names",
-    "EvidenceError": "`offramp verify RUN` names the file and the line; plan anew from where the group stands",
-    "HandOverError": "make room on the disk; start `offramp consume` again: nothing is lost",
-    "OutputClosed": "nothing, if the reader was to end; else start `offramp consume` again",
-    "ChildEnded": "mend the program; start `offramp consume` again: the record in hand comes again",
+    "EvidenceError": "`offramp verify RUN` names the file and the line; make a new plan from the present state",
+    "HandOverError": "read the message (a full disk?); start `offramp consume` again: nothing is lost",
+    "OutputClosed": "nothing, if the reader was meant to end; else start `offramp consume` again",
+    "ChildEnded": "correct the program; start `offramp consume` again: it gets the record in hand again",
 }
 """What to do next, by error: tests hold that none is missing and that each command is one."""
 
@@ -180,7 +181,12 @@ def step_states() -> str:
 def rules() -> str:
     rows = [
         (code(rule.name), where, rule.sentence.rstrip("."), rule.level, _override(rule))
-        for where, module in (("group", group_rules), ("fleet", fleet), ("offsets", offset_rules))
+        for where, module in (
+            ("group", group_rules),
+            ("fleet", fleet),
+            ("offsets", offset_rules),
+            ("delete-groups", delete_groups),
+        )
         for rule in rules_of(module)
     ]
     return table(["rule", "of a plan for", "what must be so", "if not", "`--override`"], rows)
@@ -205,17 +211,21 @@ def files() -> str:
         (f"{plan}.json", "the plan", "`offramp plan …`"),
         (f"{runs_folder.approval_file(Path(plan + '.json'), 1)}", "its approval", "`offramp approve`"),
         (f"{runs_folder.approval_file(Path(plan + '.json'), 2)}, …", "further approvals; none is replaced", "same"),
-        (f"{plan}.seen", "the latest time at which an approval was asked for", "`offramp act`"),
-        (f"{plan}.offsets.jsonl", "the offsets that the plan deletes", "`offramp plan offsets delete`"),
-        (f"{run}/{journal.PLAN}", "the plan as it was carried out", "`offramp act`"),
+        (f"{plan}.seen", "the latest time at which an approval was looked at", "`offramp act`"),
+        (
+            f"{plan}.offsets.jsonl",
+            "the offsets that the plan deletes",
+            "`offramp plan offsets delete`, `offramp plan delete-groups`",
+        ),
+        (f"{run}/{journal.PLAN}", "the plan that the run executes", "`offramp act`"),
         (
             f"{run}/{journal.APPROVAL}, approval-2.json, …",
-            "the approvals it was carried out by",
+            "the approvals of the run",
             "`act`, `resume`, `undo`",
         ),
         (f"{run}/{journal.EVENTS}", "the journal: a line per event, each chained to the one before", "same"),
-        (f"{run}/{record.VERDICT}", "how it ended, with hashes of the rest; after each ending", "same"),
-        (f"{run}/{record.REPORT}", "the same for a reader; after each ending", "same"),
+        (f"{run}/{record.VERDICT}", "how the run ended, with hashes of its other files; written at each end", "same"),
+        (f"{run}/{record.REPORT}", "the same for people; written at each end", "same"),
         (f"{run}/{ARCHIVE}", "what ZooKeeper held before a move to KRaft was finalised; without secrets", "`act`"),
         (
             f"{run}/differences-<step>.parquet",
@@ -229,7 +239,7 @@ def files() -> str:
         ),
         (
             f"{run}/{journal.STOP}",
-            "somebody asks the run to stop; it is removed when the run has read it",
+            "asks the run to stop; the run removes it when it has read it",
             "`offramp stop`",
         ),
     ]
@@ -239,7 +249,12 @@ def files() -> str:
 def znodes() -> str:
     rows = [
         (f"{lock.LOCKS}/<group>", "ephemeral: the run, host and time that hold the group's lock"),
-        (f"{lock.RUNS}/<group>", "persistent: the last run that changed the group; it closes older runs' way back"),
+        (
+            f"{lock.RUNS}/<group>",
+            "persistent: the last run that changed the group; older runs can't be undone any more",
+        ),
+        (f"{lock.CLUSTER_LOCKS}/<cluster>", "ephemeral: the same lock of a move to KRaft, for the whole cluster"),
+        (f"{lock.CLUSTER_RUNS}/<cluster>", "persistent: the last run that moved the cluster"),
     ]
     return table(["znode", "what it holds"], [(code(path), what) for path, what in rows])
 

@@ -10,43 +10,43 @@ from typing import Any, get_args, get_origin, get_type_hints
 from kit.profile import Profile, SecretReference
 
 EXPLAINED = {
-    "bootstrap_servers": "brokers to ask first, `host:port`, commas between",
-    "zookeeper_connect": "ZooKeeper's servers, a chroot behind the last; without it the brokers alone are read",
-    "cluster_id": "the cluster that must answer; another one is refused",
+    "bootstrap_servers": "brokers to ask first: `host:port`, separated by commas",
+    "zookeeper_connect": "ZooKeeper's servers, the chroot after the last one; without it only the brokers are read",
+    "cluster_id": "id of the cluster that must answer; another one is refused (exit code 6)",
     "spark.master": "where Spark runs: `local[*]` is this machine",
     "spark.remote": "a Spark Connect URL; wins over `master`",
-    "spark.conf": "settings handed to Spark as they are",
+    "spark.conf": "settings passed to Spark unchanged",
     "security.kafka.ca_file": "authorities that sign the brokers' certificates",
     "security.kafka.certificate_file": "our own certificate, for mutual TLS",
     "security.kafka.key_file": "its key",
     "security.kafka.key_password": "the key's password",
-    "security.kafka.protocol": "as the brokers' listener has it",
-    "security.kafka.mechanism": "of SASL",
-    "security.kafka.username": "of SASL",
-    "security.kafka.password": "of SASL",
+    "security.kafka.protocol": "protocol of the brokers' listener",
+    "security.kafka.mechanism": "SASL mechanism",
+    "security.kafka.username": "SASL user",
+    "security.kafka.password": "SASL password",
     "security.zookeeper.ca_file": "authorities that sign ZooKeeper's certificates; turns TLS on",
     "security.zookeeper.certificate_file": "our own certificate; turns TLS on",
     "security.zookeeper.key_file": "its key",
     "security.zookeeper.key_password": "the key's password",
     "security.zookeeper.digest": "`user:password` of ZooKeeper's digest scheme",
-    "security.zookeeper.username": "of SASL (DIGEST-MD5): whom znodes' access lists name, most often the brokers' own",
-    "security.zookeeper.password": "of SASL",
-    "security.zookeeper.check_host_name": "`false` only where certificates don't name their servers",
+    "security.zookeeper.username": "SASL user (DIGEST-MD5) whom the znodes' access lists name, mostly the brokers' own",
+    "security.zookeeper.password": "SASL password",
+    "security.zookeeper.check_host_name": "set `false` only where certificates don't name their servers",
     "deploy.kind": "who replaces processes: a person, your command, or the lab",
     "deploy.command": "program and arguments, with placeholders: `kit/migrate/group/deploy.py`",
-    "deploy.timeout_s": "for which a command may run; then it is ended",
-    "deploy.allow_any_characters": "lets names through that hold more than letters, digits and `._:-`",
+    "deploy.timeout_s": "seconds after which a command is ended",
+    "deploy.allow_any_characters": "allow names with other characters than letters, digits and `._:-`",
     "deploy.nodes.kind": "who restarts brokers and controllers: a person, your command, or the lab",
     "deploy.nodes.command": "program and arguments, with placeholders: `kit/migrate/kraft/nodes.py`",
-    "deploy.nodes.timeout_s": "for which such a command may run; then it is ended",
-    "deploy.nodes.allow_any_characters": "lets values through that hold more than letters, digits and `._:/-`",
-    "approvals.require_second_person": "who makes a plan may not approve it",
+    "deploy.nodes.timeout_s": "seconds after which such a command is ended",
+    "deploy.nodes.allow_any_characters": "allow values with other characters than letters, digits and `._:/-`",
+    "approvals.require_second_person": "the person who made a plan may not approve it",
     "approvals.require_signature": "an approval needs an SSH signature",
-    "approvals.longest_hours": "for which an approval may hold",
-    "kraft.controllers": "controllers while the cluster moves to KRaft, `id@host:port`, commas between",
+    "approvals.longest_hours": "hours that an approval may hold at most",
+    "kraft.controllers": "controllers while the cluster moves to KRaft: `id@host:port`, separated by commas",
     "kraft.settings_dir": "folder with each node's settings for each mode: `docs/kraft-move.md`",
-    "kraft.history_dir": "what `offramp kraft watch` fills; without it finalising asks for the override `soak`",
-    "kraft.soak_hours": "for which it must have looked at KRaft mode before the end",
+    "kraft.history_dir": "history of `offramp kraft watch`; without it a plan to finalise needs the override `soak`",
+    "kraft.soak_hours": "hours of KRaft mode that this history must hold before a plan to finalise",
     "approvals.signers": "whose signature counts: a name, and lines as in `id_ed25519.pub`",
 }
 _KINDS = {str: "text", bool: "true or false", float: "number", int: "number", Path: "file"}
@@ -85,6 +85,6 @@ def _default(field: Field[Any]) -> str:
     if field.default is MISSING and field.default_factory is MISSING:
         return "**must be given**"
     value = field.default if field.default_factory is MISSING else field.default_factory()
-    if value is None or value in ((), {}):
+    if value is None or value in ((), {}, ""):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

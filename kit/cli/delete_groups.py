@@ -10,9 +10,11 @@ from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_p
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.migrate.engine.plan import STOP, UNDO
-from kit.migrate.offsets.delete_groups import AT_MOST, DeleteGroupsRequest
 
 app = typer.Typer(rich_markup_mode=None)
+
+AT_MOST = 100
+"""As ``kit.migrate.offsets.delete_groups`` has it, which loads clients."""
 
 
 @app.command("delete-groups")
@@ -38,6 +40,8 @@ def delete_groups(
     out, a group that has members again, or that somebody has committed for since, is left alone and named.
     """
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.delete_groups import DeleteGroupsRequest
+
         request = DeleteGroupsRequest(tuple(groups or ()), pattern, at_most, UNDO if undo_on_failure else STOP)
         with waiting(f"looking at the groups of {operations.cluster.name}"):
             plan = operations.plan_delete_groups(request, override or ())

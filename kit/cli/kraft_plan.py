@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from kit.cli.operations import Overrides, open_operations, show_plan
+from kit.cli.operations import WAY_BACK_HOURS, Overrides, WayBack, open_operations, show_plan
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, refusals, say
 from kit.errors import InputError
-from kit.migrate.engine.plan import WAY_BACK_S
-from kit.migrate.kraft.request import KraftPlanRequest
-from kit.migrate.kraft.steps import FAIL_OVER, NODE_TIMEOUT_S, PHASES, REPAIR
 
 app = typer.Typer(rich_markup_mode=None)
+
+PHASES = ("controllers", "dual write", "kraft", "finalised", "zookeeper")
+NODE_TIMEOUT_S = 300.0
+REPAIR, FAIL_OVER = "repair", "fail over"
+"""As ``kit.migrate.kraft.steps`` has them, which loads a client."""
 
 
 @app.command("kraft")
@@ -29,9 +31,7 @@ def plan_kraft(
     node_timeout: Annotated[
         float, typer.Option("--node-timeout", help="Seconds that one node may take until it runs well in its new mode.")
     ] = NODE_TIMEOUT_S,
-    way_back: Annotated[
-        float, typer.Option(help="Hours for which the run can be undone without a new approval.")
-    ] = WAY_BACK_S / 3600,
+    way_back: WayBack = WAY_BACK_HOURS,
     override: Overrides = None,
     runs: RunsFolder = None,
     as_json: AsJson = False,
@@ -47,6 +47,8 @@ def plan_kraft(
         if len(asked) != 1:
             raise InputError("name one of --to PHASE, --repair and --fail-over")
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.kraft.request import KraftPlanRequest
+
         say(f"looking at cluster {operations.cluster.name} …")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
         with waiting(f"looking at cluster {operations.cluster.name}"):

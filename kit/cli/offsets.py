@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,21 +14,10 @@ from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunsFolder, say
 from kit.errors import InputError
 from kit.migrate.engine.plan import STOP, UNDO, Plan
-from kit.migrate.offsets.plan import (
-    PlanOptions,
-    Selection,
-    export_offsets,
-    offset_changes,
-    parse_reset,
-    plan_copy,
-    plan_delete,
-    plan_import,
-    plan_reset,
-    save_backup,
-    select,
-)
-from kit.migrate.operations import operator
 from kit.text.quantity import quantity
+
+if TYPE_CHECKING:
+    from kit.migrate.offsets.plan import PlanOptions, Selection
 
 _READING = "reading offsets"
 _HELP = "Copy, reset, import, delete or export committed offsets."
@@ -62,6 +51,8 @@ def copy(
 ) -> None:
     """Copy offsets from one store to the other, or to another group."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.plan import plan_copy
+
         options = _options(allow_backwards, skip_backwards, True, override, undo_on_failure)
         if to_group is not None and len(groups or ()) != 1:
             raise InputError("--to-group needs exactly one --group")
@@ -91,6 +82,8 @@ def reset(
 ) -> None:
     """Set offsets to an end of the log, to an offset, by a shift, to a time, or to a time ago (-90m, -36h)."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.plan import parse_reset, plan_reset
+
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, partitions)
         target = parse_reset(to)
@@ -119,6 +112,8 @@ def import_(
 ) -> None:
     """Write the offsets of a file to a store."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.plan import plan_import
+
         options = _options(allow_backwards, skip_backwards, new_groups, override, undo_on_failure)
         selection = _selection(groups, topics, None) if groups or topics else None
         with waiting(_READING):
@@ -147,6 +142,8 @@ def delete(
 ) -> None:
     """Delete offsets from a store, for example those that a migration left. A backup is saved with the plan."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.offsets.plan import plan_delete, save_backup
+
         options = _options(False, False, False, override, undo_on_failure)
         with waiting(_READING):
             made = plan_delete(operations.cluster, store, _selection(groups, topics, partitions), options)
@@ -170,6 +167,8 @@ def export(
 ) -> None:
     """Save offsets to a file, as a backup or for another cluster. Writes nothing to the cluster."""
     with open_operations(profile, profile_file, None) as operations:
+        from kit.migrate.offsets.plan import export_offsets
+
         with waiting(_READING):
             count = export_offsets(
                 operations.cluster, file, store, _selection(groups, topics, partitions), datetime.now(UTC)
@@ -178,12 +177,17 @@ def export(
 
 
 def _selection(groups: list[str] | None, topics: list[str] | None, partitions: list[int] | None) -> Selection:
+    from kit.migrate.offsets.plan import select
+
     return select(groups=groups or None, topics=topics or None, partitions=partitions or None)
 
 
 def _options(
     allow_backwards: bool, skip_backwards: bool, new_groups: bool, override: list[str] | None, undo: bool
 ) -> PlanOptions:
+    from kit.migrate.offsets.plan import PlanOptions
+    from kit.migrate.operations import operator
+
     return PlanOptions(
         operator(),
         datetime.now(UTC),
@@ -198,4 +202,6 @@ def _options(
 def _show(plan: Plan, as_json: bool) -> None:
     show_plan(plan, as_json)
     if not as_json:
+        from kit.migrate.offsets.plan import offset_changes
+
         print_frame(offset_changes(plan))

@@ -7,28 +7,27 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kit.cli.operations import Overrides, UndoOnFailure, open_operations, show_plan
+from kit.cli.operations import WAY_BACK_HOURS, Overrides, UndoOnFailure, WayBack, open_operations, show_plan
 from kit.cli.progress import waiting
 from kit.cli.terminal import AsJson, ProfileFile, ProfileName, RunId, RunsFolder, say
 from kit.errors import InputError, OfframpError
-from kit.migrate.engine.plan import STOP, UNDO, WAY_BACK_S, Plan
+from kit.migrate.engine.plan import STOP, UNDO, Plan
 from kit.migrate.engine.states import RunState
-from kit.migrate.execution.run import Run, RunResult
-from kit.migrate.fleet.plan import FleetPlanRequest
-from kit.migrate.group.plan import PATH, GroupPlanRequest
-from kit.migrate.group.rules import SETTLE_S
-from kit.migrate.operations import operator
-from kit.migrate.rendering.text import plan_text
+
+if TYPE_CHECKING:
+    from kit.migrate.execution.run import Run, RunResult
 
 app = typer.Typer(rich_markup_mode=None)
 plan_app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(help="The plan: the first characters of its digest, or its file.")]
-WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
+PATH = ("OZKCC", "canary MEZKCC", "all MEZKCC", "Kafka coordination", "canary KC", "all KC")
+SETTLE_S = 180.0
+"""As ``kit.migrate.group`` has them, which loads clients and frames."""
 
 
 @plan_app.command("group")
@@ -51,7 +50,7 @@ def plan_group(
     observe: Annotated[
         float, typer.Option("--observe", "--look", help="Seconds between the two looks at the group.")
     ] = 5.0,
-    way_back: WayBack = WAY_BACK_S / 3600,
+    way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
     runs: RunsFolder = None,
@@ -61,6 +60,8 @@ def plan_group(
 ) -> None:
     """Move one group along KIP-125's path, one stage or several, forward or back. Writes nothing to the cluster."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.group.plan import GroupPlanRequest
+
         on_failure = UNDO if undo_on_failure else STOP
         limits = (canary, soak, min_stable, lag_tolerance, step_timeout, observe)
         request = GroupPlanRequest(group, to, *limits, tuple(member or ()), on_failure, way_back * 3600)
@@ -89,7 +90,7 @@ def plan_fleet(
     step_timeout: Annotated[
         float, typer.Option("--step-timeout", "--each", help="Seconds in which all groups of a wave must follow.")
     ] = SETTLE_S,
-    way_back: WayBack = WAY_BACK_S / 3600,
+    way_back: WayBack = WAY_BACK_HOURS,
     undo_on_failure: UndoOnFailure = False,
     override: Overrides = None,
     runs: RunsFolder = None,
@@ -99,6 +100,8 @@ def plan_fleet(
 ) -> None:
     """Toggle all stable groups with only migration-enabled members, in waves; or back. Writes nothing."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.fleet.plan import FleetPlanRequest
+
         on_failure = UNDO if undo_on_failure else STOP
         limits = (wave, pause, min_stable, lag_tolerance, max_read_ms, step_timeout, on_failure, way_back * 3600)
         request = FleetPlanRequest(to, pattern, tuple(groups or ()), *limits)
@@ -150,6 +153,8 @@ def approve(
 ) -> None:
     """Show one plan and approve it, by typing what it is for (a group's name) and the beginning of its digest."""
     with open_operations(profile, profile_file, runs) as operations:
+        from kit.migrate.rendering.text import plan_text
+
         loaded = operations.plan(plan)
         typer.echo(plan_text(loaded))
         for given in operations.approvals(loaded):
@@ -168,7 +173,7 @@ def approve(
 def act(plan: Named, runs: RunsFolder = None, profile: ProfileName = None, profile_file: ProfileFile = None) -> None:
     """Carry an approved plan out. Ctrl-C stops the run after the present write; then resume it or undo it."""
     with open_operations(profile, profile_file, runs) as operations:
-        _carry_out(operations.begin(operations.plan(plan)), Run.act, RunState.VERIFIED)
+        _carry_out(operations.begin(operations.plan(plan)), lambda run: run.act(), RunState.VERIFIED)
 
 
 @app.command()
@@ -222,6 +227,8 @@ _GOING_BACK = (RunState.UNDOING, RunState.UNDO_HALTED)
 
 def _carry_out(run: Run, verb: Callable[[Run], RunResult], wanted: RunState) -> None:
     """Ctrl-C asks the run to stop; a second one interrupts it."""
+
+    from kit.migrate.operations import operator
 
     def stop(number: int, frame: FrameType | None) -> None:
         say("the run stops after the present write; Ctrl-C again interrupts that write too")

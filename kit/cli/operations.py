@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kit.cli.progress import waiting
 from kit.cli.terminal import print_json, refusals, say, tell
-from kit.cluster import connect
-from kit.migrate.engine.plan import Plan
-from kit.migrate.operations import Operations
-from kit.migrate.rendering.text import event_text, plan_text
+from kit.migrate.engine.plan import WAY_BACK_S, Plan
 from kit.profile import load_profile
 
+if TYPE_CHECKING:
+    from kit.migrate.operations import Operations
+
+WAY_BACK_HOURS = WAY_BACK_S / 3600
 Overrides = Annotated[
     list[str] | None, typer.Option("--override", help="Name of a rule to override; can be given again.")
 ]
+WayBack = Annotated[float, typer.Option(help="Hours for which the run can be undone without a new approval.")]
 UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the done steps if a step fails.")]
 
 
@@ -27,6 +29,10 @@ UndoOnFailure = Annotated[bool, typer.Option("--undo-on-failure", help="Undo the
 def open_operations(profile: str | None, profile_file: Path | None, runs: Path | None) -> Iterator[Operations]:
     """What an operator does with the profile's cluster; events and requests go to standard error."""
     with refusals():
+        from kit.cluster import connect
+        from kit.migrate.operations import Operations
+        from kit.migrate.rendering.text import event_text
+
         chosen = load_profile(profile, profile_file)
         with waiting(f"connecting to {chosen.name}"):
             connected = connect(chosen)
@@ -39,5 +45,7 @@ def show_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         print_json(plan.to_json())
         return
+    from kit.migrate.rendering.text import plan_text
+
     tell(*plan_text(plan).split("\n"))
     say(f"approve it: offramp approve {plan.digest[:8]}")

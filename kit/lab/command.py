@@ -11,10 +11,12 @@ from typing import Annotated, TextIO
 import psutil
 import typer
 
-from kit.lab import daemon, scenario, state
-from kit.lab.servers.migrating_cluster import PHASES
+from kit.lab import state
 from kit.text.quantity import quantity
 
+BROKERS = 3
+PHASES = ("zookeeper", "controllers", "dual-write", "kraft", "finalised")
+"""As the lab has them, which loads clients."""
 POLL_SECONDS = 0.1
 DOWN_SECONDS = 30.0
 
@@ -24,13 +26,11 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 @app.command()
 def up(
-    brokers: Annotated[int, typer.Option(min=1, max=9, help="Number of brokers.")] = scenario.BROKERS,
+    brokers: Annotated[int, typer.Option(min=1, max=9, help="Number of brokers.")] = BROKERS,
     bare: Annotated[bool, typer.Option("--bare", help="Servers only, no consumer groups.")] = False,
     kraft: Annotated[
         str | None,
-        typer.Option(
-            help="A cluster that moves to KRaft, in this phase: zookeeper, controllers, dual-write, kraft, finalised."
-        ),
+        typer.Option(help=f"A cluster that moves to KRaft, in this phase: {', '.join(PHASES)}."),
     ] = None,
 ) -> None:
     """Start servers and about twenty consumer groups in the background, and print the profile to use.
@@ -99,7 +99,7 @@ def start(brokers: int, content: str) -> state.State:
     """
     log = state.home() / "up.log"
     with log.open("w", encoding="utf-8") as out, log.open(encoding="utf-8") as lines:
-        command = [sys.executable, "-m", daemon.__name__, str(brokers), content]
+        command = [sys.executable, "-m", "kit.lab.daemon", str(brokers), content]
         holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
         try:
             return follow(holder, lines)

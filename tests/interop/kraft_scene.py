@@ -54,11 +54,11 @@ KILLED = -9
 _CHILD = """
 import os, signal, sys, threading
 from fnmatch import fnmatchcase
-from kit.cli import operations
 from kit.migrate.kraft import hand_back
+from kit.migrate.rendering import text
 
 where, after_s = sys.argv.pop(1), float(sys.argv.pop(1))
-text_of, transaction = operations.event_text, hand_back._transaction
+text_of, transaction = text.event_text, hand_back._transaction
 
 
 def end():
@@ -78,7 +78,7 @@ def commit(*given):
     return outcome
 
 
-operations.event_text, hand_back._transaction = tell, commit
+text.event_text, hand_back._transaction = tell, commit
 from kit.cli.main import main
 main()
 """

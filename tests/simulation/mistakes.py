@@ -139,6 +139,8 @@ class D9(PythonMember):
 
 
 class RestartsAlways(Coordination):
+    """D10: whatever changes, all partitions restart."""
+
     def _follow_kafka(self, view: GroupView, decision: Any, group: KafkaGroup) -> Round:
         yield from self._stop(frozenset(self.held))
         return (yield from super()._follow_kafka(view, decision, group))

@@ -243,6 +243,7 @@ def test_the_rules_are_found_in_each_module():
     assert docs.rules().count("| group |") > 10
     assert docs.rules().count("| fleet |") > 1
     assert docs.rules().count("| offsets |") > 5
+    assert docs.rules().count("| delete-groups |") > 1
 
 
 def test_each_finding_about_rebalances_is_explained():
@@ -265,6 +266,11 @@ MAP = {
     "how long an approval holds": ("kit/migrate/operations.py", "VALID_FOR ="),
     "an approval that expired": ("kit/migrate/engine/approval.py", "the approval expired"),
     "which znodes are read under": ("kit/read/zookeeper.py", "def _fetch_groups("),
+    "counts as stuck": ("kit/analyze/health/burrow.py", '"STALL",'),
+    "a metric of `offramp export`": ("kit/export/metrics.py", "offramp_consumer_group"),
+    "a check of the preflight": ("kit/analyze/metadata/preflight.py", "*preflight_topics.CHECKS"),
+    "brokers are rolled": ("kit/migrate/kraft/plan.py", "def _last_apart("),
+    "a record type of the metadata log": ("kit/metadata_log/make_record_types.py", '"record_types.json"'),
 }
 """What a new owner looks for: what the file that the map names has to hold."""
 

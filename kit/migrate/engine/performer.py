@@ -36,13 +36,13 @@ class Outcome(StrEnum):
     """What became of one item."""
 
     CONFIRMED = "CONFIRMED"
-    """Written, and read back so."""
+    """Written, and read back."""
     UNCHANGED = "UNCHANGED"
-    """It was so already; nothing was written."""
+    """It had the desired value already; nothing was written."""
     REFUSED = "REFUSED"
-    """Not written: the cluster or a condition said no."""
+    """Not written: the cluster or a condition refused it."""
     UNKNOWN = "UNKNOWN"
-    """It was sent, or may have been, and nobody can tell what came of it."""
+    """The write was sent, or may have been, and its result is not known."""
     NOT_ATTEMPTED = "NOT_ATTEMPTED"
     """Nothing was sent."""
 

@@ -58,7 +58,7 @@ def test_a_report_that_takes_long_says_so(monkeypatch, tmp_path):
         report.report(output=tmp_path, profile=None, profile_file=None, pattern=".*", history="", keep=None)
 
 
-OPERATIONS, OFFSETS = "kit.migrate.operations:Operations", "kit.cli.offsets:"
+OPERATIONS, OFFSETS = "kit.migrate.operations:Operations", "kit.migrate.offsets.plan:"
 SLOW = {
     "plan group g --to OZKCC": f"{OPERATIONS}.plan_group",
     "plan fleet --to kafka": f"{OPERATIONS}.plan_fleet",
@@ -143,7 +143,6 @@ def stand_in(monkeypatch):
     run = SimpleNamespace(
         state=None, has_written=True, is_at_work=False, is_badly_signed=False, run_id="run", notes=(), events=()
     )
-    monkeypatch.setattr("kit.cli.operations.connect", lambda profile: nullcontext(cluster))
     monkeypatch.setattr("kit.cluster.connect", lambda profile: nullcontext(cluster))
     for module in ("operations", "kraft", "groups", "idle", "time_lag", "outlook", "watch", "runs", "history", "report",
                    "rebalances"):  # fmt: skip
@@ -181,8 +180,7 @@ def test_a_verb_that_takes_long_says_so(words, stand_in, monkeypatch):
 @pytest.mark.parametrize("words", CONNECTING)
 def test_a_cluster_that_does_not_answer_is_waited_for_aloud(words, stand_in, monkeypatch):
     screen = Screen()
-    for module in ("cli.operations", "cluster"):
-        monkeypatch.setattr(f"kit.{module}.connect", _slowed(screen))
+    monkeypatch.setattr("kit.cluster.connect", _slowed(screen))
     with redirect_stderr(screen), pytest.raises(Waited):
         app(words.split(), standalone_mode=False)
 

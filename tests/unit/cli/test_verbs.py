@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 
 import pytest
@@ -12,12 +13,25 @@ from typer.testing import CliRunner
 
 from kit import kraft, snapshot
 from kit.analyze.groups import idle as idle_groups
-from kit.cli import idle, main, plan, terminal
+from kit.cli import delete_groups, idle, kraft_plan, main, operate, plan, terminal
 from kit.cli import kraft as kraft_verbs
 from kit.cli.main import app
+from kit.lab import command as lab
+from kit.lab import scenario
+from kit.lab.servers import migrating_cluster
+from kit.migrate.group import plan as group_plan
+from kit.migrate.group import rules
+from kit.migrate.kraft import steps
+from kit.migrate.offsets import delete_groups as group_deletions
 
 HEAVY = ("confluent_kafka", "kafka", "kazoo", "polars", "pyarrow", "pyspark", "altair", "rich", "numpy", "pandas")
-LOADED = f"[name for name in {HEAVY} if name in sys.modules]"
+
+
+def _loaded(names: tuple[str, ...]) -> str:
+    return f"[name for name in {names} if name in sys.modules]"
+
+
+LOADED = _loaded(HEAVY)
 
 
 CLUSTER = """
@@ -107,21 +121,33 @@ for words in {}:
     except SystemExit:
         pass
 """
-OPERATING = {"plan": {"kafka", "kazoo", "polars"}, "consume": {"confluent_kafka", "kafka", "kazoo"}}
-OPERATING |= dict.fromkeys(("approve", "act", "resume", "undo"), OPERATING["plan"]) | {"lab": OPERATING["consume"]}
-"""What the help of these verbs may load: their options take values and types from the rooms that act on clusters."""
+CLIENTS_TOO = (*HEAVY, "narwhals", "prometheus_client")
+"""What no help needs."""
+
+
+def words_of_all(group, *before: str) -> Iterator[tuple[str, ...]]:
+    """The words of each verb of a group and of the groups below it."""
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        yield (*before, name)
+        if hasattr(command, "list_commands"):
+            yield from words_of_all(command, *before, name)
+
+
+def test_the_verbs_of_plan_are_walked():
+    """``plan offsets copy`` is three words deep."""
+    walked = set(words_of_all(get_command(app)))
+    assert {(verb,) for verb in main.VERBS} < walked
+    assert {("plan", "kraft"), ("plan", "offsets", "copy"), ("lab", "up"), ("history", "expire")} < walked
 
 
 @pytest.mark.parametrize("verb", main.VERBS)
-def test_help_of_one_verb_loads_no_library_and_starts_nothing(verb):
+def test_help_of_a_verb_loads_no_library_and_starts_nothing(verb):
     """And that of each verb below it."""
-    command = get_command(app).get_command(None, verb)
-    below = command.list_commands(None) if hasattr(command, "list_commands") else ()
-    *others, words = [[verb, each, "--help"] for each in below] + [[verb, "--help"]]
-    asked = PROCESSES + HELP.format(others)
-    loaded, started = eval(loaded_after(*words, before=asked, shown=f"({LOADED}, started)"))
-    assert set(loaded) <= OPERATING.get(verb, set())
-    assert started == []
+    all_words = [[*words, "--help"] for words in words_of_all(get_command(app)) if words[0] == verb]
+    asked = PROCESSES + HELP.format(all_words[1:])
+    loaded, started = eval(loaded_after(*all_words[0], before=asked, shown=f"({_loaded(CLIENTS_TOO)}, started)"))
+    assert (loaded, started) == ([], [])
 
 
 def test_defaults_of_options_are_those_of_the_functions():
@@ -129,6 +155,11 @@ def test_defaults_of_options_are_those_of_the_functions():
     assert terminal.EVERY_GROUP == snapshot.EVERY_GROUP
     assert idle.DEAD_AFTER_DAYS == idle_groups.DEAD_AFTER_DAYS
     assert kraft_verbs.SETTLE_S == kraft.SETTLE_S
+    assert (operate.PATH, operate.SETTLE_S) == (group_plan.PATH, rules.SETTLE_S)
+    assert (kraft_plan.PHASES, kraft_plan.NODE_TIMEOUT_S) == (steps.PHASES, steps.NODE_TIMEOUT_S)
+    assert (kraft_plan.REPAIR, kraft_plan.FAIL_OVER) == (steps.REPAIR, steps.FAIL_OVER)
+    assert delete_groups.AT_MOST == group_deletions.AT_MOST
+    assert (lab.BROKERS, lab.PHASES) == (scenario.BROKERS, migrating_cluster.PHASES)
 
 
 def test_only_a_rehearsal_loads_the_lab():

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from kit.cli.consume import ConsumeOptions, Flavour, properties_of
+from kit.cli.consume_options import ConsumeOptions, Flavour, properties_of
 from kit.cluster import librdkafka_settings
 from kit.consumer.zookeeper.config import ConsumerConfig
 from kit.errors import InputError
