@@ -18,6 +18,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoDataFrame
 
+from kit.show import axes
 from kit.text.quantity import quantity
 from kit.text.visible import cell
 
@@ -134,7 +135,7 @@ def member_share_bars(member_shares: IntoDataFrame, title: str = "Partitions per
     members = alt.Y("member:N", title=None, sort=drawn["member"].to_list())
     tooltip = ["group_id:N", "source:N", "member_id:N", "n_partitions:Q", "n_threads:Q"]
     tips: list[Any] = [*tooltip, alt.Tooltip("fair_share:Q", format=".2f"), alt.Tooltip("share_ratio:Q", format=".2f")]
-    count = alt.X("n_partitions:Q", title="partitions owned", axis=alt.Axis(tickMinStep=1, format="d"))
+    count = alt.X("n_partitions:Q", title="partitions owned", axis=axes.of_counts(format="d"))
     base = alt.Chart(drawn).encode(y=members, tooltip=tips)
     bars = base.mark_bar(color=_BLUE, height={"band": 0.7}).encode(x=count)
     fair = base.mark_tick(color=_ORANGE, opacity=1, thickness=2.5, height={"band": 1}).encode(x="fair_share:Q")
@@ -166,7 +167,7 @@ def leaders_per_broker(broker_load: IntoDataFrame, title: str = "Leaders per bro
         "broker:N", title="broker id", sort=drawn["broker"].to_list(), axis=alt.Axis(labelAngle=0, labelOverlap=True)
     )
     tips = ["broker:N", "host:N", "rack:N", "n_leaders:Q", "n_preferred:Q", "n_replicas:Q", "n_in_sync:Q"]
-    count = alt.Y("n_leaders:Q", title="partitions led", axis=alt.Axis(tickMinStep=1, format="d"))
+    count = alt.Y("n_leaders:Q", title="partitions led", axis=axes.of_counts(format="d"))
     base = alt.Chart(drawn).encode(x=brokers, tooltip=tips)
     bars = base.mark_bar(color=_BLUE, width={"band": 0.7}).encode(y=count)
     preferred = base.mark_tick(color=_ORANGE, opacity=1, thickness=2.5, width={"band": 0.9}).encode(y="n_preferred:Q")
@@ -203,7 +204,7 @@ def store_parity_chart(store_parity: IntoDataFrame, title: str = "ZooKeeper's of
     shown = shortened(len(names), len(every), f"{plural}, those that differ most")
     bars: Chart = chart.encode(
         y=alt.Y(f"{by}:N", title=None, sort=names),
-        x=alt.X("n_partitions:Q", title="partitions", axis=alt.Axis(tickMinStep=1, format="d")),
+        x=alt.X("n_partitions:Q", title="partitions", axis=axes.of_counts(format="d")),
         color=alt.Color("verdict:N", title=None, scale=scale, sort=words),
         order="rank:Q",
         tooltip=[f"{by}:N", "verdict:N", "n_partitions:Q", *_difference_tips()],

@@ -7,6 +7,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.groups.idle import ACTIVE, CLASSES, DAY_MS, DEAD, IDLE, RANDOM_NAME
+from kit.show import axes
 from kit.show.charts import Chart, frame_of, nothing, titled
 from kit.text.quantity import quantity
 
@@ -32,7 +33,7 @@ def group_classes(idle_groups: IntoDataFrame, title: str = "Who is used, by stor
     counts = drawn.group_by("store", "class").agg(groups=pl.len())
     bars = alt.Chart(counts).mark_bar(stroke="white", strokeWidth=0.5)
     chart: Chart = bars.encode(
-        x=alt.X("groups:Q", title="groups", axis=alt.Axis(tickMinStep=1, format=",d")),
+        x=alt.X("groups:Q", title="groups", axis=axes.of_counts(format=",d")),
         y=alt.Y("store:N", title=None),
         color=_colour(counts),
     ).properties(width=620, height=alt.Step(34), title=titled(title, [_summary(drawn)]))
@@ -55,7 +56,7 @@ def commit_ages(idle_groups: IntoDataFrame, title: str = "Age of the last commit
     bars = alt.Chart(counts).mark_bar(stroke="white", strokeWidth=0.5)
     chart: Chart = bars.encode(
         x=alt.X("age:N", title=None, sort=words, scale=alt.Scale(domain=words), axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("groups:Q", title="groups", axis=alt.Axis(tickMinStep=1, format=",d")),
+        y=alt.Y("groups:Q", title="groups", axis=axes.of_counts(format=",d")),
         color=_colour(counts),
     ).properties(width=620, height=220, title=titled(title, notes))
     return chart

@@ -13,6 +13,7 @@ from narwhals.typing import IntoDataFrame
 
 from kit.analyze.metadata.phase import NO_ZOOKEEPER, PHASES, UNKNOWN
 from kit.analyze.metadata.soak import GAPS
+from kit.show import axes
 from kit.show.charts import Chart, drawn_text, frame_of, nothing, shortened, titled
 from kit.text.quantity import quantity
 
@@ -48,7 +49,11 @@ _CELL_COLOURS = {
     "no answer": "#f0c4bd",
     UNKNOWN: "#f0c4bd",
 }
-_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 144, 27, 5, 34, 24
+_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 172, 32, 5, 36, 24
+_CIRCLE, _SQUARE, _RING = 420, 560, 640
+"""Areas in pixels: an id of four digits fits into each, and rings side by side do not touch."""
+_DIGITS, _FONT, _SMALLEST = 4, 8, 5
+"""A longer id is drawn smaller."""
 _MODES = {"zookeeper": "ZooKeeper mode", "migration": "migration mode", "kraft": "KRaft mode"}
 _OPEN = ("n_diverged", "n_in_flight", "n_unknown")
 _WIDTH = 700
@@ -225,11 +230,14 @@ def _dots(nodes: pl.DataFrame, named: Sequence[str]) -> pl.DataFrame:
         is_pale=~is_broker & has_no_flag,
         has_ring=pl.col("in_zookeeper").fill_null(False),
         number=pl.col("node_id").cast(pl.String).fill_null("?"),
+        area=pl.when(is_broker).then(_CIRCLE).otherwise(_SQUARE),
     )
+    digits = pl.col("number").str.len_chars()
+    rows = rows.with_columns(font=(_DIGITS * _FONT / digits).clip(_SMALLEST, _FONT))
     at = pl.int_range(pl.len()).over("box")
     placed = rows.with_columns(line=at // _PER_LINE, column=at % _PER_LINE)
     return placed.with_columns(
-        x=_BOX * pl.col("box") + _STEP * pl.col("column") + 20, y=_HEAD + _STEP * pl.col("line") + 8
+        x=_BOX * pl.col("box") + _STEP * pl.col("column") + 19, y=_HEAD + _STEP * pl.col("line") + 8
     )
 
 
@@ -263,8 +271,11 @@ def _dot_marks(dots: pl.DataFrame, size: dict[str, Any]) -> list[alt.Chart]:
     scale = alt.Scale(domain=kinds, range=[_DOT_COLOURS[kind] for kind in kinds])
     vertical = alt.Y("y:Q", scale=alt.Scale(domain=[size["height"], 0], nice=False), axis=None)
     base = alt.Chart(dots).encode(x=_place("x", size["width"]), y=vertical)
-    rings = base.transform_filter("datum.has_ring").mark_point(shape="circle", size=640, strokeWidth=2, color="#b8891c")
-    points = base.mark_point(filled=True, size=420, opacity=1).encode(
+    rings = base.transform_filter("datum.has_ring").mark_point(
+        shape="circle", size=_RING, strokeWidth=2, color="#b8891c"
+    )
+    points = base.mark_point(filled=True, opacity=1).encode(
+        size=alt.Size("area:Q", scale=None, legend=None),
         color=alt.Color(
             "kind:N",
             title=None,
@@ -275,7 +286,9 @@ def _dot_marks(dots: pl.DataFrame, size: dict[str, Any]) -> list[alt.Chart]:
         shape=alt.Shape("shape:N", scale=None, legend=None),
     )
     ink = alt.condition("datum.is_pale", alt.value(_INK), alt.value("white"))
-    return [rings, points, base.mark_text(fontSize=8, fontWeight="bold").encode(text="number:N", color=ink)]
+    size_of_id = alt.Size("font:Q", scale=None, legend=None)
+    ids = base.mark_text(fontWeight="bold").encode(text="number:N", color=ink, size=size_of_id)
+    return [rings, points, ids]
 
 
 def _place(name: str, width: int) -> alt.X:
@@ -314,7 +327,7 @@ def _time(drawn: pl.DataFrame, is_last: bool = False) -> alt.X:
 
 def _count(field: str, title: str, most: int | None) -> alt.Y:
     scale = alt.Scale(domain=[0, max(1, most or 0)])
-    return alt.Y(field, title=title, scale=scale, axis=alt.Axis(tickMinStep=1, format="~s", tickCount=4))
+    return alt.Y(field, title=title, scale=scale, axis=axes.of_counts(format="~s", tickCount=4))
 
 
 def _phases(drawn: pl.DataFrame) -> alt.Chart:

@@ -10,6 +10,7 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from kit.analyze.rebalances.spans import PHASES
+from kit.show import axes
 from kit.show.charts import Chart, frame_of, labels, nothing, shortened, titled
 from kit.text.quantity import quantity
 
@@ -95,7 +96,7 @@ def churn_chart(rebalances: IntoDataFrame, title: str = "Churn") -> Chart:
         .mark_circle(size=60, opacity=0.9)
         .encode(
             x=_time("at", long),
-            y=alt.Y("count:Q", title=None, axis=alt.Axis(tickMinStep=1, format="d")),
+            y=alt.Y("count:Q", title=None, axis=axes.of_counts(format="d")),
             color=alt.Color("what:N", title=None, scale=scale, sort=whats),
             tooltip=["group_id:N", "generation:Q", "what:N", "count:Q"],
         )

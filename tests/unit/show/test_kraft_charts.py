@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -34,6 +36,22 @@ def test_the_strip_has_a_box_for_each_phase_and_a_dot_for_each_node(phase):
     said = drawn(kraft_charts.phase_strip(nodes(BROKER, CONTROLLER), phase))
     assert [each for each in said if each in (*PHASES, "unknown")] == list(PHASES)
     assert {"1", "3000", "broker, migration mode", "1 broker, 1 controller"} <= set(said)
+
+
+def test_nodes_stand_within_their_box_and_ids_within_their_node():
+    brokers = [replace(BROKER, node_id=at) for at in range(1, 6)]
+    controllers = [replace(CONTROLLER, node_id=3000 + at) for at in range(5)]
+    svg = charts.svg(kraft_charts.phase_strip(nodes(*brokers, *controllers), "dual write"))
+    places = re.findall(r'aria-roledescription="point"[^>]*transform="translate\(([\d.]+),([\d.]+)\)"', svg)
+    across = sorted({float(x) for x, _ in places})
+    ring = math.sqrt(kraft_charts._RING / math.pi)
+    left = PHASES.index("dual write") * kraft_charts._BOX
+    assert (len(places), len(across)) == (15, 5), "ten nodes and five rings, in two lines of five"
+    assert left < across[0] - ring
+    assert across[-1] + ring < left + kraft_charts._BOX - 6
+    assert all(after - before > 2 * ring for before, after in pairwise(across))
+    widest = 0.7 * kraft_charts._DIGITS * kraft_charts._FONT  # a bold digit of the widest usual font
+    assert widest < min(math.sqrt(kraft_charts._SQUARE), 2 * math.sqrt(kraft_charts._CIRCLE / math.pi))
 
 
 def test_who_does_not_answer_has_a_box_of_its_own():
@@ -93,6 +111,11 @@ def test_the_timeline_is_empty_when_nobody_looked():
     drawn_minutes = 62 * sum(abs(float(each)) for each in bands) / kraft_charts._WIDTH
     assert round(drawn_minutes) == 5, "three looks of a minute, and two"
     assert "Looks: 5" in words(svg)
+
+
+def test_one_record_behind_is_no_half():
+    said = drawn(kraft_charts.drift_timeline(states(replace(seen(DIFFERING).state, lag=1))))
+    assert "0.5" not in said
 
 
 def test_points_show_the_worst_of_the_looks_they_share():
