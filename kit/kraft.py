@@ -21,7 +21,16 @@ from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.diff import CLIENT_METRICS, ITEM_KEY, METRICS_PREFIX, diff_summary, metadata_diff
 from kit.analyze.metadata.diff_causes import with_causes
 from kit.analyze.metadata.node_places import node_places
-from kit.analyze.metadata.phase import MIGRATION, Facts, fact_rows, state, why_no_zookeeper
+from kit.analyze.metadata.phase import (
+    DUAL_WRITE,
+    KRAFT,
+    MIGRATION,
+    UNKNOWN,
+    Facts,
+    fact_rows,
+    state,
+    why_no_zookeeper,
+)
 from kit.cluster import Cluster, ZookeeperConnection, connect_zookeeper, kafka_settings
 from kit.errors import AuthenticationFailed, ConnectError, InputError, OfframpError, PartialRead, ReadError
 from kit.metadata_log import Controllers, MetadataLog, read_log
@@ -58,6 +67,12 @@ class KraftStatus:
         """``tables.KRAFT_FACTS``."""
         return pl.DataFrame(tables.KRAFT_FACTS.from_rows(fact_rows(self.read)))
 
+    @property
+    def aged_facts(self) -> pl.DataFrame:
+        """``facts`` with ``age_s``: seconds from when it was read until all was."""
+        age = (pl.lit(self.state.at) - pl.col("read_at")).dt.total_microseconds() / 1e6
+        return self.facts.with_columns(age_s=age)
+
     @cached_property
     def places(self) -> pl.DataFrame:
         """``tables.KRAFT_NODES``: each node, and the phase in which it stands."""
@@ -69,16 +84,17 @@ class KraftStatus:
         return pl.DataFrame(tables.NODE_FACTS.from_rows(self.read.nodes))
 
     def told(self) -> list[str]:
-        """The phase and what was counted, in sentences."""
+        """The phase and what was counted, in sentences; how far ZooKeeper is behind only where it can be."""
         state = self.state
         counts = {
-            "brokers in /brokers/ids": state.n_zookeeper,
+            "Brokers in /brokers/ids": state.n_zookeeper,
             "registered in ZooKeeper mode": state.n_migrating,
             "in KRaft mode": state.n_kraft,
-            "records behind in ZooKeeper": state.lag,
         }
-        told = [f"{'unknown' if number is None else number} {name}" for name, number in counts.items()]
-        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{', '.join(told)}."]
+        if state.phase in (DUAL_WRITE, KRAFT, UNKNOWN):
+            counts["records behind in ZooKeeper"] = state.lag
+        told = [f"{name}: {'unknown' if number is None else f'{number:,}'}" for name, number in counts.items()]
+        return [f"Cluster {self.cluster_name}: phase {state.phase}.", f"{'; '.join(told)}."]
 
     @property
     def unread(self) -> list[str]:

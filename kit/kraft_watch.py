@@ -53,9 +53,8 @@ class KraftLook:
 
     @property
     def facts(self) -> pl.DataFrame:
-        """``tables.KRAFT_FACTS`` with ``age_s``: seconds from when it was read until all was."""
-        age = (pl.lit(self.status.state.at) - pl.col("read_at")).dt.total_microseconds() / 1e6
-        return self.status.facts.with_columns(age_s=age)
+        """As ``KraftStatus.aged_facts``."""
+        return self.status.aged_facts
 
     @property
     def findings(self) -> pl.DataFrame:
@@ -68,7 +67,7 @@ class KraftLook:
         if self.error:
             return f"Both stores could not be compared: {self.error}"
         if self.diff is None:
-            return f"Nothing to compare: the cluster is in phase {self.status.state.phase}, not in dual write."
+            return f"Nothing to compare: in phase {self.status.state.phase} no dual write goes on."
         return (
             f"ZooKeeper at checkpoint {self.diff.checkpoint} beside the metadata log up to offset {self.diff.until}, "
             f"read {quantity(self.diff.n_reads, 'time')}: {'the same' if self.diff.is_clean else 'not the same'}."

@@ -28,6 +28,7 @@ from kit.analyze.metadata.preflight_checks import PreflightFacts
 from kit.errors import InputError, ReadError
 from kit.tables import schema as tables
 from kit.tables.schema import Table
+from kit.text.quantity import quantity
 
 FORMAT, VERSION = "offramp kraft save", 2
 _MANIFEST = "manifest.json"
@@ -132,6 +133,11 @@ class SavedMetadata:
         kinds = {} if items is None else dict(items["kind"].value_counts().sort("kind").iter_rows())
         partitions = self.facts.partitions
         return {"znodes": len(self.znodes), "partitions": 0 if partitions is None else len(partitions), **kinds}
+
+    @property
+    def contents(self) -> str:
+        """The counts in words."""
+        return ", ".join(quantity(n, name.removesuffix("s")) for name, n in self.counts.items())
 
     @property
     def brokers(self) -> tuple[int, ...]:

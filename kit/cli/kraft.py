@@ -220,10 +220,8 @@ def save(
 
 
 def _about(saved: SavedMetadata) -> str:
-    counts = ", ".join(f"{n:,} {name}" for name, n in saved.counts.items())
-    return (
-        f"cluster {saved.cluster_name} ({saved.cluster_id}), {saved.taken_at:%F %T} UTC, by {saved.taken_by}: {counts}."
-    )
+    when = f"{saved.taken_at:%F %T} UTC, by {saved.taken_by}"
+    return f"cluster {saved.cluster_name} ({saved.cluster_id}), {when}: {saved.contents}."
 
 
 @app.command(name="rehearse")

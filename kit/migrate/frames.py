@@ -77,7 +77,7 @@ def differences(dry: DryRun | None) -> pl.DataFrame:
 
 
 def steps(record: RunRecord | None) -> pl.DataFrame:
-    """One row per step of a run: step, title, phase, items, began_at, ended_at, seconds, sentence."""
+    """One row per step of a run: step, title, phase, items, began_at, seconds, sentence."""
     rows = [
         (
             it.number,
@@ -85,7 +85,6 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
             it.phase,
             f"{it.n_done} of {it.n_items}",
             it.began_at,
-            it.ended_at,
             it.seconds,
             it.sentence,
         )
@@ -97,7 +96,6 @@ def steps(record: RunRecord | None) -> pl.DataFrame:
         "phase": pl.String,
         "items": pl.String,
         "began_at": pl.Datetime("us", "UTC"),
-        "ended_at": pl.Datetime("us", "UTC"),
         "seconds": pl.Float64,
         "sentence": pl.String,
     }
@@ -111,7 +109,8 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
         for it in (record.events if record else ())
         if it.event in ("acted", "undone")
     ]
-    return _words(("at", "step", "item", "outcome", "before", "after", "error"), rows)
+    words = _words(("at", "step", "item", "outcome", "before", "after", "error"), rows)
+    return words.with_columns(pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC"))
 
 
 def stays(record: RunRecord | None) -> pl.DataFrame:

@@ -163,7 +163,7 @@ def _ask_node(settings: dict[str, Any], asked: tuple[str, str, int | None]) -> N
             "voters": (),
             "observers": (),
             **answers,
-            "source": f"ApiVersions and DescribeQuorum of {address}",
+            "source": "ApiVersions, DescribeQuorum" if role == CONTROLLER else "ApiVersions",
             "read_at": datetime.now(UTC),
             "error": error,
             "is_listening": is_listening,

@@ -34,7 +34,7 @@ def brief(states: pl.DataFrame, values: pl.DataFrame, cluster: str) -> Brief:
     )
     sentences = (
         _told(states, cluster),
-        _same(counts, len(states)),
+        _same(counts),
         _open(values),
         _behind(states, most),
         _failed_over(states, changes),
@@ -67,12 +67,15 @@ def _told(states: pl.DataFrame, cluster: str) -> str:
     )
 
 
-def _same(counts: dict[str, int], n_looks: int) -> str:
+def _same(counts: dict[str, int]) -> str:
     n_same, n_moving = counts.get(CLEAN, 0), counts.get(IN_FLIGHT, 0)
-    if not any(counts.get(each) for each in (CLEAN, IN_FLIGHT, DIVERGED)):
+    n_compared = n_same + n_moving + counts.get(DIVERGED, 0)
+    if not n_compared:
         return "Both stores were never compared: that is done in dual write and in KRaft mode alone."
     moving = f"; in {n_moving:,} more, changes were still on their way" if n_moving else ""
-    return f"ZooKeeper and KRaft held the same in {n_same:,} of {quantity(n_looks, 'look')}{moving}."
+    return (
+        f"ZooKeeper and KRaft held the same in {n_same:,} of {quantity(n_compared, 'look')} that compared them{moving}."
+    )
 
 
 def _open(values: pl.DataFrame) -> str:
@@ -87,6 +90,8 @@ def _open(values: pl.DataFrame) -> str:
 def _behind(states: pl.DataFrame, most: int | None) -> str:
     if most is None:
         return "How far ZooKeeper was behind is not known of any look."
+    if not most:
+        return "ZooKeeper was never behind in any look."
     if most <= USUAL_LAG:
         return f"ZooKeeper was never more than {quantity(most, 'record')} behind."
     at = states.filter(pl.col("lag") == most)["at"][0]

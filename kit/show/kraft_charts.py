@@ -49,7 +49,7 @@ _CELL_COLOURS = {
     "no answer": "#f0c4bd",
     UNKNOWN: "#f0c4bd",
 }
-_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 172, 32, 5, 36, 24
+_BOX, _STEP, _PER_LINE, _HEAD, _MARGIN = 144, 32, 4, 36, 24
 _CIRCLE, _SQUARE, _RING = 420, 560, 640
 """Areas in pixels: an id of four digits fits into each, and rings side by side do not touch."""
 _DIGITS, _FONT, _SMALLEST = 4, 8, 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.timeout(900)
 VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", *(("1.1.1", "0.10.2.2") if IS_SOAK else ()))
 GROUP = "shop"
 PRESS_MS, STEP_MS, RUN_MS = 1_000, 30_000, 300_000
+ENDED = re.compile("[✓✗…] (VERIFIED|UNDONE|STOPPED|FAILED|UNDO_HALTED|STALE)")
 THERE, BACK = ("all KC", "OZKCC") if IS_SOAK else ("Kafka coordination", "all MEZKCC")
 
 
@@ -135,7 +137,15 @@ class Wizard:
         self.button("Carry out the plan").click()
         self.expect("is being carried out from here")
         expect(self.button("Stop")).to_be_enabled()
-        self.expect("✓ VERIFIED", RUN_MS)
+        self.expect_end("✓ VERIFIED")
+
+    def expect_end(self, wanted: str) -> None:
+        """Wait for the run's end; another end than the wanted one fails at once, with what the wizard says of it."""
+        verdict = self.all.locator("p", has=self.page.locator("strong")).filter(has_text=ENDED).first
+        refused = self.all.locator(".offramp-safety .alert").first
+        expect(verdict.or_(refused).first).to_be_visible(timeout=RUN_MS)
+        assert refused.count() == 0, refused.inner_text()
+        expect(verdict).to_contain_text(wanted, timeout=STEP_MS)
 
     def goes_on(self) -> bool:
         """Pressed as often as it takes; whether it goes on."""

@@ -64,7 +64,7 @@ CASES: tuple[Case, ...] = (
         "before",
         "cluster",
         INFO,
-        "ZooKeeper holds 1 topics with 2 partitions",
+        "ZooKeeper holds 1 topic with 2 partitions",
         "",
         is_met=True,
     ),

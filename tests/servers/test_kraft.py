@@ -359,7 +359,7 @@ def test_the_commands_say_what_was_found(walk):
     status, diff = walk.printed["status"], walk.printed["diff"]
     assert status.exit_code == 0
     assert "Cluster lab: phase dual write." in status.output
-    assert "1 brokers in /brokers/ids, 1 registered in ZooKeeper mode, 0 in KRaft mode" in status.output
+    assert "Brokers in /brokers/ids: 1; registered in ZooKeeper mode: 1; in KRaft mode: 0;" in status.output
     assert diff.exit_code == PartialRead.exit_code
     assert "do not hold the same: 4 diverged, 3 unknown" in diff.output
     assert "last_quota" in diff.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -58,6 +59,23 @@ def test_a_look_counts_what_its_diff_found():
     assert seen(DIFFERING).line() == (
         "08:00:00Z phase dual write, 2 records behind, 2 equal, 1 diverged, 1 in flight, 1 unknown"
     )
+
+
+def test_a_status_tells_how_far_zookeeper_is_behind_only_where_it_can_be():
+    assert seen().status.told()[1].endswith("; records behind in ZooKeeper: 2.")
+    waiting = seen(zk_state="PRE_MIGRATION").status.told()
+    assert waiting[0] == "Cluster one: phase controllers."
+    assert "behind" not in waiting[1]
+    assert waiting[1].startswith("Brokers in /brokers/ids: ")
+
+
+def test_facts_have_an_age_and_times_are_told_as_all_are():
+    facts = seen().status.aged_facts
+    assert facts["age_s"].null_count() == 0
+    (written,) = facts.filter(pl.col("fact") == "/migration written")["value"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", written)
+    (source,) = {*facts.filter(pl.col("fact").str.starts_with("broker "))["source"]}
+    assert "DescribeQuorum" not in source
 
 
 def test_a_controller_that_would_finalise_is_told_in_the_line():

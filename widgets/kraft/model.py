@@ -116,11 +116,11 @@ class KraftMove(Procedure):
         return f"planning the way to {request.to_phase}", lambda: self.operations.plan_kraft(request, overrides)
 
     def _reached(self) -> None:
-        """Propose the next phase, unless somebody chose another one meanwhile."""
+        """Propose the next phase, unless somebody chose another one meanwhile. An override was for this run."""
         was = self.to_phase
         self.refresh()
         if self.record is not None and self.to_phase == was == self.record.plan.parameters["to_phase"]:
-            self.to_phase = self.next_phase
+            self.to_phase, self.overrides = self.next_phase, ""
 
     def _pace_s(self, every_s: float) -> float:
         return max(every_s, PACE_S)

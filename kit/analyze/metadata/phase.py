@@ -208,7 +208,7 @@ def _control_facts(facts: Facts) -> Iterable[KraftFact]:
         "/controller": holder,
         "/controller_epoch": _text(control.controller_epoch),
         "/migration": checkpoint or ("nothing copied yet" if control.has_migration else None),
-        "/migration written": control.checkpoint_at.isoformat() if control.checkpoint_at else None,
+        "/migration written": f"{control.checkpoint_at:%F %T} UTC" if control.checkpoint_at else None,
         "/brokers/ids": None if control.refused(_IDS) else ", ".join(map(str, control.brokers)) or "none",
         "highest epoch of a partition": _text(_max_state_epoch(control)),
     }

@@ -204,4 +204,4 @@ _WHY = {
     "metas": "no file was given",
 }
 _FILES = "Collect the nodes' server.properties and meta.properties in a folder, and give it as --settings-dir."
-_REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "Run `offramp kraft diff`."}
+_REMEDIES = {"controllers": _FILES, "metas": _FILES, "differences": "In dual write run `offramp kraft diff`."}

@@ -20,6 +20,7 @@ from kit.analyze.metadata.preflight_checks import (
     unread,
 )
 from kit.text.duration import duration
+from kit.text.quantity import quantity
 
 _YOUNG = 12
 """Three controllers of which one was started first had reached KRaft epoch 12 (3.9.1)."""
@@ -178,7 +179,7 @@ def baseline(facts: PreflightFacts) -> Iterator[Problem]:
     assert facts.items is not None
     assert facts.partitions is not None
     content = content_counts(facts.items, facts.partitions)
-    counts = {kind: f"{count:,} {kind}" for kind, count in content.items()}
+    counts = {kind: quantity(count, kind.removesuffix("s")) for kind, count in content.items()}
     topics, partitions, *rest = counts.values()
     about = duration(1000 * sum(content.values()) // _COPIED_PER_S, is_most=True)
     sentence = (

@@ -109,7 +109,8 @@ def first_epoch(facts: PreflightFacts) -> Iterator[Problem]:
     """L03: a high first epoch is above ``/controller_epoch`` soon, which a rollback must then raise."""
     leader, control = facts.facts.leader, facts.control
     if leader is None or leader.leader_epoch is None:
-        yield unread("controllers", "KRaft's epoch could not be read: no controller leads.", _NAME_THEM)
+        remedy = _START_THEM if facts.facts.controllers else _NAME_THEM
+        yield unread("controllers", "KRaft's epoch could not be read: no controller leads.", remedy)
         return
     least = control.controller_epoch if control and control.controller_epoch is not None else _FIRST_EPOCHS
     if leader.leader_epoch > max(least, _FIRST_EPOCHS):
@@ -130,6 +131,7 @@ def _begin_again(facts: PreflightFacts) -> str:
 
 
 _NAME_THEM = 'Name them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".'
+_START_THEM = "Start the controllers, all at once; those that run do not answer, or elect nobody (L01)."
 _WIPE = "Stop the controllers, wipe their metadata folders, format them, and start them together with the flag."
 _KEEP = "Wipe no controller: metadata was copied, or that can't be told; see /migration and Z02 first."
 _RAISE_IT = "Else raise /controller_epoch above it before a rollback, in the transaction that deletes /controller."

@@ -69,9 +69,8 @@ class ArchiveActor(_ReadingActor):
         errors = [each for each in saved.znodes.column("error").to_pylist() if each]
         if errors:
             return Verified(False, f"ZooKeeper did not show all: {errors[0]} ({len(errors)} in all)")
-        contents = ", ".join(f"{number:,} {kind}" for kind, number in saved.counts.items())
         evidence: dict[str, Json] = {"file": ARCHIVE, "sha256": sha256_of(self._file), "counts": dict(saved.counts)}
-        return Verified(True, f"{ARCHIVE} in the run's folder holds {contents}; no secret is in it", evidence)
+        return Verified(True, f"{ARCHIVE} in the run's folder holds {saved.contents}; no secret is in it", evidence)
 
     @property
     def _file(self) -> Path:

@@ -16,6 +16,7 @@ from kit.migrate.engine.values import Json
 from kit.migrate.lock import OFFRAMP
 from kit.read.multiread import catch_up, fetch_children
 from kit.read.paths import CONSUMERS
+from kit.text.quantity import quantity
 
 ZOOKEEPERS_OPERATOR = "who runs ZooKeeper, together with all of Kafka's"
 _NOBODY = "nobody: brokers and controllers in KRaft mode do not"
@@ -23,9 +24,10 @@ _NOBODY = "nobody: brokers and controllers in KRaft mode do not"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``above``: znodes whose children are counted; ``alone``: znodes that are counted themselves."""
+    """``one``: the name of one; ``above``: znodes whose children count; ``alone``: that count themselves."""
 
     name: str
+    one: str
     above: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     read_by: str = _NOBODY
@@ -33,36 +35,42 @@ class Kind:
 
 
 KINDS = (
-    Kind("topics", ("/brokers/topics",), read_by="clients that look for topics in ZooKeeper; nobody of Kafka"),
+    Kind("topics", "topic", ("/brokers/topics",), read_by="clients that look for topics in ZooKeeper; nobody of Kafka"),
     Kind(
         "entities with settings, quotas or SCRAM credentials",
+        "entity with settings, quotas or SCRAM credentials",
         tuple(f"/config/{kind}" for kind in ("topics", "brokers", "users", "clients", "ips")),
     ),
     Kind(
         "resources with ACLs",
+        "resource with ACLs",
         tuple(
             f"{top}/{kind}"
             for top in ("/kafka-acl", "/kafka-acl-extended/prefixed")
             for kind in ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken", "User")
         ),
     ),
-    Kind("delegation tokens", ("/delegation_token/tokens",)),
+    Kind("delegation tokens", "delegation token", ("/delegation_token/tokens",)),
     Kind(
         "znodes of Kafka's control",
+        "znode of Kafka's control",
         alone=("/controller", "/controller_epoch", "/migration", "/cluster", "/feature", "/latest_producer_id_block"),
     ),
     Kind(
         "znodes of administration and notifications",
+        "znode of administration and notifications",
         alone=("/admin", "/isr_change_notification", "/log_dir_event_notification"),
     ),
     Kind(
         "groups of old consumers",
+        "group of old consumers",
         (CONSUMERS,),
         read_by="old consumers, and those who move their offsets",
         may_delete="who owns the group, once it is moved or given up",
     ),
     Kind(
         "znodes of offramp",
+        "znode of offramp",
         (OFFRAMP,),
         read_by="offramp: locks, and marks of runs",
         may_delete="who runs offramp, once no run goes on and no group is to be moved any more",
@@ -71,7 +79,12 @@ KINDS = (
 _KAFKAS = frozenset(
     f"/{path.split('/')[1]}" for kind in KINDS for path in (*kind.above, *kind.alone)
 ) | {"/kafka-acl-changes", "/kafka-acl-extended-changes", "/zookeeper"}  # fmt: skip
-OTHERS = Kind("znodes that are not Kafka's", read_by="unknown", may_delete="who made them: they are not known here")
+OTHERS = Kind(
+    "znodes that are not Kafka's",
+    "znode that is not Kafka's",
+    read_by="unknown",
+    may_delete="who made them: they are not known here",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +92,16 @@ class Leftover:
     """One kind; ``count`` None: it could not be read."""
 
     kind: str
+    one: str
     count: int | None
     read_by: str
     may_delete: str
 
     @property
     def sentence(self) -> str:
-        count = "an unknown number of" if self.count is None else f"{self.count:,}"
-        return f"{count} {self.kind}. Read by {self.read_by}. May be deleted by {self.may_delete}"
+        unknown = f"an unknown number of {self.kind}"
+        stays = unknown if self.count is None else quantity(self.count, self.one, self.kind)
+        return f"{stays}. Read by {self.read_by}. May be deleted by {self.may_delete}"
 
     def to_json(self) -> dict[str, Json]:
         return {"kind": self.kind, "count": self.count, "read_by": self.read_by, "may_delete": self.may_delete}
@@ -95,7 +110,7 @@ class Leftover:
 def leftovers(client: KazooClient) -> list[Leftover]:
     """Every kind of which there is something, or of which nobody can tell. Raises ConnectError."""
     catch_up(client)
-    rows = (Leftover(kind.name, count, kind.read_by, kind.may_delete) for kind, count in _counted(client))
+    rows = (Leftover(kind.name, kind.one, count, kind.read_by, kind.may_delete) for kind, count in _counted(client))
     return [each for each in rows if each.count != 0]
 
 

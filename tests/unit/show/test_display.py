@@ -40,6 +40,14 @@ def test_a_long_name_wraps_and_pushes_nothing_off_the_page():
     assert "nowrap" in unbroken
 
 
+def test_a_phrase_wraps_sooner_than_a_name():
+    rows = {"source": ["ApiVersions, DescribeQuorum, the metadata log"], "member_id": ["m" * 45], "lag": [1]}
+    page = display.table(pl.DataFrame(rows)).to_html()
+    phrase, name = (re.search(rf"_row0_col{at} {{([^}}]*)}}", page).group(1) for at in (0, 1))
+    assert "nowrap" not in phrase
+    assert "nowrap" in name
+
+
 def test_what_is_left_out_is_counted():
     frame = pl.DataFrame({"lag": range(1_001)})
     assert "the first 1,000 of 1,001 rows" in display.table(frame).to_html()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from kit.errors import EvidenceError, NotFound, RunError
@@ -55,6 +56,7 @@ def test_frames_tell_what_the_journal_holds(runs):
     newest = evidence.load(runs)
     outcomes = frames.outcomes(newest)
     assert outcomes["outcome"].to_list() == ["CONFIRMED"] * 6
+    assert outcomes.schema["at"] == pl.Datetime("us", "UTC"), "a time is told as all are, not as the journal writes it"
     assert outcomes["step"].to_list()[-1].startswith("undo of 01-")
     assert frames.toggle_handovers(newest).rows() == [("02-toggle-kafka", *PAUSE.values())]
     assert frames.steps(newest)["phase"].to_list() == ["undone", "undone"]

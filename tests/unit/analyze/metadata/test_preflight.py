@@ -436,6 +436,13 @@ DARK: tuple[tuple[str, PreflightFacts], ...] = (
 )
 
 
+def test_controllers_that_the_profile_names_are_to_be_started_and_not_to_be_named():
+    silent = nodes(*NODES[:2], node("controller", None, has_flag=None, is_leader=None, error="no answer"))
+    (named,), (unnamed,) = of("L03", silent), of("L03", nodes(*NODES[:2]))
+    assert named.remedy.startswith("Start the controllers")
+    assert unnamed.remedy.startswith("Name them in the profile")
+
+
 @pytest.mark.parametrize(("check_id", "facts"), DARK, ids=lambda each: each if isinstance(each, str) else "")
 def test_what_was_not_read_is_never_met(check_id, facts):
     rows = of(check_id, facts)

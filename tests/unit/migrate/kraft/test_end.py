@@ -128,6 +128,8 @@ def test_what_stays_is_told_by_kind_with_who_may_delete_it(znodes):
         "znodes that are not Kafka's": 1,
     }
     told = {each.kind: each.sentence for each in leftovers(None)}
+    assert told["topics"].startswith("2 topics. ")
+    assert told["znodes that are not Kafka's"].startswith("1 znode that is not Kafka's. ")
     assert told["topics"].endswith("May be deleted by who runs ZooKeeper, together with all of Kafka's")
     assert "who owns the group" in told["groups of old consumers"]
 

@@ -146,6 +146,13 @@ def test_the_way_back_is_offered_where_there_is_one_and_forgets_overrides(move, 
     assert (request.to_phase, overrides, move.plan.subject) == ("zookeeper", [], "roll back production")
 
 
+def test_an_override_is_forgotten_at_the_end_of_the_last_phase_too():
+    reached = SimpleNamespace(to_phase="finalised", next_phase="finalised", overrides="soak", refresh=lambda: None)
+    reached.record = SimpleNamespace(plan=SimpleNamespace(parameters={"to_phase": "finalised"}))
+    KraftMove._reached(reached)
+    assert (reached.to_phase, reached.overrides) == ("finalised", "")
+
+
 def test_a_fail_over_and_a_repair_are_asked_for_as_phases_are(move):
     wizard = KraftWizard(move)
     assert field(wizard, "To phase").options[-2:] == ("fail over", "repair")
