@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_000
 _PROSE = {"sentence", "example", "error", "evidence", "next_step", "remedy", "value"}
-_LONG, _PHRASE = 60, 40
+_LONG, _PHRASE = 60, 30
 """Characters above which a column wraps, of names and of texts with blanks: a long one pushes others off the page."""
 _CELL = "padding: .2em .7em; vertical-align: top; border-bottom: 1px solid #8883;"
 
@@ -62,14 +62,18 @@ def table(frame: pl.DataFrame, anchor: str = "", links: Sequence[str] = (), rows
     styler = styler.set_table_styles([{"selector": "th, td", "props": _CELL}, *_heads(texts, numbers)])
     styler = styler.set_properties(subset=numbers, **{"text-align": "right", "font-variant-numeric": "tabular-nums"})
     styler = styler.set_properties(subset=words, **{"text-align": "left"})
-    long = [at for at in words if names[at] in _PROSE or any(map(_wraps, texts[at].drop_nulls()))]
-    styler = styler.set_properties(subset=[at for at in words if at not in long], **{"white-space": "nowrap"})
+    long = [at for at in words if names[at] in _PROSE or max(map(len, texts[at].drop_nulls()), default=0) > _LONG]
+    phrases = [at for at in words if at not in long and any(map(_is_phrase, texts[at].drop_nulls()))]
+    short = [at for at in words if at not in (*long, *phrases)]
+    styler = styler.set_properties(subset=short, **{"white-space": "nowrap"})
+    styler = styler.set_properties(subset=phrases, **{"min-width": "9em"})
     styler = styler.set_properties(subset=long, **{"min-width": "15em", "overflow-wrap": "anywhere"})
     return styler if len(frame) <= rows else styler.set_caption(f"the first {rows:,} of {quantity(len(frame), 'row')}")
 
 
-def _wraps(text: str) -> bool:
-    return len(text) > (_PHRASE if " " in text else _LONG)
+def _is_phrase(text: str) -> bool:
+    """Words that wrap between them; a name in the same column is not broken."""
+    return " " in text and len(text) > _PHRASE
 
 
 def _head(name: str) -> str:

@@ -79,7 +79,7 @@ def site(tmp_path_factory) -> Iterator[Site]:
         lab.migration.reach(BEGUN)
         with connect(load_profile(file=lab.folder / "offramp.toml")) as cluster:
             vouch(cluster, lab.folder / "runs")
-        prepare(home, lab.folder / "offramp.toml")
+        prepare(home)
         (port,) = free_ports(1)
         running = Jupyter(f"http://127.0.0.1:{port}", secrets.token_hex(16))
         started = lab.supervisor.start("jupyter", command(port, home / "notebooks"), environment(home, running.token))
@@ -88,18 +88,9 @@ def site(tmp_path_factory) -> Iterator[Site]:
             yield Site(lab, running, home)
 
 
-def prepare(home: Path, profile_file: Path) -> None:
-    """The runbooks with their parameters filled in, not yet run; and settings of its own for JupyterLab."""
+def prepare(home: Path) -> None:
+    """A folder for notebooks, and settings of its own for JupyterLab."""
     (home / "notebooks").mkdir()
-    given = {
-        "kraft_migrate": {"overrides": OVERRIDES["dual write"]},
-        "kraft_rollback": {"overrides": OVERRIDES["zookeeper"]},
-        "kraft_finalise": {"overrides": OVERRIDES["finalised"]},
-    }
-    for name, parameters in given.items():
-        source, target = NOTEBOOKS / "runbook" / f"{name}.ipynb", home / "notebooks" / f"{name}.ipynb"
-        parameters = {"profile_file": str(profile_file), **parameters}
-        papermill.execute_notebook(source, target, parameters, prepare_only=True, progress_bar=False)
     settings = home / "config" / "labconfig" / "default_setting_overrides.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
@@ -137,7 +128,11 @@ class KraftWizard(Wizard):
         self.all.screenshot(path=SCREENSHOTS / f"{name}.png")
 
 
-def opened(site: Site, tab: Tab, name: str) -> KraftWizard:
+def opened(site: Site, tab: Tab, name: str, to: str) -> KraftWizard:
+    """The runbook with what a plan to that phase has to override, run."""
+    source, target = NOTEBOOKS / "runbook" / f"{name}.ipynb", site.home / "notebooks" / f"{name}.ipynb"
+    given = {"profile_file": site.profile_file, "overrides": OVERRIDES[to]}
+    papermill.execute_notebook(source, target, given, prepare_only=True, progress_bar=False)
     notebook = NotebookPage(tab.page)
     tab.page.set_viewport_size({"width": WIDTH, "height": 2400})  # What JupyterLab scrolls out of view is not drawn.
     notebook.open(site.jupyter.address(f"{name}.ipynb"))
@@ -150,7 +145,7 @@ def opened(site: Site, tab: Tab, name: str) -> KraftWizard:
 
 
 def test_to_dual_write_and_back(site, tab):
-    wizard = opened(site, tab, "kraft_migrate")
+    wizard = opened(site, tab, "kraft_migrate", "dual write")
     wizard.expect_stage("controllers")
     assert list_runs(site.runs) == ()
     expect(wizard.button("Carry out the plan")).to_be_disabled()
@@ -174,7 +169,7 @@ def test_to_dual_write_and_back(site, tab):
 
 @soak_only
 def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
-    wizard = opened(site, tab, "kraft_migrate")
+    wizard = opened(site, tab, "kraft_migrate", "controllers")
     look_around(site, tab, "zookeeper")
     for phase in ("controllers", "dual write", "kraft"):
         wizard.go(phase)
@@ -186,16 +181,16 @@ def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
     wizard.go("kraft")
     wizard.picture("kraft-wizard-kraft")
 
-    back = opened(site, tab, "kraft_rollback")
+    back = opened(site, tab, "kraft_rollback", "zookeeper")
     back.approve_move("zookeeper")
     back.carry_out()
     back.expect_stage("zookeeper")
     back.picture("kraft-wizard-back")
 
-    wizard = opened(site, tab, "kraft_migrate")
+    wizard = opened(site, tab, "kraft_migrate", "controllers")
     for phase in ("controllers", "dual write", "kraft"):
         wizard.go(phase)
-    end = opened(site, tab, "kraft_finalise")
+    end = opened(site, tab, "kraft_finalise", "finalised")
     end.expect("✓ The plan can begin now")
     end.type_approval("Type the plan's phrase", "finalise lab")
     end.button("Approve this plan").click()
