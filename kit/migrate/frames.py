@@ -109,8 +109,7 @@ def outcomes(record: RunRecord | None) -> pl.DataFrame:
         for it in (record.events if record else ())
         if it.event in ("acted", "undone")
     ]
-    words = _words(("at", "step", "item", "outcome", "before", "after", "error"), rows)
-    return words.with_columns(pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC"))
+    return _timed(_words(("at", "step", "item", "outcome", "before", "after", "error"), rows))
 
 
 def stays(record: RunRecord | None) -> pl.DataFrame:
@@ -184,7 +183,12 @@ def verifications(record: RunRecord) -> pl.DataFrame:
         "duration_ms": pl.Int64,
         "sentence": pl.String,
     }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return _timed(pl.DataFrame(rows, schema=schema, orient="row"))
+
+
+def _timed(rows: pl.DataFrame) -> pl.DataFrame:
+    """``at`` as a time: the journal's text would be shown as it is written."""
+    return rows.with_columns(pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC"))
 
 
 def toggle_handovers(record: RunRecord) -> pl.DataFrame:

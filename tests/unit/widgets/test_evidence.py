@@ -56,7 +56,9 @@ def test_frames_tell_what_the_journal_holds(runs):
     newest = evidence.load(runs)
     outcomes = frames.outcomes(newest)
     assert outcomes["outcome"].to_list() == ["CONFIRMED"] * 6
-    assert outcomes.schema["at"] == pl.Datetime("us", "UTC"), "a time is told as all are, not as the journal writes it"
+    for frame in (outcomes, frames.verifications(newest)):
+        assert frame.schema["at"] == pl.Datetime("us", "UTC"), "a time is told as all are, not as the journal writes it"
+        assert frame["at"].null_count() == 0
     assert outcomes["step"].to_list()[-1].startswith("undo of 01-")
     assert frames.toggle_handovers(newest).rows() == [("02-toggle-kafka", *PAUSE.values())]
     assert frames.steps(newest)["phase"].to_list() == ["undone", "undone"]
