@@ -7,6 +7,7 @@ second person approves elsewhere. The controllers of the short form are started 
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ from kit.profile import load_profile
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, Tab, command, environment
 from tests.browser.kraft_screens import look
 from tests.browser.notebook_page import WIDTH, NotebookPage
-from tests.browser.test_wizard import RUN_MS, Wizard
+from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard
 from tests.interop.group import IS_SOAK
 from tests.interop.kraft_scene import vouch
 from tests.notebooks import html_tables
@@ -48,6 +49,7 @@ OVERRIDES = {
 EXPLORE, PREFLIGHT = "explore/kraft.ipynb", "runbook/kraft_preflight.ipynb"
 PASSES = dict.fromkeys(("controllers", "dual write", "kraft", "finalised"), "answers are as they should be")
 PASSES["zookeeper"] = "some checks are not known"
+PLANNED = re.compile("Plan [0-9a-f]{8} has")
 COMPARED = ("dual write", "kraft")
 PHRASES = {"zookeeper": "roll back lab", "finalised": "finalise lab"}
 BEGUN = "controllers"
@@ -113,7 +115,12 @@ class KraftWizard(Wizard):
             self.field("Override gates").fill(OVERRIDES[to])
             self.field("Override gates").press("Enter")
             self.expect(f"The next plan overrides {', '.join(OVERRIDES[to].split(','))}.")
+        status = self.all.locator('p[role="status"]')
+        before = status.inner_text()
         self.button("Make the plan").click()
+        # Until then the plan before this one is in view, and that it can begin.
+        expect(status).to_have_text(PLANNED, timeout=STEP_MS)
+        expect(status).not_to_have_text(before, timeout=STEP_MS)
 
     def go(self, to: str) -> None:
         self.plan(to)

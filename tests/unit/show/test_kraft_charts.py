@@ -39,14 +39,14 @@ def test_the_strip_has_a_box_for_each_phase_and_a_dot_for_each_node(phase):
 
 
 def test_nodes_stand_within_their_box_and_ids_within_their_node():
-    brokers = [replace(BROKER, node_id=at) for at in range(1, 6)]
-    controllers = [replace(CONTROLLER, node_id=3000 + at) for at in range(5)]
+    brokers = [replace(BROKER, node_id=at) for at in range(1, 5)]
+    controllers = [replace(CONTROLLER, node_id=3000 + at) for at in range(4)]
     svg = charts.svg(kraft_charts.phase_strip(nodes(*brokers, *controllers), "dual write"))
     places = re.findall(r'aria-roledescription="point"[^>]*transform="translate\(([\d.]+),([\d.]+)\)"', svg)
     across = sorted({float(x) for x, _ in places})
     ring = math.sqrt(kraft_charts._RING / math.pi)
     left = PHASES.index("dual write") * kraft_charts._BOX
-    assert (len(places), len(across)) == (15, 5), "ten nodes and five rings, in two lines of five"
+    assert (len(places), len(across)) == (12, 4), "eight nodes and four rings, in two lines of four"
     assert left < across[0] - ring
     assert across[-1] + ring < left + kraft_charts._BOX - 6
     assert all(after - before > 2 * ring for before, after in pairwise(across))
