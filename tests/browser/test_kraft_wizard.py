@@ -116,11 +116,11 @@ class KraftWizard(Wizard):
             self.field("Override gates").press("Enter")
             self.expect(f"The next plan overrides {', '.join(OVERRIDES[to].split(','))}.")
         status = self.all.locator('p[role="status"]')
-        before = status.inner_text()
+        before = status.text_content() or ""
         self.button("Make the plan").click()
         # Until then the plan before this one is in view, and that it can begin.
-        expect(status).to_have_text(PLANNED, timeout=STEP_MS)
         expect(status).not_to_have_text(before, timeout=STEP_MS)
+        expect(status).to_have_text(PLANNED, timeout=STEP_MS)
 
     def go(self, to: str) -> None:
         self.plan(to)
