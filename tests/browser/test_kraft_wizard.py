@@ -175,6 +175,7 @@ def test_to_dual_write_and_back(site, tab):
 
 
 @soak_only
+@pytest.mark.timeout(1800)  # Ten notebooks are opened beside the wizards.
 def test_there_and_back_by_every_notebook_and_to_the_end(site, tab):
     wizard = opened(site, tab, "kraft_migrate", "controllers")
     look_around(site, tab, "zookeeper")
