@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -223,7 +224,7 @@ def look_around(site: Site, tab: Tab, phase: str) -> None:
     assert ("everything was read." in seen.told) == is_running
     assert ("the same." in seen.told) == (phase in COMPARED)
 
-    nodes = collect(site.lab, site.home / f"nodes-{name}") if is_running else ""
+    nodes = collect(site.lab, Path(tempfile.mkdtemp(dir=site.home))) if is_running else ""
     told = look(site.jupyter, site.home, tab, PREFLIGHT, f"kraft-preflight-{name}", settings_dir=str(nodes), **given)
     assert {"topics", "partitions"} <= {row["what"] for row in html_tables.with_columns(told.tables, "what", "count")}
     assert PASSES[phase] in told.outputs[-1]
