@@ -129,9 +129,9 @@ def broker_addresses(cluster: Cluster) -> dict[int, str]:
     return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
 
 
-def metadata_controllers(profile: Profile) -> Controllers:
-    """Where the metadata log is read."""
-    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka)
+def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controllers:
+    """Where the metadata log is read; of another cluster than this it is refused."""
+    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka, cluster_id=cluster_id)
 
 
 def status_without(profile: Profile) -> KraftStatus:
@@ -169,7 +169,7 @@ def _facts(
     control_error: str | None,
 ) -> Facts:
     nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
-    log, log_error = _log(profile, nodes)
+    log, log_error = _log(profile, nodes, cluster_id)
     log_read_at = datetime.now(UTC) if log else None
     return Facts(
         cluster=profile.name,
@@ -187,7 +187,7 @@ def _facts(
     )
 
 
-def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
+def _log(profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
     controllers = [each for each in nodes if each.role == "controller"]
     if not controllers:
@@ -195,7 +195,7 @@ def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | Non
     if all(each.error is not None for each in controllers):
         return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(metadata_controllers(profile)), None
+        return read_log(metadata_controllers(profile, cluster_id)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -256,7 +256,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
         )
-    return diff_stores(cluster.name, cluster.zookeeper, metadata_controllers(cluster.profile), settle_s)
+    controllers = metadata_controllers(cluster.profile, cluster.cluster_id)
+    return diff_stores(cluster.name, cluster.zookeeper, controllers, settle_s)
 
 
 def diff_stores(

@@ -41,6 +41,7 @@ from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_setti
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
+from kit.text.visible import argument
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def every_broker(look: Look) -> str | None:
     known = set(control.brokers) | {each.node_id for each in look.now.facts.registered_brokers}
     missing = sorted(known - set(look.now.brokers))
     if missing:
-        return f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+        told = f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+        return told if set(missing) & set(control.brokers) else f"{told}. {_unregistered(look, missing)}"
     silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
     if silent:
         told = f"brokers {silent} do not answer: start them"
@@ -114,8 +116,23 @@ def every_broker(look: Look) -> str | None:
     return None if look.now.brokers else "no broker is known"
 
 
+def _unregistered(look: Look, numbers: Sequence[int]) -> str:
+    """What ends a registration that the metadata log keeps of a broker that was taken away."""
+    servers = argument(look.cluster.profile.bootstrap_servers)
+    commands = (f"kafka-cluster.sh unregister --bootstrap-server {servers} --id {each}" for each in numbers)
+    return f"Of one that is gone for good the registration is ended by: {'; '.join(commands)}"
+
+
 def sync(look: Look) -> str | None:
-    return sync_problem(look.cluster, look.now.brokers)
+    problem = sync_problem(look.cluster, look.now.brokers)
+    if problem is None:
+        return None
+    servers = argument(look.cluster.profile.bootstrap_servers)
+    return (
+        f"{problem}. Start the brokers that are missing, and wait until this names no partition: kafka-topics.sh"
+        f" --bootstrap-server {servers} --describe --under-replicated-partitions. Replicas on a broker that is gone for"
+        f" good get another one by: kafka-reassign-partitions.sh --bootstrap-server {servers}"
+    )
 
 
 def told(rows: Sequence[PreflightFinding]) -> str | None:
@@ -189,13 +206,18 @@ def old_members(look: Look, without: Collection[str] = ()) -> str | None:
         return None
     names = ", ".join(f"{group} ({len(members)})" for group, members in list(live.items())[:10])
     more = f" and {len(live) - 10} more" if len(live) > 10 else ""
-    plans = "; ".join(f"offramp plan group {group} --to 'all KC'" for group in list(live)[:3])
+    plans = "; ".join(f"offramp plan group {_to_kafka(group)}" for group in list(live)[:3])
     return (
         f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
         " In KRaft mode no broker is in"
         f" /brokers/ids, so they would find none and own nothing, without an error. Move them first: {plans}."
         " Or a second person answers for each of them: --override old_consumers:GROUP"
     )
+
+
+def _to_kafka(group: str) -> str:
+    to, name = "--to 'all KC'", argument(group)
+    return f"{to} {name}" if group.startswith("-") else f"{name} {to}"
 
 
 def lives(look: Look, group: str) -> str | None:
