@@ -37,6 +37,7 @@ from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
+from kit.text.visible import visible
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -94,7 +95,7 @@ class KraftStatus:
     def verify(self) -> None:
         """Refuse a status with gaps: PartialRead where a fact could not be read, with which and why."""
         if self.unread:
-            raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
+            raise PartialRead("\n".join(f"not read: {visible(each)}" for each in self.unread))
 
 
 def kraft_status(cluster: Cluster) -> KraftStatus:

@@ -46,11 +46,11 @@ def plan_kraft(
     with refusals():
         if len(asked) != 1:
             raise InputError("name one of --to PHASE, --repair and --fail-over")
+        request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
     with open_operations(profile, profile_file, runs) as operations:
         from kit.migrate.kraft.request import KraftPlanRequest
 
         say(f"looking at cluster {operations.cluster.name} …")
-        request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
         with waiting(f"looking at cluster {operations.cluster.name}"):
             plan = operations.plan_kraft(request, override or ())
         show_plan(plan, as_json)

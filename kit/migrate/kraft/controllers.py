@@ -12,7 +12,7 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import forget_migration
 from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART, START, STOP, WIPE
-from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import (
     Standing,
     broker_problem,
@@ -378,45 +378,3 @@ class FinaliseActor(_ControllerActor):
         if problem is None and standing.facts.zk_state != POST_MIGRATION:
             return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
         return problem or self._brokers_problem(words, standing)
-
-
-class CompareActor(NodeActor):
-    """Waits until both stores hold the same; writes nothing."""
-
-    def __init__(self, hands: Hands) -> None:
-        super().__init__(hands)
-        self._firsts: dict[str, int] = {}
-
-    def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        standing = self.hands.look(words)
-        return checked(
-            first_problem(lambda: controllers_problem(standing, words.controller_addresses)), "the controllers answer"
-        )
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-    def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
-        problem = first_problem(lambda: self._unsettled(words))
-        return verified(problem, "") if problem else self.compared(step, "ZooKeeper and KRaft hold the same")
-
-    def _unsettled(self, words: KraftParameters) -> str | None:
-        standing = self.hands.look(words)
-        problem = dual_write_problem(standing, words.controller_addresses)
-        if problem is not None:
-            return problem
-        checkpoint = standing.control.checkpoint or 0
-        if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
-            return "/migration was not seen to move yet"
-        return None
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []

@@ -560,6 +560,22 @@ def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tm
 
 
 @pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--to", "P4"), "there is no phase 'P4'"),
+        (("--to", "kraft", "--node-timeout", "nan"), "node_timeout_s has to be above 0"),
+        (("--to", "kraft", "--way-back", "nan"), "a way back is of more than 0 h"),
+        (("--to", "kraft", "--way-back", "-1"), "a way back is of more than 0 h"),
+        (("--to", "kraft", "--way-back", "inf"), "a way back is of more than 0 h"),
+    ],
+)
+def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, tmp_path, words, told):
+    ended, asked = plan_kraft(monkeypatch, tmp_path, *words, error=AssertionError("it was asked"))
+    assert (ended.exit_code, asked) == (2, [])
+    assert told in ended.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "error", "exit_code", "told"),
     [
         (("--to", "P4"), None, 2, "there is no phase 'P4' to go to; there are controllers, dual write, kraft"),
