@@ -214,7 +214,8 @@ class MetadataDiff:
 
     ``checkpoint``: the offset in ``/migration`` that ZooKeeper's values are at least as new as; ``until``: the last
     offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight; ``log``:
-    the metadata log as it was read last.
+    the metadata log as it was read last; ``is_syncing``: the controller that leads now has written nothing to ZooKeeper
+    yet, which is as the one before left it.
     """
 
     differences: pl.DataFrame
@@ -222,6 +223,7 @@ class MetadataDiff:
     until: int
     n_reads: int
     log: MetadataLog
+    is_syncing: bool = False
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -268,17 +270,16 @@ def diff_stores(
     compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
     deadline = time.monotonic() + settle_s
     found, before, n_reads = compare(), None, 1
-    while _is_open(found, before) and time.monotonic() < deadline:
+    while _is_open(_confirmed(found, before)) and time.monotonic() < deadline:
         _await_checkpoint(zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
         found = compare(n_reads)
     return _explained(_confirmed(found, before))
 
 
-def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
-    """Whether another read may change a verdict."""
-    is_unconfirmed = before is None or before.until > found.checkpoint
-    return not found.of("in_flight").is_empty() or (is_unconfirmed and not found.of("diverged").is_empty())
+def _is_open(found: MetadataDiff) -> bool:
+    """Whether another read may change a verdict: of what is equal, too, until the leading controller has synced."""
+    return found.is_syncing or not found.of("in_flight").is_empty()
 
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
@@ -324,6 +325,7 @@ def _compare(
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
     is_behind = min(starts, default=0) > checkpoint + 1
+    is_syncing = is_behind or znodes.control.checkpoint_epoch != log.image.epoch
     removed = removals(log, checkpoint) if log.image.offset > checkpoint else ()
     differences = metadata_diff(
         pl.DataFrame(znodes.partitions),
@@ -333,10 +335,10 @@ def _compare(
         pl.DataFrame(tables.METADATA_REMOVALS.from_rows(removed)),
         pl.DataFrame({"topic": znodes.control.pending_deletions}, schema={"topic": pl.String}),
         checkpoint,
-        is_syncing=is_behind or znodes.control.checkpoint_epoch != log.image.epoch,
+        is_syncing=is_syncing,
         sync_cause=_sync_cause(log.items),
     )
-    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log)
+    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log, is_syncing)
 
 
 def _sync_cause(items: pl.DataFrame) -> str | None:
