@@ -107,20 +107,27 @@ def every_broker(look: Look) -> str | None:
     missing = sorted(known - set(look.now.brokers))
     if missing:
         told = f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
-        return told if set(missing) & set(control.brokers) else f"{told}. {_unregistered(look, missing)}"
+        return f"{told}{_unregistered(look, missing)}"
     silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
     if silent:
-        told = f"brokers {silent} do not answer: start them"
+        told = f"brokers {silent} do not answer: start them{_unregistered(look, silent)}"
         forgotten = not set(silent) & set(look.now.control.brokers)
         return told if forgotten else f"{told} {_NOT_FORGOTTEN}"
     return None if look.now.brokers else "no broker is known"
 
 
 def _unregistered(look: Look, numbers: Sequence[int]) -> str:
-    """What ends a registration that the metadata log keeps of a broker that was taken away."""
-    servers = argument(look.cluster.profile.bootstrap_servers)
-    commands = (f"kafka-cluster.sh unregister --bootstrap-server {servers} --id {each}" for each in numbers)
-    return f"Of one that is gone for good the registration is ended by: {'; '.join(commands)}"
+    """What ends a registration that the metadata log keeps of a broker that was taken away. A broker in migration mode
+    refuses that (3.9.1), so the controllers are asked.
+    """
+    registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
+    servers = argument(",".join(look.cluster.profile.kraft.addresses))
+    commands = [
+        f"kafka-cluster.sh unregister --bootstrap-controller {servers} --id {each}"
+        for each in numbers
+        if each in registered
+    ]
+    return f"; or, of one that is gone for good, end the registration: {'; '.join(commands)}" if commands else ""
 
 
 def sync(look: Look) -> str | None:
