@@ -117,17 +117,15 @@ def every_broker(look: Look) -> str | None:
 
 
 def _unregistered(look: Look, numbers: Sequence[int]) -> str:
-    """What ends a registration that the metadata log keeps of a broker that was taken away. A broker in migration mode
-    refuses that (3.9.1), so the controllers are asked.
-    """
+    """What else helps where the metadata log keeps the registration of a broker that was taken away."""
     registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
-    servers = argument(",".join(look.cluster.profile.kraft.addresses))
-    commands = [
-        f"kafka-cluster.sh unregister --bootstrap-controller {servers} --id {each}"
-        for each in numbers
-        if each in registered
-    ]
-    return f"; or, of one that is gone for good, end the registration: {'; '.join(commands)}" if commands else ""
+    kept = [each for each in numbers if each in registered]
+    if not kept:
+        return ""
+    return (
+        f"; the metadata log keeps the registration of {kept}: of one that is gone for good it has to be ended"
+        " (UnregisterBroker), which brokers in migration mode refuse (tried, 3.9.1)"
+    )
 
 
 def sync(look: Look) -> str | None:

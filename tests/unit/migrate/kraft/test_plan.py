@@ -233,7 +233,10 @@ def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
     found = gate("kraft", "every_broker", look_at(stand(facts)))
     assert "brokers [7] are registered" in found.sentence
-    assert "kafka-cluster.sh unregister --bootstrap-controller host:9093 --id 7" in found.sentence
+    assert (
+        "the metadata log keeps the registration of [7]: of one that is gone for good it has to be ended"
+        in found.sentence
+    )
 
 
 def test_what_is_not_in_sync_is_told_with_the_commands_that_help(monkeypatch):
