@@ -124,7 +124,7 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
         return ""
     return (
         f"; the metadata log keeps the registration of {kept}: of one that is gone for good it has to be ended"
-        " (UnregisterBroker), which brokers in migration mode refuse (tried, 3.9.1)"
+        " (UnregisterBroker), which neither brokers in migration mode nor controllers do for kafka-cluster.sh of 3.9.1"
     )
 
 
