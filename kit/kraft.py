@@ -46,6 +46,7 @@ from kit.read.nodes import fetch_node_facts
 from kit.tables import schema as tables
 from kit.tables.metadata import KraftFinding, KraftState, MetadataControl, NodeFact
 from kit.text.fingerprints import Fingerprints, Hide
+from kit.text.visible import visible
 
 SETTLE_S = 30.0
 """How long a diff waits for changes that are under way."""
@@ -110,7 +111,7 @@ class KraftStatus:
     def verify(self) -> None:
         """Refuse a status with gaps: PartialRead where a fact could not be read, with which and why."""
         if self.unread:
-            raise PartialRead("\n".join(f"not read: {each}" for each in self.unread))
+            raise PartialRead("\n".join(f"not read: {visible(each)}" for each in self.unread))
 
 
 def kraft_status(cluster: Cluster) -> KraftStatus:
@@ -145,9 +146,9 @@ def broker_addresses(cluster: Cluster) -> dict[int, str]:
     return {each.broker_id: f"{each.host}:{each.port}" for each in brokers if each.host is not None}
 
 
-def metadata_controllers(profile: Profile) -> Controllers:
-    """Where the metadata log is read."""
-    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka)
+def metadata_controllers(profile: Profile, cluster_id: str | None) -> Controllers:
+    """Where the metadata log is read; of another cluster than this it is refused."""
+    return Controllers(",".join(profile.kraft.addresses), profile.security.kafka, cluster_id=cluster_id)
 
 
 def status_without(profile: Profile) -> KraftStatus:
@@ -185,7 +186,7 @@ def _facts(
     control_error: str | None,
 ) -> Facts:
     nodes = fetch_node_facts(kafka_settings(profile), brokers, profile.kraft.addresses)
-    log, log_error = _log(profile, nodes)
+    log, log_error = _log(profile, nodes, cluster_id)
     log_read_at = datetime.now(UTC) if log else None
     return Facts(
         cluster=profile.name,
@@ -203,7 +204,7 @@ def _facts(
     )
 
 
-def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | None, str | None]:
+def _log(profile: Profile, nodes: Sequence[NodeFact], cluster_id: str | None) -> tuple[MetadataLog | None, str | None]:
     """The log as the controllers have it, or why it is not there."""
     controllers = [each for each in nodes if each.role == "controller"]
     if not controllers:
@@ -211,7 +212,7 @@ def _log(profile: Profile, nodes: Sequence[NodeFact]) -> tuple[MetadataLog | Non
     if all(each.error is not None for each in controllers):
         return None, f"no controller answers: {controllers[0].error}"
     try:
-        return read_log(metadata_controllers(profile)), None
+        return read_log(metadata_controllers(profile, cluster_id)), None
     except OfframpError as error:
         return None, str(error)
 
@@ -229,7 +230,8 @@ class MetadataDiff:
 
     ``checkpoint``: the offset in ``/migration`` that ZooKeeper's values are at least as new as; ``until``: the last
     offset of the log that was read; ``n_reads``: how often both stores were read until nothing was in flight; ``log``:
-    the metadata log as it was read last.
+    the metadata log as it was read last; ``is_syncing``: the controller that leads now has written nothing to ZooKeeper
+    yet, which is as the one before left it.
     """
 
     differences: pl.DataFrame
@@ -237,6 +239,7 @@ class MetadataDiff:
     until: int
     n_reads: int
     log: MetadataLog
+    is_syncing: bool = False
 
     @cached_property
     def summary(self) -> pl.DataFrame:
@@ -272,7 +275,8 @@ def kraft_diff(cluster: Cluster, settle_s: float = SETTLE_S) -> MetadataDiff:
             f"cluster {cluster.name!r}: a diff needs both stores: name zookeeper_connect in the profile, and "
             f'[clusters.{cluster.name}.kraft] controllers = "host:port,…"'
         )
-    return diff_stores(cluster.name, cluster.zookeeper, metadata_controllers(cluster.profile), settle_s)
+    controllers = metadata_controllers(cluster.profile, cluster.cluster_id)
+    return diff_stores(cluster.name, cluster.zookeeper, controllers, settle_s)
 
 
 def diff_stores(
@@ -282,17 +286,16 @@ def diff_stores(
     compare = partial(_compare, name, zookeeper, controllers, Fingerprints())
     deadline = time.monotonic() + settle_s
     found, before, n_reads = compare(), None, 1
-    while _is_open(found, before) and time.monotonic() < deadline:
+    while _is_open(_confirmed(found, before)) and time.monotonic() < deadline:
         _await_checkpoint(zookeeper, found.until, deadline)
         before, n_reads = found, n_reads + 1
         found = compare(n_reads)
     return _explained(_confirmed(found, before))
 
 
-def _is_open(found: MetadataDiff, before: MetadataDiff | None) -> bool:
-    """Whether another read may change a verdict."""
-    is_unconfirmed = before is None or before.until > found.checkpoint
-    return not found.of("in_flight").is_empty() or (is_unconfirmed and not found.of("diverged").is_empty())
+def _is_open(found: MetadataDiff) -> bool:
+    """Whether another read may change a verdict: of what is equal, too, until the leading controller has synced."""
+    return found.is_syncing or not found.of("in_flight").is_empty()
 
 
 def _confirmed(found: MetadataDiff, before: MetadataDiff | None) -> MetadataDiff:
@@ -338,6 +341,7 @@ def _compare(
         )
     starts = [each.base_offset or 0 for each in log.sources if each.kind != "checkpoint"]
     is_behind = min(starts, default=0) > checkpoint + 1
+    is_syncing = is_behind or znodes.control.checkpoint_epoch != log.image.epoch
     removed = removals(log, checkpoint) if log.image.offset > checkpoint else ()
     differences = metadata_diff(
         pl.DataFrame(znodes.partitions),
@@ -347,10 +351,10 @@ def _compare(
         pl.DataFrame(tables.METADATA_REMOVALS.from_rows(removed)),
         pl.DataFrame({"topic": znodes.control.pending_deletions}, schema={"topic": pl.String}),
         checkpoint,
-        is_syncing=is_behind or znodes.control.checkpoint_epoch != log.image.epoch,
+        is_syncing=is_syncing,
         sync_cause=_sync_cause(log.items),
     )
-    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log)
+    return MetadataDiff(differences, checkpoint, log.image.offset, n_reads, log, is_syncing)
 
 
 def _sync_cause(items: pl.DataFrame) -> str | None:

@@ -28,6 +28,7 @@ from kit.tables import schema as tables
 from kit.tables.metadata import KraftState
 from kit.tables.schema import Table
 from kit.text.quantity import quantity
+from kit.text.visible import visible
 
 OPEN = ("diverged", "in_flight", "unknown")
 """Verdicts whose rows a history keeps; of the others their number."""
@@ -100,7 +101,7 @@ class KraftLook:
         values = self.differences.filter(pl.col("verdict") == "unknown")["error"].drop_nulls().unique().sort()
         unread = [*self.status.unread, *([self.error] if self.error else []), *values]
         if unread:
-            raise PartialRead("\n".join(f"not read: {each}" for each in unread))
+            raise PartialRead("\n".join(f"not read: {visible(each)}" for each in unread))
         return f"Cluster {self.status.cluster_name}: phase {self.state.phase}; everything was read."
 
 

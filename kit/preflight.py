@@ -317,7 +317,7 @@ def _meta(name: str, held: Mapping[str, str]) -> NodeMeta:
 
 
 def _log_items(cluster: Cluster) -> pl.DataFrame:
-    return read_log(metadata_controllers(cluster.profile)).items
+    return read_log(metadata_controllers(cluster.profile, cluster.cluster_id)).items
 
 
 def _differences(cluster: Cluster, zk_state: str | None, unread: dict[str, str]) -> pl.DataFrame | None:

@@ -24,6 +24,7 @@ from kit.cli.terminal import (
 )
 from kit.errors import AuthenticationFailed, ConnectError, PartialRead
 from kit.profile import Profile, load_profile
+from kit.text.visible import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -193,7 +194,10 @@ def _verify(compared: MetadataDiff, open_rows: pl.DataFrame) -> None:
         errors = open_rows["error"].drop_nulls().unique(maintain_order=True).head(20).to_list()
         raise PartialRead(
             "\n".join(
-                [f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}", *errors]
+                [
+                    f"ZooKeeper at checkpoint {compared.checkpoint} and KRaft do not hold the same: {counts}",
+                    *map(visible, errors),
+                ]
             )
         )
 

@@ -42,15 +42,15 @@ def plan_kraft(
 
     Also: mend what somebody else left of a move (--repair), or move the active controller (--fail-over).
     """
+    from kit.migrate.kraft.request import KraftPlanRequest
+
     asked = [name for name in (to, REPAIR if repair else None, FAIL_OVER if fail_over else None) if name is not None]
     with refusals():
         if len(asked) != 1:
             raise InputError("name one of --to PHASE, --repair and --fail-over")
-    with open_operations(profile, profile_file, runs) as operations:
-        from kit.migrate.kraft.request import KraftPlanRequest
-
-        say(f"looking at cluster {operations.cluster.name} …")
         request = KraftPlanRequest(asked[0], node_timeout, way_back * 3600)
+    with open_operations(profile, profile_file, runs) as operations:
+        say(f"looking at cluster {operations.cluster.name} …")
         with waiting(f"looking at cluster {operations.cluster.name}"):
             plan = operations.plan_kraft(request, override or ())
         show_plan(plan, as_json)

@@ -17,7 +17,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer.fetch import FetchRequest
 
 from kit.cluster import CONNECT_TIMEOUT_S, kafka_settings
-from kit.errors import AuthenticationFailed, ConnectError, ReadError
+from kit.errors import AuthenticationFailed, ConnectError, ReadError, WrongCluster
 from kit.metadata_log.batches import whole_batches
 from kit.metadata_log.files import CHECKPOINT, FETCHED, LogFile
 from kit.profile import KafkaSecurity, Profile, Security
@@ -36,6 +36,7 @@ TOPIC_ID = uuid.UUID(int=1)
 """Kafka's fixed id of the topic (``Uuid.METADATA_TOPIC_ID``)."""
 _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
+_INCONSISTENT_CLUSTER_ID = 104
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
@@ -58,11 +59,15 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Controllers:
-    """``host:port`` of a cluster's controllers, comma between, on their controller listener; and its security."""
+    """``host:port`` of a cluster's controllers, comma between, on their controller listener; and its security.
+
+    ``cluster_id``: whose they have to be; None: whosever they are.
+    """
 
     servers: str
     security: KafkaSecurity = field(default_factory=KafkaSecurity)
     timeout_s: float = CONNECT_TIMEOUT_S
+    cluster_id: str | None = None
 
     def fetch(self) -> Fetched:
         """Everything the leader has.
@@ -71,8 +76,10 @@ class Controllers:
             ConnectError: no controller answered in time, or none leads.
             AuthenticationFailed: one refused the login.
             ReadError: the leader refused, for example because a right is missing.
+            WrongCluster: they are another cluster's.
         """
         client = self._connect()
+        client.cluster_id = self.cluster_id
         try:
             fetched: Fetched = client.run(client.fetch, self.servers, Deadline(DEADLINE_S))
         finally:
@@ -101,6 +108,8 @@ class Controllers:
 
 class _ControllerClient(BrokerClient):
     """Connections to controllers. They don't answer Metadata, so the servers given are all that it knows."""
+
+    cluster_id: str | None = None
 
     async def _bootstrap(self, timeout_ms: int) -> None:
         pass
@@ -187,11 +196,17 @@ class _ControllerClient(BrokerClient):
             topics=[topic(topic_id=TOPIC_ID, partitions=[wanted])],
             forgotten_topics_data=[],
             rack_id="",
+            cluster_id=self.cluster_id,
             min_version=_FETCH_VERSION,
             max_version=_FETCH_VERSION,
         )
         response = await self.ask(request, node, deadline)
         (partition,) = response.responses[0].partitions if response.error_code == 0 else (response,)
+        if partition.error_code == _INCONSISTENT_CLUSTER_ID:
+            raise WrongCluster(
+                f"the profile's controllers are not of cluster {self.cluster_id}: check [clusters.NAME.kraft], which"
+                " names another cluster's"
+            )
         _check("Fetch", partition.error_code)
         return partition
 

@@ -25,7 +25,7 @@ from kit.migrate.engine.approval import (
 )
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event
-from kit.migrate.engine.files import private_folder, write_whole
+from kit.migrate.engine.files import keep_whole, private_folder
 from kit.migrate.engine.performer import Lock, Performer
 from kit.migrate.engine.plan import Plan, load_plan, save_plan
 from kit.migrate.engine.record import RunRecord, load_run
@@ -280,7 +280,7 @@ class Operations:
             raise EvidenceError(f"{path} can't be read: {error}; make a new plan") from error
         latest = max(before, now)
         self.save_plan(plan)
-        write_whole(path, latest.isoformat() + "\n")
+        keep_whole(path, latest.isoformat() + "\n")
         return latest
 
     def _file(self, digest: str) -> Path:

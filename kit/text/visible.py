@@ -2,8 +2,8 @@
 
 Names of groups, topics, members, clients and hosts may hold anything. Characters that are invisible, move the cursor,
 change the direction of reading or end a line are spelled out (``\\x1b``, ``\\u202e``); all others stay. Terminals use
-:func:`visible`, HTML uses :func:`html_text`, cells of tables :func:`cell`, names of files :func:`file_name`. Data for
-programs (JSON, CSV, Parquet) stays exact.
+:func:`visible`, HTML uses :func:`html_text`, cells of tables :func:`cell`, names of files :func:`file_name`, commands
+to copy :func:`argument`. Data for programs (JSON, CSV, Parquet) stays exact.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from html import escape
+from shlex import quote
 
 LONGEST = 2_000
 """Characters of a text that a cell shows: a topic's name has 249 at most, a group id may have 32,767."""
@@ -43,6 +44,11 @@ def html_source(page: str) -> str:
 def file_name(text: str) -> str:
     """A few plain characters of a name for a file's name. They are a hint for people; no program parses them."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or "x"
+
+
+def argument(name: str) -> str:
+    """A name as the last argument of a command that a person copies into a shell: nothing in it is the shell's."""
+    return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
 
 
 def cell(value: object) -> str:

@@ -8,12 +8,14 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kit import kraft_watch
 from kit.analyze.metadata.contradictions import findings
 from kit.analyze.metadata.phase import state
 from kit.cli import kraft as verbs
+from kit.cli.terminal import refusals
 from kit.errors import ConnectError, HistoryError, PartialRead
 from kit.kraft import KraftStatus, MetadataDiff
 from kit.kraft_watch import KraftHistory, KraftLook
@@ -203,3 +205,18 @@ def test_plain_spark_reads_a_history(spark, tmp_path):  # noqa: F811
     assert [row.n_diverged for row in states.orderBy("at").collect()] == [1, None]
     rows = spark.read.parquet(str(tmp_path / "metadata_differences")).join(states, "snapshot_id", "left_semi")
     assert rows.count() == 3
+
+
+def test_a_name_in_an_error_begins_no_line_of_its_own(capsys):
+    """What is not read is told line by line; a znode's name may hold a line of its own."""
+    forged = "/config/users/a\nofframp: both stores hold the same"
+    differences = diff(difference("config", "unknown", error=forged))
+    status = replace(SILENT, error=forged)
+    for tell in (
+        seen(error=forged).verify,
+        seen(nodes=(status,)).status.verify,
+        lambda: verbs._verify(differences, differences.of("unknown")),
+    ):
+        with pytest.raises(typer.Exit), refusals():
+            tell()
+        assert [each for each in capsys.readouterr().err.splitlines() if each.startswith("offramp: both")] == []

@@ -15,7 +15,7 @@ from typing import Any
 
 from kit.errors import ApprovalError, InputError
 from kit.identity.login import system_user
-from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.plan import Plan, utc
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json, readable
 from kit.profile import ApprovalSettings
@@ -199,8 +199,9 @@ def is_badly_signed(approval: Approval) -> bool:
 
 
 def save_approval(approval: Approval, path: Path) -> None:
+    """Raises EvidenceError: it was not written."""
     content = approval.to_json()
-    write_whole(path, readable({**content, "checksum": digest_of(content)}))
+    keep_whole(path, readable({**content, "checksum": digest_of(content)}))
 
 
 def load_approval(path: Path) -> Approval:

@@ -10,6 +10,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from kit.errors import EvidenceError
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Put ``content`` where ``path`` is; who reads meanwhile sees the old file or the new one."""
@@ -25,6 +27,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
         Path(scratch).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def keep_whole(path: Path, content: str | bytes) -> None:
+    """As :func:`write_whole`, of what plans, approvals and runs leave.
+
+    Raises:
+        EvidenceError: it was not written; which file, and why.
+    """
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise EvidenceError(f"{path} was not written: {error.strerror}") from error
 
 
 def private_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from kit.errors import EvidenceError
 from kit.migrate.engine.approval import Approval, save_approval
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event, line_hash, parse_chain, shown, to_line
-from kit.migrate.engine.files import private_folder, sync_folder, write_whole
+from kit.migrate.engine.files import keep_whole, private_folder, sync_folder
 from kit.migrate.engine.performer import ItemOutcome
 from kit.migrate.engine.plan import Plan, save_plan
 from kit.migrate.engine.states import RunState, moved
@@ -76,14 +76,15 @@ def create_run(
     try:
         save_plan(plan, scratch / PLAN)
         save_approval(approval, scratch / APPROVAL)
-        write_whole(scratch / EVENTS, "")
+        keep_whole(scratch / EVENTS, "")
         _begin(plan, approval, scratch, clock)
         sync_folder(scratch)
         scratch.rename(folder)
         sync_folder(root)
-    except OSError as error:
+    except (OSError, EvidenceError) as error:
         shutil.rmtree(scratch, ignore_errors=True)
-        raise EvidenceError(f"{folder} can't be made: {error.strerror}") from error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise EvidenceError(f"{folder} can't be made: {why}") from error
     return folder
 
 
@@ -226,7 +227,7 @@ class Journal:
 
 def request_stop(folder: Path, who: str, at: datetime) -> None:
     """Ask the process that carries this run out, whichever it is, to stop after what is being written."""
-    write_whole(folder / STOP, readable({"by": who, "at": at.isoformat()}))
+    keep_whole(folder / STOP, readable({"by": who, "at": at.isoformat()}))
 
 
 def taken_request(folder: Path) -> tuple[str, datetime] | None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from kit.errors import InputError, NothingToDo, OfframpError, PlanError
 from kit.identity.login import system_user
-from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.observation import Observation
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.engine.values import Json, digest_of, frozen_mapping, parse_json, readable
@@ -111,7 +111,8 @@ class Plan:
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    write_whole(path, readable(plan.to_json()))
+    """Raises EvidenceError: it was not written."""
+    keep_whole(path, readable(plan.to_json()))
 
 
 def load_plan(path: Path) -> Plan:

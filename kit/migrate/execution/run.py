@@ -24,7 +24,7 @@ from kit.errors import (
 from kit.migrate.engine.approval import Approval, refuse_unless_genuine, refuse_unless_valid, save_approval
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.event import Event, at
-from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.journal import PLAN, Entry, Journal, create_run, taken_request
 from kit.migrate.engine.performer import Lock, Performer, refuse_other_cluster
 from kit.migrate.engine.plan import UNDO, Plan, load_plan, refuse_older_format
@@ -37,6 +37,7 @@ from kit.migrate.execution.rollback import Rollback, titles_to_undo
 from kit.migrate.execution.run_context import RunContext, StopButton
 from kit.migrate.rendering.pages import record_html
 from kit.profile import ApprovalSettings
+from kit.text.visible import argument
 from kit.text.withholding import without_secrets
 
 _GOES_ON_FROM = {
@@ -228,7 +229,7 @@ class Run:
         later = self._lock.followed_by(plan.targets, self.run_id) if context.record.has_written else {}
         if later and len(later) == len(plan.targets):
             target, run = next(iter(later.items()))
-            what, verb = (f"group {target}", f"group {target}") if plan.consent is None else (target, "kraft")
+            what, verb = (f"group {target}", f"group {argument(target)}") if plan.consent is None else (target, "kraft")
             raise RunError(
                 f"run {run} changed {what} after run {self.run_id}, which can't be resumed or undone any more; nothing"
                 f" was done. Make a plan from its present stage: offramp plan {verb}"
@@ -305,8 +306,11 @@ class Run:
         was = context.record
         record = RunRecord(self.run_id, self.folder, was.plan, was.approvals, tuple(journal.events), journal.head)
         report = record_html(record)
-        write_whole(self.folder / REPORT, report)
-        write_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
+        try:
+            keep_whole(self.folder / REPORT, report)
+            keep_whole(self.folder / VERDICT, readable(verdict_of(record, report)))
+        except EvidenceError as error:
+            raise EvidenceError(f"run {self.run_id} is {record.state}: {sentence} But {error}") from error
         return RunResult(self.run_id, record.state, sentence, titles_to_undo(record))
 
 

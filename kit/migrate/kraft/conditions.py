@@ -41,6 +41,7 @@ from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_setti
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
+from kit.text.visible import argument
 
 
 @dataclass(frozen=True)
@@ -105,17 +106,38 @@ def every_broker(look: Look) -> str | None:
     known = set(control.brokers) | {each.node_id for each in look.now.facts.registered_brokers}
     missing = sorted(known - set(look.now.brokers))
     if missing:
-        return f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+        told = f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+        return f"{told}{_unregistered(look, missing)}"
     silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
     if silent:
-        told = f"brokers {silent} do not answer: start them"
+        told = f"brokers {silent} do not answer: start them{_unregistered(look, silent)}"
         forgotten = not set(silent) & set(look.now.control.brokers)
         return told if forgotten else f"{told} {_NOT_FORGOTTEN}"
     return None if look.now.brokers else "no broker is known"
 
 
+def _unregistered(look: Look, numbers: Sequence[int]) -> str:
+    """What else helps where the metadata log keeps the registration of a broker that was taken away."""
+    registered = {each.node_id for each in look.now.facts.registered_brokers} - set(look.now.control.brokers)
+    kept = [each for each in numbers if each in registered]
+    if not kept:
+        return ""
+    return (
+        f"; the metadata log keeps the registration of {kept}: of one that is gone for good it has to be ended"
+        " (UnregisterBroker), which neither brokers in migration mode nor controllers do for kafka-cluster.sh of 3.9.1"
+    )
+
+
 def sync(look: Look) -> str | None:
-    return sync_problem(look.cluster, look.now.brokers)
+    problem = sync_problem(look.cluster, look.now.brokers)
+    if problem is None:
+        return None
+    servers = argument(look.cluster.profile.bootstrap_servers)
+    return (
+        f"{problem}. Start the brokers that are missing, and wait until this names no partition: kafka-topics.sh"
+        f" --bootstrap-server {servers} --describe --under-replicated-partitions. Replicas on a broker that is gone for"
+        f" good get another one by: kafka-reassign-partitions.sh --bootstrap-server {servers}"
+    )
 
 
 def told(rows: Sequence[PreflightFinding]) -> str | None:
@@ -189,13 +211,18 @@ def old_members(look: Look, without: Collection[str] = ()) -> str | None:
         return None
     names = ", ".join(f"{group} ({len(members)})" for group, members in list(live.items())[:10])
     more = f" and {len(live) - 10} more" if len(live) > 10 else ""
-    plans = "; ".join(f"offramp plan group {group} --to 'all KC'" for group in list(live)[:3])
+    plans = "; ".join(f"offramp plan group {_to_kafka(group)}" for group in list(live)[:3])
     return (
         f"{len(live)} {'group has' if len(live) == 1 else 'groups have'} live members under /consumers: {names}{more}."
         " In KRaft mode no broker is in"
         f" /brokers/ids, so they would find none and own nothing, without an error. Move them first: {plans}."
         " Or a second person answers for each of them: --override old_consumers:GROUP"
     )
+
+
+def _to_kafka(group: str) -> str:
+    to, name = "--to 'all KC'", argument(group)
+    return f"{to} {name}" if group.startswith("-") else f"{name} {to}"
 
 
 def lives(look: Look, group: str) -> str | None:

@@ -12,7 +12,7 @@ from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Outc
 from kit.migrate.engine.step import Step
 from kit.migrate.kraft.hand_back import forget_migration
 from kit.migrate.kraft.nodes import CONTROLLER, FINALISED, RESTART, START, STOP, WIPE
-from kit.migrate.kraft.orders import Hands, NodeActor, checked, first_problem, verified
+from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import (
     Standing,
     broker_problem,
@@ -20,6 +20,7 @@ from kit.migrate.kraft.standing import (
     diff_problem,
     dual_write_problem,
     first_checkpoint_problem,
+    joined_problem,
     sync_problem,
     zookeeper_of,
 )
@@ -78,7 +79,10 @@ class StartActor(_ControllerActor):
         if control.checkpoint is not None or control.is_controller_persistent:
             return f"/migration says the checkpoint {control.checkpoint}: it is of another attempt, and must be deleted"
         if control.has_migration and not standing.live_controllers:
-            return "/migration is there, and no controller answers: it is of another attempt, and must be deleted"
+            return (
+                "/migration is there, and no controller answers: it is of another attempt, and must be deleted: offramp"
+                " plan kraft --repair. If this run ordered them: look why they do not run, or undo it"
+            )
         if control.problems:
             return control.problems[0]
         moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
@@ -174,6 +178,8 @@ class StopActor(_ControllerActor):
         )
 
     def _modes_problem(self, words: KraftParameters, standing: Standing) -> str | None:
+        if (problem := joined_problem(standing)) is not None:
+            return problem
         if words.to_phase in REPAIRS:
             in_kraft = [number for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)]
             return f"brokers {in_kraft} are in KRaft mode, or do not answer" if in_kraft else None
@@ -181,16 +187,30 @@ class StopActor(_ControllerActor):
         wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
         return f"brokers are not in {' or '.join(wanted)} mode: {wrong}" if wrong else None
 
-    def _not_yet(self, words: KraftParameters, standing: Standing) -> str | None:
-        """Before the first is stopped: afterwards nobody may be left who could tell."""
+    def _refuse_stop(self, words: KraftParameters, was_ordered: bool) -> None:
+        """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
+
+        Raises:
+            RunError: what they hold is not what ZooKeeper holds, or that can't be told although one leads.
+        """
+        standing = self.hands.look(words)
+        is_partly = was_ordered and len(standing.answering_controllers) < len(words.controllers)
+        if is_partly and standing.facts.leader is None:
+            return  # Nobody is left who could tell.
+        problem = first_problem(lambda: self._not_yet(words, standing, is_partly))
+        if problem is None or (is_partly and self.hands.look(words).facts.leader is None):
+            return
+        raise RunError(f"{problem}; no controller was stopped{' now' if was_ordered else ''}")
+
+    def _not_yet(self, words: KraftParameters, standing: Standing, is_partly: bool = False) -> str | None:
+        """While one leads. ``is_partly``: some have been stopped already."""
         if words.to_phase in REPAIRS:
             state = standing.facts.zk_state
             return f"their log says the state {state}: it is their migration" if state == MIGRATION else None
         if not words.has_claim:
             return "something is copied already" if standing.control.checkpoint is not None else None
-        if (problem := dual_write_problem(standing, words.controller_addresses)) is not None:
-            return problem
-        return sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
+        problem = None if is_partly else dual_write_problem(standing, words.controller_addresses)
+        return problem or sync_problem(self.cluster, words.broker_addresses) or diff_problem(self.cluster)
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         return self._by_running(KraftParameters.of(step), 0)
@@ -203,10 +223,7 @@ class StopActor(_ControllerActor):
             Stopped, LockLost, ApprovalError: the run was asked to stop, or may not write any more.
         """
         words = KraftParameters.of(step)
-        if not report.acted.attempts:
-            problem = first_problem(lambda: self._not_yet(words, self.hands.look(words)))
-            if problem is not None:
-                raise RunError(f"{problem}; no controller was stopped")
+        self._refuse_stop(words, bool(report.acted.attempts))
         answers = self._order_each(words, STOP, (MIGRATION_MODE, ""), report, words.nodes)
         self.hands.await_so(words, _silence_problem, report)
         return self._outcomes(words, answers, "running with the migration flag", "stopped")
@@ -361,45 +378,3 @@ class FinaliseActor(_ControllerActor):
         if problem is None and standing.facts.zk_state != POST_MIGRATION:
             return f"the metadata log says the state {standing.facts.zk_state}, not {POST_MIGRATION}"
         return problem or self._brokers_problem(words, standing)
-
-
-class CompareActor(NodeActor):
-    """Waits until both stores hold the same; writes nothing."""
-
-    def __init__(self, hands: Hands) -> None:
-        super().__init__(hands)
-        self._firsts: dict[str, int] = {}
-
-    def check(self, step: Step) -> Checked:
-        words = KraftParameters.of(step)
-        standing = self.hands.look(words)
-        return checked(
-            first_problem(lambda: controllers_problem(standing, words.controller_addresses)), "the controllers answer"
-        )
-
-    def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
-        return StepState.NOT_DONE
-
-    def act(self, step: Step, report: Report) -> Sequence[ItemOutcome]:
-        return []
-
-    def verify(self, step: Step) -> Verified:
-        words = KraftParameters.of(step)
-        problem = first_problem(lambda: self._unsettled(words))
-        return verified(problem, "") if problem else self.compared(step, "ZooKeeper and KRaft hold the same")
-
-    def _unsettled(self, words: KraftParameters) -> str | None:
-        standing = self.hands.look(words)
-        problem = dual_write_problem(standing, words.controller_addresses)
-        if problem is not None:
-            return problem
-        checkpoint = standing.control.checkpoint or 0
-        if checkpoint <= self._firsts.setdefault(words.to_phase, checkpoint):
-            return "/migration was not seen to move yet"
-        return None
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "it wrote nothing")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []

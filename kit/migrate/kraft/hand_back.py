@@ -23,8 +23,8 @@ from kit.migrate.kraft.orders import NodeActor, checked, first_problem, verified
 from kit.migrate.kraft.standing import Standing, names_controller, zookeeper_of
 from kit.migrate.kraft.steps import CONTROL, HANDED_BACK_S, MIGRATION_ZNODE, STILL_S, KraftParameters
 from kit.migrate.lock import ANSWER_S
-from kit.read.control_znodes import CONTROLLER, EPOCH
-from kit.read.metadata_znodes import fetch_metadata_znodes
+from kit.read.control_znodes import CONTROLLER, EPOCH, fetch_control
+from kit.read.metadata_znodes import fetch_metadata_znodes, with_max_state_epoch
 from kit.read.nodes import KRAFT_MODE
 from kit.read.values import json_in
 
@@ -65,6 +65,8 @@ class HandBackActor(NodeActor):
         """
         words, client = KraftParameters.of(step), zookeeper_of(self.cluster)
         if self.state(step) == StepState.DONE:
+            if words.has_claim and (problem := self._left_low()) is not None:
+                raise RunError(problem)
             return [ItemOutcome(CONTROL, Outcome.UNCHANGED)]
         before = self._still(words, client, report)
         deleted = self._deleted(words, before)
@@ -74,6 +76,18 @@ class HandBackActor(NodeActor):
         outcome = _transaction(client, before, epoch, deleted)
         report([outcome])
         return [outcome]
+
+    def _left_low(self) -> str | None:
+        """Another hand deleted the claim: whether it raised the epoch too. This run's own transaction did."""
+        control = with_max_state_epoch(zookeeper_of(self.cluster), fetch_control(zookeeper_of(self.cluster)))
+        epoch, highest = control.controller_epoch, control.max_state_epoch
+        if epoch is not None and (highest is None or highest <= epoch):
+            return None
+        return (
+            f"somebody deleted /controller and /migration, and /controller_epoch is {epoch}, below the epoch {highest}"
+            " of a partition: no leader would be elected there. Nothing more is ordered; mend that by a plan of its"
+            " own, which goes on from there: offramp plan kraft --repair"
+        )
 
     def _deleted(self, words: KraftParameters, before: Mapping[str, Saved]) -> Sequence[str]:
         return (CONTROLLER, MIGRATION_ZNODE) if words.has_claim else (MIGRATION_ZNODE,)

@@ -8,10 +8,10 @@ from io import BytesIO
 from pathlib import Path
 
 from kit.cluster import Cluster
-from kit.errors import AuthenticationFailed, ConnectError, EvidenceError, OfframpError, RunError
+from kit.errors import AuthenticationFailed, ConnectError, OfframpError, RunError
 from kit.kraft import MetadataDiff, kraft_diff
 from kit.migrate.engine.clock import Clock
-from kit.migrate.engine.files import write_whole
+from kit.migrate.engine.files import keep_whole
 from kit.migrate.engine.performer import ActedRecord, Checked, ItemOutcome, Report, Verified, Waiting, WriteAttempt
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
@@ -191,10 +191,7 @@ def _kept_differences(diff: MetadataDiff, path: Path) -> dict[str, Json]:
     rows = diff.of("diverged", "in_flight", "unknown", "expected").sort("kind", "entity", "item")
     data = BytesIO()
     rows.select(METADATA_DIFFERENCES.schema.names).write_parquet(data)
-    try:
-        write_whole(path, data.getvalue())
-    except OSError as error:
-        raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+    keep_whole(path, data.getvalue())
     return {"file": path.name, "sha256": sha256(data.getvalue()).hexdigest(), "rows": rows.height}
 
 

@@ -28,8 +28,9 @@ from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json, digest_of
 from kit.migrate.kraft import end_steps, steps
 from kit.migrate.kraft.archive import ArchiveActor, ListActor
+from kit.migrate.kraft.compare import CompareActor
 from kit.migrate.kraft.conditions import Look
-from kit.migrate.kraft.controllers import CompareActor, FinaliseActor, StartActor, StopActor, WipeActor
+from kit.migrate.kraft.controllers import FinaliseActor, StartActor, StopActor, WipeActor
 from kit.migrate.kraft.fail_over import FailOverActor
 from kit.migrate.kraft.gates import findings
 from kit.migrate.kraft.hand_back import HandBackActor

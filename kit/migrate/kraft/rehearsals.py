@@ -18,7 +18,7 @@ from urllib.parse import quote
 from kit.errors import EvidenceError
 from kit.identity.login import system_user
 from kit.metadata_file import SavedMetadata
-from kit.migrate.engine.files import private_folder, write_whole
+from kit.migrate.engine.files import keep_whole, private_folder
 from kit.migrate.engine.values import digest_of, parse_json, readable
 
 REHEARSALS, FORMAT = "rehearsals", 1
@@ -80,9 +80,9 @@ def keep(runs: Path, result: RehearsalResult) -> Path:
     path, content = runs / REHEARSALS / name, result.to_json()
     try:
         private_folder(path.parent)
-        write_whole(path, readable({**content, "checksum": digest_of(content)}))
     except OSError as error:
         raise EvidenceError(f"{path} was not written: {error.strerror}") from error
+    keep_whole(path, readable({**content, "checksum": digest_of(content)}))
     return path
 
 

@@ -224,6 +224,10 @@ class MendActor(HandBackActor):
             "the damage is there, no controller answers, no broker is in KRaft mode",
         )
 
+    def _left_low(self) -> str | None:
+        """A damage of its own, if it is one."""
+        return None
+
     def _look(self, words: KraftParameters) -> Standing:
         return for_repair(self.hands.look(words), self.cluster, self.hands.clock.sleep)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kit.errors import InputError
-from kit.migrate.engine.plan import WAY_BACK_S
+from kit.migrate.engine.plan import LONGEST_WAY_BACK_S, WAY_BACK_S
 from kit.migrate.kraft.steps import FAIL_OVER, NODE_TIMEOUT_S, PHASES, QUIET_S, REPAIR
 
 
@@ -30,3 +30,5 @@ class KraftPlanRequest:
             raise InputError(f"there is no phase {self.to_phase!r} to go to; there are {', '.join(PHASES)}")
         if not 0 < self.node_timeout_s <= 24 * 3600 or not 0 <= self.quiet_s <= 24 * 3600:
             raise InputError("node_timeout_s has to be above 0, quiet_s not below 0, both up to a day")
+        if not 0 < self.way_back_s <= LONGEST_WAY_BACK_S:
+            raise InputError(f"a way back is of more than 0 h and at most {LONGEST_WAY_BACK_S / 3600:g} h")

@@ -109,6 +109,18 @@ def broker_problem(standing: Standing, broker_id: int, mode: str) -> str | None:
     return f"{who} is fenced: it has not caught up with the metadata log" if registration.is_fenced else None
 
 
+def joined_problem(standing: Standing) -> str | None:
+    """Brokers that registered since the plan was made: it moves none of them, and without controllers they hang."""
+    known = {*standing.control.brokers, *(each.node_id for each in standing.facts.registered_brokers)}
+    joined = sorted(known - set(standing.brokers))
+    if not joined:
+        return None
+    return (
+        f"brokers {joined} are registered and not of this plan: make a new one from where the cluster stands (offramp"
+        " kraft status)"
+    )
+
+
 def sync_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
     """By the metadata of each of these brokers: all brokers are there, every partition has a leader and a full ISR."""
     for number, address in brokers.items():
@@ -149,6 +161,11 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
         return "no controller leads the quorum"
     if set(leader.voters) != set(controllers):
         return f"the quorum has the voters {sorted(leader.voters)}, and the profile names {sorted(controllers)}"
+    if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
+        return (
+            f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
+            f" {controllers.get(leader.node_id)}: mend the ids in [clusters.NAME.kraft] controllers"
+        )
     if not standing.facts.has_log:
         return f"the metadata log can't be read: {standing.facts.log_error}"
     return None

@@ -25,9 +25,13 @@ from kit.errors import (
     TargetBusy,
     WrongCluster,
 )
+from kit.migrate.engine import files
 from kit.migrate.engine import journal as journals
+from kit.migrate.engine.approval import save_approval
+from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.journal import request_stop
 from kit.migrate.engine.performer import Checked, ItemOutcome, Outcome, StepState, Verified
+from kit.migrate.engine.plan import save_plan
 from kit.migrate.engine.record import load_run
 from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import dry_run
@@ -657,6 +661,41 @@ def test_evidence_that_cannot_be_written_ends_the_run_at_once(world, monkeypatch
     assert world.cluster.writes == [("i00", "old", "new")]
     assert world.process().resume().state == RunState.VERIFIED
     assert len(world.cluster.writes) == 4
+
+
+@pytest.mark.parametrize("lost", ["report.html", "verdict.json"])
+def test_an_ending_whose_page_cannot_be_written_is_told_with_the_state_that_was_reached(world, monkeypatch, lost):
+    replace_file = files.os.replace
+
+    def full(scratch, path):
+        if path.name == lost:
+            raise OSError(122, "Disk quota exceeded")
+        replace_file(scratch, path)
+
+    monkeypatch.setattr(files.os, "replace", full)
+    told = rf"is VERIFIED: Every step was carried out and verified. But .*{lost} was not written: Disk quota exceeded"
+    with pytest.raises(EvidenceError, match=told):
+        world.run.act()
+    assert world.run.record.state == RunState.VERIFIED
+
+
+def test_plans_approvals_and_stops_that_cannot_be_written_are_refused_by_the_name_of_the_file(tmp_path, monkeypatch):
+    plan = make_plan((1,))
+    approval = approve_plan(plan)
+
+    def forbidden(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", forbidden)
+    for write in (
+        lambda: save_plan(plan, tmp_path / "a.json"),
+        lambda: save_approval(approval, tmp_path / "b.json"),
+        lambda: request_stop(tmp_path, "Ann", START),
+        lambda: journals.create_run(plan, approval, tmp_path / "runs", Clock()),
+    ):
+        with pytest.raises(EvidenceError, match=r"/\S+ (was not written|can't be made).*: Permission denied$"):
+            write()
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
 def test_a_display_that_breaks_does_not_break_the_run(world):

@@ -9,14 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from kit.errors import RunError
-from kit.migrate.engine.performer import ActedRecord, Outcome
+from kit.migrate.engine.performer import ActedRecord, Outcome, WriteAttempt
+from kit.migrate.kraft import controllers as acting
 from kit.migrate.kraft.controllers import StartActor, StopActor
 from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.orders import Hands
 from kit.migrate.kraft.standing import Standing
 from kit.migrate.kraft.steps import KraftParameters, start_step, stop_step
 from kit.profile import KraftSettings
-from tests.unit.analyze.metadata.test_phase import SOUND, node, plain
+from tests.unit.analyze.metadata.test_phase import SOUND, broker, node, plain
 
 ADDRESSES = {"3000": "a:9093", "3001": "b:9093", "3002": "c:9093"}
 VOTERS = "3000@a:9093,3001@b:9093,3002@c:9093"
@@ -141,3 +142,59 @@ def test_why_a_controller_does_not_answer_is_said():
     hands = hands_of(Nodes(), is_running=False)
     problem = StartActor(hands)._waiting_problem(WORDS, hands.look(WORDS))
     assert problem == "controller 3000 at a:9093 does not answer: silent"
+
+
+def standing_of(*running: int, leader: int | None = 3000, **changed) -> Standing:
+    """In dual write, with these controllers running."""
+    nodes = [
+        node(
+            "controller",
+            node_id=int(number),
+            address=at,
+            is_leader=int(number) == leader,
+            voters=(3000, 3001, 3002),
+            error=None if int(number) in running else "silent",
+        )
+        for number, at in ADDRESSES.items()
+    ]
+    return Standing(replace(SOUND, nodes=(node("broker"), *nodes), **changed), {1: "host:9092"})
+
+
+@pytest.mark.parametrize(
+    ("running", "leader", "diverged", "is_ordered"),
+    [
+        ((3000, 3001, 3002), 3000, None, True),
+        ((3000, 3001, 3002), 3000, "they do not hold the same", False),
+        ((3000, 3001), 3000, None, True),
+        ((3000, 3001), 3000, "they do not hold the same", False),
+        ((3000,), None, "nobody tells", True),
+    ],
+)
+def test_a_stop_that_did_not_come_is_ordered_again_only_while_both_stores_hold_the_same(
+    monkeypatch, running, leader, diverged, is_ordered
+):
+    """Controllers that were ordered to stop, and run on for hours, write on; then the way back would lose it."""
+    monkeypatch.setattr(acting, "sync_problem", lambda cluster, brokers: None)
+    monkeypatch.setattr(acting, "diff_problem", lambda cluster: diverged)
+    nodes, report = Nodes(), Report()
+    report.acted = ActedRecord("01", (), (WriteAttempt("controller 3000", False, None, Outcome.UNKNOWN),))
+    hands = hands_of(nodes, is_running=True)
+    hands.look = lambda words: standing_of(*running, leader=leader)
+    step = stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper"))
+    if is_ordered:
+        StopActor(hands).act(step, report)
+    else:
+        with pytest.raises(RunError, match="they do not hold the same; no controller was stopped now"):
+            StopActor(hands).act(step, report)
+    assert len(nodes.ordered) == (3 if is_ordered else 0)
+
+
+def test_controllers_are_not_stopped_once_a_broker_has_joined_that_the_plan_does_not_move():
+    """It may be in KRaft mode, and would hang with the partitions that it was given."""
+    hands = hands_of(Nodes(), is_running=True)
+    hands._deployer = SimpleNamespace(instruction=lambda *words: "")
+    joined = (broker(), broker(node_id=9, is_migrating=False))
+    hands.look = lambda words: standing_of(3000, 3001, 3002, registrations=joined)
+    found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper")))
+    assert not found.ok
+    assert "brokers [9] are registered and not of this plan: make a new one" in found.sentence

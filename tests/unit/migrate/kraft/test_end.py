@@ -13,7 +13,7 @@ from kit.errors import InputError, NothingToDo, RunError
 from kit.migrate.engine.performer import Outcome, StepState
 from kit.migrate.kraft import archive, orders
 from kit.migrate.kraft.archive import ARCHIVE, ArchiveActor, ListActor
-from kit.migrate.kraft.controllers import CompareActor
+from kit.migrate.kraft.compare import CompareActor
 from kit.migrate.kraft.end_steps import archive_step, list_step, return_flag_step
 from kit.migrate.kraft.leftovers import leftovers
 from kit.migrate.kraft.orders import Hands

@@ -164,6 +164,7 @@ def test_a_phase_has_to_be_one():
         ({"nodes": (node("broker"), node("controller", has_flag=False))}, "without the migration flag"),
         ({"nodes": (node("broker"), node("controller", is_leader=None))}, "no controller leads"),
         ({"nodes": (node("broker"), node("controller", voters=(3000, 3001)))}, "the profile names"),
+        ({"nodes": (node("broker"), node("controller", node_id=3001, voters=(3000,)))}, "mend the ids"),
         ({"nodes": (node("broker"),)}, "does not answer"),
         ({"log_read_at": None, "log_error": "denied"}, "denied"),
     ],
@@ -191,7 +192,12 @@ def test_a_broker_is_well_only_if_all_say_so(mode, changed, told):
 
 
 def look_at(now: Standing, **profile):
-    given = {"kraft": KraftSettings(controllers="3000@host:9093"), "name": "production", **profile}
+    given = {
+        "kraft": KraftSettings(controllers="3000@host:9093"),
+        "name": "production",
+        "bootstrap_servers": "host:9092,b:9092",
+        **profile,
+    }
     cluster = SimpleNamespace(profile=SimpleNamespace(**given), name="production", cluster_id="abc", zookeeper=object())
     return gates.Look(cluster, now, Path("runs"))
 
@@ -210,10 +216,35 @@ def test_no_plan_to_kraft_mode_while_old_members_live(monkeypatch):
     assert "offramp plan group orders --to 'all KC'" in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("group", "told"),
+    [
+        ("a b; rm -rf ~", "offramp plan group 'a b; rm -rf ~' --to 'all KC'"),
+        ("$(date)'", """offramp plan group '$(date)'"'"'' --to 'all KC'"""),
+        ("--help", "offramp plan group --to 'all KC' -- --help"),
+    ],
+)
+def test_a_command_to_copy_takes_a_group_as_one_argument_whatever_its_name(monkeypatch, group, told):
+    monkeypatch.setattr(conditions, "live_old_members", lambda client: {group: ["a"]})
+    assert told in gate("kraft", "old_consumers", look_at(in_phase("dual write"))).sentence
+
+
 def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
     found = gate("kraft", "every_broker", look_at(stand(facts)))
     assert "brokers [7] are registered" in found.sentence
+    assert (
+        "the metadata log keeps the registration of [7]: of one that is gone for good it has to be ended"
+        in found.sentence
+    )
+
+
+def test_what_is_not_in_sync_is_told_with_the_commands_that_help(monkeypatch):
+    monkeypatch.setattr(conditions, "sync_problem", lambda cluster, brokers: "no leader or no full ISR: orders-0")
+    told = gate("kraft", "in_sync", look_at(stand())).sentence
+    assert told.startswith("no leader or no full ISR: orders-0. Start the brokers that are missing")
+    assert "kafka-topics.sh --bootstrap-server host:9092,b:9092 --describe --under-replicated-partitions" in told
+    assert "kafka-reassign-partitions.sh --bootstrap-server host:9092,b:9092" in told
 
 
 def test_a_broker_that_was_killed_is_not_to_be_started_before_zookeeper_has_forgotten_it():
@@ -529,6 +560,22 @@ def test_a_repair_and_a_fail_over_are_asked_for_by_their_options(monkeypatch, tm
         ended, ((request, _),) = plan_kraft(monkeypatch, tmp_path, option, plan=plan_to("zookeeper"))
         assert ended.exit_code == 0, ended.output
         assert request.to_phase == wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--to", "P4"), "there is no phase 'P4'"),
+        (("--to", "kraft", "--node-timeout", "nan"), "node_timeout_s has to be above 0"),
+        (("--to", "kraft", "--way-back", "nan"), "a way back is of more than 0 h"),
+        (("--to", "kraft", "--way-back", "-1"), "a way back is of more than 0 h"),
+        (("--to", "kraft", "--way-back", "inf"), "a way back is of more than 0 h"),
+    ],
+)
+def test_what_nobody_can_mean_is_refused_before_a_cluster_is_asked(monkeypatch, tmp_path, words, told):
+    ended, asked = plan_kraft(monkeypatch, tmp_path, *words, error=AssertionError("it was asked"))
+    assert (ended.exit_code, asked) == (2, [])
+    assert told in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,25 @@ from types import SimpleNamespace
 
 import pytest
 
-from kit.errors import NothingToDo, PlanError
+from kit.errors import NothingToDo, PlanError, RunError
 from kit.migrate.engine.clock import Clock
 from kit.migrate.engine.performer import StepState
 from kit.migrate.kraft import fail_over, gates, hand_back, repair, standing
 from kit.migrate.kraft import orders as orders_of_nodes
 from kit.migrate.kraft.controllers import StopActor
 from kit.migrate.kraft.fail_over import FailOverActor
+from kit.migrate.kraft.hand_back import HandBackActor
 from kit.migrate.kraft.plan import _Maker, _refuse_detours
 from kit.migrate.kraft.repair import MendActor, damages, first_damage
-from kit.migrate.kraft.steps import REPAIRS, KraftParameters, consent_of, fail_over_step, mend_step, stop_step
+from kit.migrate.kraft.steps import (
+    REPAIRS,
+    KraftParameters,
+    consent_of,
+    fail_over_step,
+    hand_back_step,
+    mend_step,
+    stop_step,
+)
 from kit.profile import KraftSettings
 from tests.unit.analyze.metadata.test_phase import SOUND, control, node, plain
 from tests.unit.migrate.kraft.test_plan import CLUSTER, DEPLOYER, WORDS, in_phase, look_at, saved, stand
@@ -263,6 +272,27 @@ def test_an_epoch_that_is_no_number_counts_as_none():
 def test_what_a_znode_held_that_is_gone_is_nothing():
     assert hand_back._held({}, "/migration") == {}
     assert hand_back._held(HELD | {"/migration": saved("")}, "/migration") == {}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "highest", "told"),
+    [(7, 7, None), (7, None, None), (7, 9, "/controller_epoch is 7, below the epoch 9"), (None, 3, "is None, below")],
+)
+def test_a_claim_that_another_hand_deleted_is_no_hand_back_where_the_epoch_was_not_raised(
+    monkeypatch, epoch, highest, told
+):
+    """A run that goes on after somebody deleted both znodes in a shell: brokers would be rolled without leaders."""
+    held = plain(controller_epoch=epoch, max_state_epoch=highest)
+    monkeypatch.setattr(hand_back, "zookeeper_of", lambda cluster: None)
+    monkeypatch.setattr(hand_back, "fetch_control", lambda client: held)
+    monkeypatch.setattr(hand_back, "with_max_state_epoch", lambda client, control: control)
+    actor = HandBackActor(SimpleNamespace(look=lambda words: left(held, IN_ZOOKEEPER), cluster=CLUSTER))
+    step = hand_back_step("01", replace(WORDS, to_phase="zookeeper", has_claim=True))
+    if told is None:
+        assert [each.outcome for each in actor.act(step, None)] == ["UNCHANGED"]
+    else:
+        with pytest.raises(RunError, match=f"{told}.*offramp plan kraft --repair"):
+            actor.act(step, None)
 
 
 def mending(monkeypatch, now) -> tuple[MendActor, object]:

@@ -1,0 +1,42 @@
+"""When a comparison of both stores has read often enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kit import kraft
+from tests.unit.test_kraft_watch import diff, difference
+
+
+def reads_of(monkeypatch, *found):
+    """Reads of both stores, one after the other."""
+    left = iter(found)
+    monkeypatch.setattr(kraft, "_compare", lambda *given: replace(next(left), n_reads=(*given[4:], 1)[0]))
+    monkeypatch.setattr(kraft, "_await_checkpoint", lambda *given: None)
+    monkeypatch.setattr(kraft, "_explained", lambda diff_found: diff_found)
+
+
+def at(checkpoint: int, until: int, verdict: str, **changed):
+    found = diff(difference("scram", verdict), difference("config", "in_flight" if until < 90 else "equal"))
+    return replace(found, checkpoint=checkpoint, until=until, **changed)
+
+
+@pytest.mark.parametrize(("settle_s", "n_reads", "is_clean"), [(30.0, 3, False), (0.0, 1, True)])
+def test_what_is_equal_right_after_an_election_is_read_again_until_the_leading_controller_has_synced(
+    monkeypatch, settle_s, n_reads, is_clean
+):
+    """ZooKeeper is as the controller before left it: what the next one forgot, it takes out of ZooKeeper then."""
+    before = replace(diff(difference("scram", "equal")), is_syncing=True)
+    reads_of(monkeypatch, before, at(83, 90, "diverged"), at(91, 95, "diverged"))
+    found = kraft.diff_stores("one", None, None, settle_s)
+    assert (found.n_reads, found.is_clean) == (n_reads, is_clean)
+
+
+def test_what_begins_to_differ_while_something_else_is_in_flight_is_read_until_its_verdict_is_known(monkeypatch):
+    """A value that differed in the last read alone was left in flight, without a cause, whatever time there was."""
+    reads_of(monkeypatch, at(79, 82, "equal"), at(83, 90, "diverged"), at(91, 95, "diverged"))
+    found = kraft.diff_stores("one", None, None, 30.0)
+    assert found.n_reads == 3
+    assert found.of("diverged", "in_flight").select("kind", "verdict").rows() == [("scram", "diverged")]
