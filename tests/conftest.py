@@ -18,6 +18,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")
 """Folders of tests on real servers: all of them are slow. So is each test that starts Spark, wherever it is."""
+LONG_PROPERTIES = (
+    "property/analyze/test_groups.py",
+    "property/analyze/test_long_reports.py",
+    "property/consumer/test_simulation.py",
+    "property/logs/test_extract.py",
+    "property/logs/test_foreign_layouts.py",
+    "property/metadata_log/test_by_columns.py",
+)
+"""Two fifths of the processor's time of all tests without a server: `make check` can do without them."""
 LONGEST = (
     "notebooks/test_report.py",
     "notebooks/test_nbval.py",
@@ -56,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one file, or of one named group, run in one process: they share servers."""
     items.sort(key=_rank)  # the order within a file stays
     for item in items:
-        if _file(item).startswith(REAL) or "spark" in getattr(item, "fixturenames", ()):
+        if _file(item).startswith((*REAL, *LONG_PROPERTIES)) or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(_file(item)))
