@@ -17,11 +17,12 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# As constraints too: of what is wanted with an extra, pip otherwise takes the newest release and refuses it unlocked.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "offramp needs Python 3.11 or newer: make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || { echo "[setup] making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "[setup] installing the locked Python packages (1 to 3 minutes the first time; pyspark alone is 450 MB)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock || { echo "[setup] pip could not install them: see above; is the package index reachable?"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock -c requirements.lock || { echo "[setup] pip could not install them: see above; is the package index reachable?"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
