@@ -187,7 +187,15 @@ class MigratingServers(Servers):
             return holder.get("brokerid") != since and epoch == checkpoint.get("kraft_metadata_epoch")
 
         with connected(self.zookeeper_connect) as client:
-            wait_until(partial(goes_on, client), f"dual write by another controller than {since}", seconds)
+            try:
+                wait_until(partial(goes_on, client), f"dual write by another controller than {since}", seconds)
+            except LabError as error:
+                held = "\n".join(f"{path} holds {json_at(client, path)}" for path in ("/controller", "/migration"))
+                raise LabError(f"{error}\n{held}\n{self._told_by_controllers()}") from None
+
+    def _told_by_controllers(self) -> str:
+        processes = [each.process for each in self.controllers if each.process is not None]
+        return "\n".join(f"{each.name}:\n{each.last_lines()}" for each in processes)
 
     def hand_back(self) -> None:
         """From dual write back to a controller of ZooKeeper's, as Kafka's documentation says; brokers stay as they are.
