@@ -45,7 +45,7 @@ def made(tmp_path_factory):
         ("moved", "kafka"): lambda minute: 100 * minute,
     }
     health_history.write(folder / "history", MINUTES, groups, holes=frozenset(range(40, 60)))
-    return run(folder / "history", folder / "out.ipynb")
+    return run(folder / "history", folder / "out.ipynb", target_age_s=600.0, holes="t")
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +125,14 @@ def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two
     young = {row["group_id"]: float(row["young_percent"]) for row in html_tables.with_columns(tables, "young_percent")}
     assert young["steady"] == 100
     assert 80 < young["dead"] < 100
+
+
+def test_where_offsets_may_be_no_records_nobody_is_said_to_be_late(made):
+    """Without ``holes`` the same silence makes ``dead`` late: see the report of more than a day."""
+    rows = html_tables.with_columns(html_tables.of_notebook(made), "young_percent")
+    assert {row["group_id"]: float(row["young_percent"]) for row in rows}["dead"] == 100
+    told = [output.text for cell in made.cells for output in cell.get("outputs", ()) if "text" in output]
+    assert any("Logs with holes: those of t. There no record is said to be older." in text for text in told)
 
 
 def test_shares_are_of_the_time(made):
