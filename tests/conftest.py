@@ -19,14 +19,17 @@ TESTS = Path(__file__).parent
 REAL = ("interop", "servers", "notebooks", "browser")
 """Folders of tests on real servers: all of them are slow. So is each test that starts Spark, wherever it is."""
 LONG_PROPERTIES = (
+    "property/analyze/test_engines.py",
     "property/analyze/test_groups.py",
+    "property/analyze/test_health_engines.py",
     "property/analyze/test_long_reports.py",
     "property/consumer/test_simulation.py",
     "property/logs/test_extract.py",
     "property/logs/test_foreign_layouts.py",
     "property/metadata_log/test_by_columns.py",
+    "property/read/test_hostile_znodes.py",
 )
-"""Two fifths of the processor's time of all tests without a server: `make check` can do without them."""
+"""Almost half of the processor's time of all tests without a server: `make check` can do without them."""
 LONGEST = (
     "notebooks/test_report.py",
     "notebooks/test_nbval.py",
