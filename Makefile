@@ -55,7 +55,7 @@ lab: setup ## Start the lab and open JupyterLab on copies of the notebooks (as r
 down: $(READY) ## Stop the lab
 	@$(BIN)/offramp lab down
 
-check: $(READY) ## The quick part: lint, types, import rules, unit and property tests; OFFRAMP_PROMTOOL names a promtool that is not on PATH
+check: $(READY) ## The quick part: lint, types, import rules, unit tests, the quicker property tests; OFFRAMP_PROMTOOL names a promtool that is not on PATH
 	@$(BIN)/ruff format --check --quiet kit widgets tests
 	@$(BIN)/ruff check --quiet kit widgets tests
 	@$(BIN)/mypy --no-error-summary

@@ -37,6 +37,8 @@ TOPIC_ID = uuid.UUID(int=1)
 _FETCH_BYTES = 8 * 2**20
 _DENIED = (29, 31)
 _INCONSISTENT_CLUSTER_ID = 104
+_MOST_LEADERS = 5
+"""Of one read: an election takes a second, and most reads take less."""
 _FETCH_VERSION = 13
 """The first that names topics by id; by its name a controller refuses this one (observed, 3.9.1)."""
 
@@ -73,7 +75,7 @@ class Controllers:
         """Everything the leader has.
 
         Raises:
-            ConnectError: no controller answered in time, or none leads.
+            ConnectError: no controller answered in time, none leads, or another one leads again and again.
             AuthenticationFailed: one refused the login.
             ReadError: the leader refused, for example because a right is missing.
             WrongCluster: they are another cluster's.
@@ -106,6 +108,10 @@ class Controllers:
             ) from None
 
 
+class _LeaderChanged(Exception):
+    """The node that was asked does not lead in that epoch any more."""
+
+
 class _ControllerClient(BrokerClient):
     """Connections to controllers. They don't answer Metadata, so the servers given are all that it knows."""
 
@@ -115,8 +121,21 @@ class _ControllerClient(BrokerClient):
         pass
 
     async def fetch(self, servers: str, deadline: Deadline) -> Fetched:
-        """The leader's checkpoint and log."""
-        node, leader_epoch = await self._leader(servers, deadline)
+        """The leader's checkpoint and log; all of the next leader's if an election comes between."""
+        refusal = None
+        for attempt in range(_MOST_LEADERS):
+            node, leader_epoch = await self._leader(servers, deadline)
+            try:
+                return await self._fetch_all(node, leader_epoch, servers, deadline)
+            except _LeaderChanged as changed:
+                refusal = changed
+                await self.pause(attempt)
+        raise ConnectError(
+            f"another one of {servers} came to lead the quorum each of {_MOST_LEADERS} times that {TOPIC} was read"
+            f" ({refusal}): look why the controllers elect so often, then ask again"
+        )
+
+    async def _fetch_all(self, node: Any, leader_epoch: int, servers: str, deadline: Deadline) -> Fetched:
         first = await self._fetch(node, leader_epoch, 0, 0, deadline)
         checkpoint, start, epoch = None, 0, 0
         if first.snapshot_id is not None and first.snapshot_id.end_offset >= 0:
@@ -233,6 +252,8 @@ class _ControllerClient(BrokerClient):
 
 
 def _check(request: str, code: int) -> None:
+    if code in RETRIABLE_CODES:
+        raise _LeaderChanged(f"{request}: {describe_code(code)}")
     if code:
         raise ReadError(_refused(request, code))
 
