@@ -23,6 +23,9 @@ from tests.bench.site import Site
 
 _OFFRAMP = (sys.executable, "-m", "kit")
 _COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+RELEASE = "KAFKA_HOME"
+_HOW_TO_GIVE = f"""{RELEASE} is not set: java starts the class of Kafka's command. People start it by the script
+          of a release, which looks at each jar and starts JMX. {RELEASE}=<an unpacked release of Kafka> make bench"""
 _BY_SPARK = """
 import sys
 from kit.rebalances import read_rebalances
@@ -71,17 +74,27 @@ def _groups() -> Iterator[Row]:
         running = state.load()
         assert running is not None
         profile = load_profile(file=Path(running.profile_file))
-        tool = [java_command(), "-Xmx256m", "-XX:+UseG1GC", "-Djava.awt.headless=true", "-cp"]
-        tool += [jars.class_path(jars.SERVERS), _COMMAND, "--bootstrap-server", profile.bootstrap_servers]
-        tool += ["--all-groups", "--describe", "--timeout", "60000"]
-        for by, clock in (("", time.perf_counter), (" by CPU", _cpu_seconds)):
-            peer = _process(tool, clock)
-            for verb in ("groups", "lag"):
-                ours = _process([*_OFFRAMP, verb, "--profile-file", running.profile_file], clock)
-                yield compare(f"offramp {verb} vs kafka-consumer-groups --describe{by}", ours, peer, 3, _ROUNDS)
+        question = ["--bootstrap-server", profile.bootstrap_servers, "--all-groups", "--describe", "--timeout", "60000"]
+        for name, command, goal in _peers():
+            for by, clock in (("", time.perf_counter), (" by CPU", _cpu_seconds)):
+                peer = _process([*command, *question], clock)
+                for verb in ("groups", "lag"):
+                    ours = _process([*_OFFRAMP, verb, "--profile-file", running.profile_file], clock)
+                    yield compare(f"offramp {verb} vs {name} --describe{by}", ours, peer, goal, _ROUNDS)
     finally:
         if not was_running:
             subprocess.run([*_OFFRAMP, "lab", "down"], check=True, stdout=subprocess.DEVNULL)
+
+
+def _peers() -> Iterator[tuple[str, list[str], float | None]]:
+    """The command as people start it, where a release is given; its class alone has the goal where none is."""
+    java = [java_command(), "-Xmx256m", "-XX:+UseG1GC", "-Djava.awt.headless=true", "-cp"]
+    release = os.environ.get(RELEASE)
+    if release:
+        yield "kafka-consumer-groups.sh", [str(Path(release) / "bin" / "kafka-consumer-groups.sh")], 3
+    else:
+        say(_HOW_TO_GIVE)
+    yield "kafka-consumer-groups", [*java, jars.class_path(jars.SERVERS), _COMMAND], None if release else 3
 
 
 def _process(command: Sequence[str], clock: Callable[[], float] = time.perf_counter) -> Timing:

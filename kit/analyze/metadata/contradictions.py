@@ -185,7 +185,7 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
             "Give all controllers the same settings, and restart them.",
         )
     leader = facts.leader
-    if leader is not None and len(leader.voters) > len(answered) == len(facts.controllers):
+    if leader is not None and len(leader.voters) > len(facts.controllers):
         yield KraftFinding(
             "L01",
             WARN,

@@ -170,6 +170,10 @@ def test_what_was_not_read_is_unknown_and_not_zero():
             "L01", "block", "other:9093",
         ),
         (replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002)),)), "L01", "warn", "3000, 3001, 3002"),
+        (
+            replace(SOUND, nodes=(node("controller", voters=(3000, 3001, 3002), has_flag=None),)),
+            "L01", "warn", "3000, 3001, 3002",
+        ),
         (replace(SOUND, control=control(max_state_epoch=12)), "Z16", "warn", "epoch 12"),
         (replace(WAITING, control=plain()), "Z15", "block", "another chroot"),
         (replace(WAITING, nodes=(node("broker"),)), "P03", "warn", "not registered with the controllers: broker 1"),
