@@ -31,14 +31,13 @@ from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter
 from tests.browser.kraft_screens import look
 from tests.browser.notebook_page import WIDTH, NotebookPage
 from tests.browser.test_wizard import RUN_MS, STEP_MS, Wizard
-from tests.interop.group import IS_SOAK
 from tests.interop.kraft_scene import vouch
 from tests.notebooks import html_tables
 from tests.notebooks.shop import NOTEBOOKS, ended
 from tests.notebooks.test_kraft import collect
+from tests.soak import IS_SOAK, soak_only
 
 pytestmark = pytest.mark.timeout(900)
-soak_only = pytest.mark.skipif(not IS_SOAK, reason="it takes minutes: make soak")
 
 OVERRIDES = {
     "controllers": "preflight_known",

@@ -26,13 +26,13 @@ from tests.bench.site import PARTITIONS, WHOLE, Site, Sizes, filled, group_name
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage, picture
 from tests.browser.test_wizard import Wizard
-from tests.interop.group import IS_SOAK
 from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.soak import soak_only
 
 pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.xdist_group("size"),
-    pytest.mark.skipif(not IS_SOAK, reason="a part of make soak"),
+    soak_only,
 ]
 
 SIZES = Sizes()

@@ -22,8 +22,9 @@ from kit.lab.process import Process, wait_until
 from kit.migrate.engine.record import list_runs, load_run
 from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter, command, environment
 from tests.browser.notebook_page import NotebookPage
-from tests.interop.group import IS_SOAK, Group
+from tests.interop.group import Group
 from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.soak import IS_SOAK, soak_only
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -219,6 +220,7 @@ def test_a_reopened_notebook_shows_the_run_and_the_ways_back_stay_in_view(site, 
             expect(wizard.button(name)).to_be_in_viewport()
 
 
+@soak_only
 def test_a_kernel_that_is_killed_in_the_midst_of_a_run(site, tab):
     """A new kernel shows where the run stands, and goes on with it once the dead one's lock has ended."""
     notebook, wizard = NotebookPage(tab.page), Wizard(tab.page)

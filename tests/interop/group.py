@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +26,6 @@ from kit.read.registration import parse_registration
 from kit.tables import schema as tables
 
 SETTLE_SECONDS = 40.0
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
-"""``make soak``: as often as the claims say, instead of as often as a commit can wait for."""
 
 
 class Group:

@@ -19,11 +19,11 @@ from kazoo.exceptions import NoNodeError
 
 from kit.errors import LabError
 from kit.lab import Lab
-from kit.lab.java import jars
 from kit.lab.members.handles import Consumer, consumption_file
 from kit.lab.members.java import JavaMember, launch
 from kit.lab.process import wait_until
 from tests.interop import kafka_python_member
+from tests.soak import IS_SOAK, first
 
 TOPIC = "clicks.eu-west"
 PARTITIONS = 4
@@ -243,20 +243,26 @@ PATIENT = {"session.timeout.ms": "15000"}
 
 
 def on_zookeeper(lab: Lab, zookeeper: KazooClient) -> list[Cast]:
-    """Every client that a broker of 3.9 serves; 0.9's times are of the zone that a request's time in them proves."""
+    """Clients that a broker of 3.9 serves, in the long form every one.
+
+    0.9's times are of the zone that a request's time in them proves.
+    """
     return [
         java(lab, "0.9.0.1", "hdp", settings=PATIENT, zone="Asia/Kolkata"),
-        java(lab, "0.10.2.2", "kafka"),
-        java(lab, "1.1.1", "spring"),
         java(lab, "2.8.2", "kafka", listens=True),
         java(lab, "3.9.1", "spring"),
-        java(lab, "4.1.1", "kafka"),
         java(lab, "3.9.1", "kafka", "-info", COOPERATIVE, level="INFO"),
         rdkafka(lab, "eager", "range"),
         rdkafka(lab, "cooperative", "cooperative-sticky"),
         kafka_python(lab),
-        *[old(lab, zookeeper, version) for version in jars.OLD_CONSUMERS],
+        *[old(lab, zookeeper, version) for version in first(["1.1.1", "0.10.2.2", "0.8.2.2"])],
+        *(others(lab) if IS_SOAK else []),
     ]
+
+
+def others(lab: Lab) -> list[Cast]:
+    """Releases between those of the short form."""
+    return [java(lab, "0.10.2.2", "kafka"), java(lab, "1.1.1", "spring"), java(lab, "4.1.1", "kafka")]
 
 
 def on_kraft(lab: Lab) -> list[Cast]:

@@ -33,17 +33,17 @@ from kit.offsets_topic import OffsetsTopic, read_offsets_topic
 from tests.interop import log_scenes
 from tests.interop.log_scenes import PARTITIONS, RECORDS, TOPIC, Cast
 from tests.property.conftest import spark  # noqa: F401
+from tests.soak import IS_SOAK, first
 
 KAFKA_PYTHON = "kafka-python"
-CLASSIC = [
-    "java.0.9.0.1", "java.0.10.2.2", "java.1.1.1", "java.2.8.2", "java.3.9.1", "java.4.1.1", "java-info.3.9.1",
-    "java-kraft.4.1.1", "rdkafka.eager", "rdkafka.cooperative", KAFKA_PYTHON,
-]  # fmt: skip
+CLASSIC = ["java.0.9.0.1", "java.2.8.2", "java.3.9.1", "java-info.3.9.1", "java-kraft.4.1.1"]
+CLASSIC += ["rdkafka.eager", "rdkafka.cooperative", KAFKA_PYTHON]
+CLASSIC += ["java.0.10.2.2", "java.1.1.1", "java.4.1.1"] if IS_SOAK else []
 CONVERTED = "java-converted"
 NEW = ["java-new.4.1.1", "java-new.3.9.1", "rdkafka.new"]
 pytestmark = pytest.mark.timeout(900)
 """On a busy machine thirty JVMs take their time."""
-OLD = ["old.1.1.1", "old.0.10.2.2", "old.0.8.2.2"]
+OLD = first(["old.1.1.1", "old.0.10.2.2", "old.0.8.2.2"])
 COMMITTED = RECORDS // PARTITIONS
 
 

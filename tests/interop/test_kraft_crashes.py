@@ -6,7 +6,6 @@ broker and the active controller are killed in a roll. In the end the cluster is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,8 +16,9 @@ from kit.kraft import KraftStatus
 from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from tests.interop.kraft_scene import TRANSACTION, LeaderWatch, Scene
+from tests.soak import soak_only
 
-pytestmark = pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes 20 minutes: make soak")
+pytestmark = soak_only
 PARTITIONS = 6
 RATE = 900.0
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -28,8 +27,9 @@ from kit.lab.java.jvm import properties
 from kit.profile import load_profile
 from kit.text.properties import parse_properties
 from tests.interop.kraft_scene import Scene
+from tests.soak import soak_only
 
-pytestmark = pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes two minutes: make soak")
+pytestmark = soak_only
 NODE = """
 import sys
 from multiprocessing.connection import Client

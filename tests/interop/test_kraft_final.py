@@ -9,7 +9,6 @@ resumed while they are down orders nothing. After: a broker that somebody takes 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,9 +21,10 @@ from kit.lab import Lab, faults
 from kit.lab.process import wait_until
 from kit.lab.servers.kafka import Broker
 from tests.interop.kraft_scene import KILLED, LeaderWatch, Scene
+from tests.soak import soak_only
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes five minutes: make soak"),
+    soak_only,
     pytest.mark.timeout(1200),
 ]
 PARTITIONS, RATE = 4, 200.0

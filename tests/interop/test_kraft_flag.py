@@ -8,7 +8,6 @@ ZooKeeper held is in the run's folder, what stays there in the evidence.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,9 +28,10 @@ from kit.migrate.frames import stays
 from kit.migrate.kraft.steps import KraftParameters
 from kit.migrate.lock import CLUSTER_LOCKS
 from tests.interop.kraft_scene import KILLED, LOCK_S, Ended, Scene
+from tests.soak import soak_only
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes two minutes: make soak"),
+    soak_only,
     pytest.mark.timeout(900),
 ]
 

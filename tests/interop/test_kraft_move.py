@@ -10,7 +10,6 @@ the transaction; forward; finalised. Records are produced with acks=all througho
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,10 +38,10 @@ from kit.migrate.runs_folder import approval_file
 from kit.profile import load_profile
 from kit.zookeeper_files import read_zookeeper_files
 from tests.interop.kraft_scene import vouch
+from tests.soak import IS_SOAK
 
 QUIET_S = 2.0
 LOCK_S = 40.0
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 OVERRIDES = {
     "controllers": ("preflight_known",),
     "dual write": ("preflight_known",),

@@ -3,15 +3,14 @@
 One broker, three controllers, a producer. One controller runs alone first, so that KRaft's epoch is above
 ``/controller_epoch``. In dual write the active controller is moved. Then a hand stops the controllers, wipes them,
 deletes ``/controller`` and nothing else, and stops the broker at once: a stale ``/migration``, an epoch too low, a
-broker that hangs. Each is found, planned, approved, mended and proven by itself. ``make soak``, with two brokers: one
+broker that hangs. Each is found, planned, approved, mended and proven by itself. Then, with two brokers: one
 that ignores the controller; partitions that nobody is elected for; and the bomb armed, with controllers that run and
-have claimed ``/controller``. It is defused, and the move begins anew.
+have claimed ``/controller``. It is defused, and the move begins anew. ``make soak``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -35,9 +34,9 @@ from kit.migrate.kraft.standing import names_controller
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.interop.kraft_scene import OVERRIDES, Scene, vouch
+from tests.soak import soak_only
 
-pytestmark = pytest.mark.timeout(900)
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
+pytestmark = [pytest.mark.timeout(900), soak_only]
 HANGS = "Notifying KRaft of controlled shutdown"
 REPAIRS = ("repair /migration", "repair /controller_epoch", "repair brokers")
 
@@ -343,13 +342,11 @@ def elected_anew(lab: Lab, paths: list[str]) -> int:
         return json_at(client, "/controller")["brokerid"]
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="the long form: make soak")
 def test_a_controller_below_what_brokers_remember_is_followed_again(trapped):
     assert "ignores the controller" in trapped.plans[0].risks[0]
     assert "has nothing to repair" in str(trapped.refused["followed again"])
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="the long form: make soak")
 def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped):
     before, after = trapped.n_offline
     assert before > 0
@@ -357,7 +354,6 @@ def test_partitions_that_nobody_might_elect_a_leader_for_have_one_again(trapped)
     assert trapped.states[:3] == ["repair /controller_epoch", "repair /controller_epoch", "repair brokers"]
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="the long form: make soak")
 def test_controllers_that_claimed_with_a_stale_migration_are_stopped_before_they_write(trapped):
     (plan,) = [each for each in trapped.plans if each.parameters["to_phase"] == "repair /controller"]
     assert [step.kind for step in plan.steps] == ["stop controllers", "mend ZooKeeper", "wipe controllers"]
@@ -366,7 +362,6 @@ def test_controllers_that_claimed_with_a_stale_migration_are_stopped_before_they
     assert trapped.statuses["zookeeper"].state.phase == "zookeeper"
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="the long form: make soak")
 def test_the_bomb_deleted_nothing(trapped):
     assert trapped.dumps["after"] == trapped.dumps["before"]
     assert "/brokers/topics/trapped" in trapped.dumps["after"]

@@ -8,7 +8,6 @@ key store has a password that only the encoder secret opens: the certificate tha
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -38,9 +37,10 @@ from kit.lab.lab import PROTECTED_GROUP
 from kit.lab.servers.migrating import connected, json_at
 from kit.lab.servers.security import USER
 from tests.interop.kraft_scene import OVERRIDES, Scene
+from tests.soak import soak_only
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes four minutes: make soak"),
+    soak_only,
     pytest.mark.timeout(900),
 ]
 OTHER_PASSWORD = "opens-the-other-store"

@@ -25,6 +25,7 @@ from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.operations import Operations
 from kit.profile import Profile, load_profile
 from tests.interop.group import Group
+from tests.soak import first, soak_only
 
 MakeGroup = Callable[..., Group]
 BUSY_SECONDS = 30.0
@@ -101,7 +102,9 @@ def acting(folder: Path, profile: Profile, verb: str) -> subprocess.Popen[bytes]
     return subprocess.Popen([sys.executable, "-c", code, *arguments])
 
 
-@pytest.mark.parametrize(("step_id", "event"), [("01-replace-canary-mezkcc", "ACTING"), ("04-toggle-kafka", "acted")])
+@pytest.mark.parametrize(
+    ("step_id", "event"), first([("04-toggle-kafka", "acted"), ("01-replace-canary-mezkcc", "ACTING")])
+)
 def test_killed_in_the_midst_of_an_act_and_resumed(
     group: MakeGroup, operations: Operations, profile: Profile, step_id: str, event: str
 ) -> None:
@@ -158,6 +161,7 @@ def is_settled(operations: Operations, shared: Group) -> bool:
         return False
 
 
+@soak_only
 def test_a_broker_restarts(group: MakeGroup, operations: Operations) -> None:
     shared, run = begun(operations, group)
 
@@ -184,7 +188,8 @@ def test_another_operator_writes_the_toggle(group: MakeGroup, operations: Operat
     assert_nothing_lost(shared)
 
 
-@pytest.mark.parametrize("hours", [-3, 24])
+@soak_only
+@pytest.mark.parametrize("hours", [24, -3])
 def test_the_operators_clock_jumps_in_the_midst(group: MakeGroup, operations: Operations, hours: int) -> None:
     """Its approval is not of now any more: the run stops after what is being done; a right clock goes on.
 

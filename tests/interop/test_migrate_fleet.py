@@ -33,7 +33,8 @@ from kit.migrate.operations import Operations
 from kit.migrate.rendering.text import plan_text
 from kit.profile import load_profile
 from kit.snapshot import observe
-from tests.interop.group import IS_SOAK, gauges_of
+from tests.interop.group import gauges_of
+from tests.soak import IS_SOAK, soak_only
 
 GROUPS, PER_PROCESS, MANY = (50, 25, 1000) if IS_SOAK else (16, 8, 1000)
 WAVE, N_WAVES = (50, 2) if IS_SOAK else (6, 3)
@@ -284,6 +285,7 @@ def test_bad_input(operations: Operations, members: list[Consumer]) -> None:
 SECRET_LIKE = ("reset-password", "auth.secret", "rotate-credentials", "user_api-key")
 
 
+@soak_only
 def test_groups_named_like_secrets_go_in_waves_and_all_come_back_at_once(
     operations: Operations, fleet_lab: Lab
 ) -> None:

@@ -27,7 +27,8 @@ from kit.migrate.group.plan import PATH, GroupPlanRequest
 from kit.migrate.lock import ZookeeperLock
 from kit.migrate.operations import Operations
 from kit.profile import Profile, load_profile
-from tests.interop.group import IS_SOAK, Group
+from tests.interop.group import Group
+from tests.soak import IS_SOAK, first, soak_only
 
 MakeGroup = Callable[..., Group]
 VERSIONS = ("1.1.1", "0.10.2.2", "0.8.2.2", "1.1.1", "0.10.2.2")
@@ -101,6 +102,7 @@ def test_the_whole_path_and_back_by_two_plans(group: MakeGroup, operations: Oper
     print(f"the whole path and back: longest pause {found['longest_stall_ms']} ms")
 
 
+@soak_only
 def test_there_back_and_there_again(group: MakeGroup, operations: Operations) -> None:
     """What MEZKCCs left in Kafka stands still and doesn't bar their second coming: nothing is deleted or overridden."""
     shared = old_group(group, 2, 6)
@@ -116,7 +118,7 @@ def test_there_back_and_there_again(group: MakeGroup, operations: Operations) ->
     assert found["duplicates_stale"] == found["duplicates_rewind"] == 0
 
 
-@pytest.mark.parametrize("offsets", ["kafka", "both"])
+@pytest.mark.parametrize("offsets", first(["kafka", "both"]))
 def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offsets: str) -> None:
     shared = group(4)
     topic = next(iter(shared.topics))
@@ -162,6 +164,7 @@ def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, 
     assert_nothing_lost(shared)
 
 
+@soak_only
 def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operations) -> None:
     shared = old_group(group, 2)
     ending = move(operations, shared, "Kafka coordination")
@@ -170,6 +173,7 @@ def test_a_run_is_taken_back_step_by_step(group: MakeGroup, operations: Operatio
     assert_nothing_lost(shared)
 
 
+@soak_only
 def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operations) -> None:
     """Stop is pressed at each step's begin; each time another process goes on, and all ends verified."""
     shared = old_group(group, 2)
@@ -198,13 +202,13 @@ def test_stopped_at_every_event_and_resumed(group: MakeGroup, operations: Operat
 
 
 CHANGES: dict[str, Callable[[Group], object]] = {
+    "offsets": lambda shared: shared.zookeeper.set(shared.path(f"offsets/{next(iter(shared.topics))}/0"), b"0"),
     "members": lambda shared: shared.add_python("ozkcc"),
     "toggle": lambda shared: shared.toggle("zookeeper"),
-    "offsets": lambda shared: shared.zookeeper.set(shared.path(f"offsets/{next(iter(shared.topics))}/0"), b"0"),
 }
 
 
-@pytest.mark.parametrize("changed", CHANGES)
+@pytest.mark.parametrize("changed", first(list(CHANGES)))
 def test_what_changed_since_the_plan_voids_its_approval(group: MakeGroup, operations: Operations, changed: str) -> None:
     shared = old_group(group, 2)
     shared.await_(lambda: (shared.offset(next(iter(shared.topics)), 0) or 0) > 0, "an offset")
@@ -244,6 +248,7 @@ def test_bad_input(group: MakeGroup, operations: Operations) -> None:
     assert list(plan.overridden) == ["stable"]
 
 
+@soak_only
 def test_one_run_at_a_time(group: MakeGroup, operations: Operations, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
     plan = approved(operations, operations.plan_group(request_of(shared, "all MEZKCC")))
@@ -270,6 +275,7 @@ def test_a_lock_that_was_deleted_stops_the_run(group: MakeGroup, profile: Profil
             lock.assert_held()
 
 
+@soak_only
 def test_a_member_that_dies_in_the_midst_stops_the_run(group: MakeGroup, operations: Operations) -> None:
     """What was replaced stays so; once the member is back, the run goes on to its end."""
     shared = old_group(group, 3)
@@ -348,6 +354,7 @@ def test_offsets_by_the_command_line(group: MakeGroup, profile: Profile, tmp_pat
     assert len(by_default.read_text(encoding="utf-8").splitlines()) == 1 + 12
 
 
+@soak_only
 def test_old_consumers_do_not_start_behind_offsets_that_could_not_be_raised(
     group: MakeGroup, operations: Operations
 ) -> None:

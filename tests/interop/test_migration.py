@@ -14,7 +14,8 @@ from kit.consumer.zookeeper.effects import RESERVATION_SUFFIX
 from kit.lab import faults
 from kit.lab.members.handles import Consumer
 from kit.lab.servers.tcp_proxy import TcpProxy
-from tests.interop.group import IS_SOAK, Group, gauges_of
+from tests.interop.group import Group, gauges_of
+from tests.soak import IS_SOAK, soak_only
 
 MakeGroup = Callable[..., Group]
 TOGGLES = 50 if IS_SOAK else 8
@@ -76,6 +77,7 @@ def test_the_toggle_to_and_fro_under_load(group: MakeGroup) -> None:
     assert told["p99"] < (1000 if IS_SOAK else 3000)  # other tests take the processor meanwhile
 
 
+@soak_only
 def test_stopping_and_restarting_everything(group: MakeGroup) -> None:
     """The migration people do without KIP-125, to be compared with the toggle: all down, all new ones up."""
     shared = group(24, rate=1000)
@@ -102,7 +104,8 @@ def pauses_of(shared: Group) -> tuple[int, dict[str, float]]:
     return len(pauses), {f"p{part}": float(pauses.quantile(part / 100) or 0) for part in (50, 90, 99, 100)}
 
 
-@pytest.mark.parametrize("plain", ["confluent", "java"])
+@soak_only
+@pytest.mark.parametrize("plain", ["java", "confluent"])
 def test_plain_kafka_consumers_roll_in_and_out(group: MakeGroup, plain: str) -> None:
     shared = group(12)
     members = shared.add_python("mezkcc", 3)
@@ -188,6 +191,7 @@ def test_an_old_consumer_that_joins_in_kafka_mode_brings_the_group_back(group: M
     assert_exclusive(shared)
 
 
+@soak_only
 def test_an_old_consumer_beside_plain_kafka_consumers_gets_nothing(group: MakeGroup) -> None:
     """R5: it gets nothing, loudly, and nothing is read twice."""
     shared = group(12)
@@ -243,6 +247,7 @@ def test_a_member_that_is_cut_off_from_zookeeper_leaves_the_kafka_group(group: M
         assert_exclusive(shared)
 
 
+@soak_only
 def test_a_member_that_slept_out_of_the_kafka_group_hands_out_nothing(group: MakeGroup) -> None:
     """R13: its ZooKeeper session lives, but plain Kafka consumers have its partitions when it wakes."""
     shared = group(12)

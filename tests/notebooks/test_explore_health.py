@@ -6,9 +6,9 @@ import nbformat
 import papermill
 import pytest
 
-from tests.interop.group import IS_SOAK
 from tests.notebooks import html_tables
 from tests.notebooks.shop import ALERTS, ARCHIVE, LEDGER, LOYALTY, NOTEBOOKS
+from tests.soak import IS_SOAK
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 

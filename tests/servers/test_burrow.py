@@ -24,8 +24,8 @@ from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.offsets_topic import read_offsets_topic
 from kit.profile import load_profile
-from tests.interop.group import IS_SOAK
 from tests.servers import burrow
+from tests.soak import IS_SOAK
 
 SECONDS = 3600 if IS_SOAK else 300
 STEPS = SECONDS // burrow.REFRESH_S

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 import pytest
@@ -12,9 +11,10 @@ from kit.lab.process import wait_until
 from kit.lab.servers.migrating import ZOOKEEPER
 from tests.servers.kraft_walk import Walk
 from tests.servers.trap_story import HANGS
+from tests.soak import soak_only
 
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("OFFRAMP_SOAK"), reason="it takes six minutes: make soak"),
+    soak_only,
     pytest.mark.timeout(900),
 ]
 LONG_S, LIMIT_S = 60.0, 600.0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import threading
 import time
@@ -35,8 +34,8 @@ from kit.profile import load_profile
 from tests.servers.checkpoints import Checkpoint, checkpoints
 from tests.servers.kraft_changes import Changes
 from tests.servers.kraft_kinds import set_metrics
+from tests.soak import soak_only
 
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 WORKLOAD_S = 1800.0
 CATCH_UP_S = 300.0
 """A controller tries a write to ZooKeeper that failed again after a minute at most."""
@@ -46,7 +45,7 @@ LEFT_OVER = NO_CHECKPOINT | {"kraft_metadata_offset": 142, "kraft_metadata_epoch
 
 pytestmark = [
     pytest.mark.timeout(WORKLOAD_S + 600),
-    pytest.mark.skipif(not IS_SOAK, reason="a part of make soak"),
+    soak_only,
 ]
 
 

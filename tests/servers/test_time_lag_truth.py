@@ -1,12 +1,11 @@
 """Each estimator of lag in time against the truth: the lab knows when each record was produced and what was next.
 
-Six kinds of topics are written and read while one look follows another. The long form (OFFRAMP_SOAK=1) takes half an
+Six kinds of topics are written and read while one look follows another. The long form (``make soak``) takes half an
 hour.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -27,8 +26,8 @@ from kit.profile import load_profile
 from kit.read.offset_times import fetch_anchors
 from tests.servers.lag_peers import LookupTable, TwoAnchors
 from tests.servers.late_topics import KINDS, PARTITIONS, Compacted, Late, Noted, now_ms, running
+from tests.soak import IS_SOAK
 
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 SECONDS = 1700 if IS_SOAK else 32
 OURS = (*METHODS, "polls")
 PEERS = ("kafka-lag-exporter", "klag")
