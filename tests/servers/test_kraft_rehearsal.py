@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from pathlib import Path
 
@@ -23,8 +22,9 @@ from kit.preflight import kraft_preflight, preflight_of
 from kit.profile import load_profile
 from kit.rehearsal import Rehearsal, rehearse
 from tests.servers.saved_metadata import big_metadata
+from tests.soak import IS_SOAK, soak_only
 
-N_TOPICS = 20_000 if os.environ.get("OFFRAMP_SOAK") else 100
+N_TOPICS = 20_000 if IS_SOAK else 100
 SECRET = "hush-hush-hush"
 SCENES = ("poisoned", "left", "waiting")
 RULE = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
@@ -100,12 +100,13 @@ def write_scene(client: KazooClient, name: str) -> None:
     write("/kafka-acl/Topic/kept", {"version": 1, "acls": [RULE]})
     if name == "poisoned":
         topic("idless", None, [1])
-        write("/brokers/topics/null-id", {"version": 3, "topic_id": None, "partitions": {"0": [1]}})
         write("/kafka-acl/Topic/orders", {"version": 1, "acls": [RULE | {"principal": "alice"}]})
         write("/kafka-acl/Group/a/b", {"version": 1, "acls": [RULE]})
-        write("/config/clients/fast", {"version": 1, "config": {"producer_byte_rate": "fast"}})
-        write("/config/users/ann", {"version": 1, "config": {"SCRAM-SHA-256": f"salt=!,stored_key={SECRET}"}})
-        write("/config/brokers/one", {"version": 1, "config": {"log.cleaner.threads": "2"}})
+        if IS_SOAK:
+            write("/brokers/topics/null-id", {"version": 3, "topic_id": None, "partitions": {"0": [1]}})
+            write("/config/clients/fast", {"version": 1, "config": {"producer_byte_rate": "fast"}})
+            write("/config/users/ann", {"version": 1, "config": {"SCRAM-SHA-256": f"salt=!,stored_key={SECRET}"}})
+            write("/config/brokers/one", {"version": 1, "config": {"log.cleaner.threads": "2"}})
         write("/config/brokers/1", b'{"version":1,"config":{"ssl.key.password":"' + SECRET.encode())
     elif name == "left":
         claim = {"kraft_controller_id": 3000, "kraft_controller_epoch": 1, "kraft_metadata_epoch": 1}
@@ -165,12 +166,8 @@ def poisoned(scene) -> Rehearsal:
 
 def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
     aborts = {each.znode: each.check_id for each in poisoned.rows if each.kind == "aborts"}
-    assert aborts == {
-        "/config/brokers/one": "Z07",
-        "/config/clients/fast": "Z08",
-        "/config/users/ann": "Z09",
-        "/kafka-acl/Topic/orders": "Z10",
-    }
+    more = {"/config/brokers/one": "Z07", "/config/clients/fast": "Z08", "/config/users/ann": "Z09"}
+    assert aborts == {"/kafka-acl/Topic/orders": "Z10"} | (more if IS_SOAK else {})
     words = " ".join(each.sentence for each in poisoned.rows)
     assert "expected a string in format principalType:principalName but got alice" in words
 
@@ -178,13 +175,15 @@ def test_each_abort_is_named_by_its_znode_and_its_check(poisoned):
 def test_what_keeps_controllers_waiting_is_named_too(poisoned):
     """They fail and try again: before the copy on a topic's id, after it on an ACL below another."""
     waits = {each.znode: each.check_id for each in poisoned.rows if each.kind == "waits"}
-    assert waits == {"/brokers/topics/idless": "Z04", "/brokers/topics/null-id": "Z04", "/kafka-acl/Group/a/b": "Z10"}
+    more = {"/brokers/topics/null-id": "Z04"} if IS_SOAK else {}
+    assert waits == {"/brokers/topics/idless": "Z04", "/kafka-acl/Group/a/b": "Z10"} | more
 
 
 def test_what_vanishes_without_a_word_is_told(poisoned):
     assert {each.znode for each in poisoned.rows if each.kind == "vanishes"} == {"/kafka-acl/Group/a/b"}
 
 
+@soak_only
 def test_migration_that_is_left_over_deletes_what_controllers_do_not_know(scene):
     found = rehearse(load_metadata(scene.file("left")), controllers=1)
     assert {each.check_id for each in found.rows} == {"Z02"}
@@ -199,6 +198,7 @@ def test_a_broker_that_nobody_has_is_waited_for_and_the_command_ends_by_it(scene
     assert "did not go well: 1 waits" in ended.output
 
 
+@soak_only
 def test_many_partitions_are_rehearsed(tmp_path):
     file = tmp_path / "big.save"
     big_metadata(N_TOPICS, n_partitions=5).write(file)

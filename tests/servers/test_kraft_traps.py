@@ -1,4 +1,7 @@
-"""Traps of a move to KRaft: what real servers of Kafka 3.9.1 do, and the sentence by which offramp catches each."""
+"""Traps of a move to KRaft: what real servers of Kafka 3.9.1 do, and the sentence by which offramp catches each.
+
+The first of them; ``make soak`` goes through all.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,16 @@ from collections.abc import Iterator
 import pytest
 
 from kit.errors import PartialRead
-from tests.servers.provoked import PREFLIGHT, STATUS, hold
+from tests.servers.provoked import PREFLIGHT, STATUS, Case, hold
 from tests.servers.provoked_cases import TRAPS, cases_of
-from tests.servers.trap_story import NOBODY, WAITS, Traps, story
+from tests.servers.trap_story import FIRST, NOBODY, WAITS, Traps, story
+from tests.soak import IS_SOAK, soak_only
 
 pytestmark = pytest.mark.timeout(600)
+
+
+def of_the_form(cases: list[Case]) -> list[Case]:
+    return [case for case in cases if IS_SOAK or case.moment == FIRST]
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +28,12 @@ def walk() -> Iterator[Traps]:
         yield seen
 
 
-@pytest.mark.parametrize("case", cases_of(TRAPS, PREFLIGHT), ids=str)
+@pytest.mark.parametrize("case", of_the_form(cases_of(TRAPS, PREFLIGHT)), ids=str)
 def test_the_preflight_says_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.preflights[case.moment].rows)
 
 
-@pytest.mark.parametrize("case", cases_of(TRAPS, STATUS), ids=str)
+@pytest.mark.parametrize("case", of_the_form(cases_of(TRAPS, STATUS)), ids=str)
 def test_the_status_says_what_is_wrong_and_what_to_do(walk, case):
     hold(case, walk.statuses[case.moment].findings)
 
@@ -43,12 +51,14 @@ def test_a_migration_without_data_keeps_controllers_from_waiting_for_brokers_and
     assert findings(walk, "null checkpoint repaired") == []
 
 
+@soak_only
 def test_controllers_with_another_chroot_wait_there_for_ever_and_no_plan_goes_on_or_back(walk):
     assert "No brokers are registered in ZK" in walk.logs["another chroot"]
     for to in ("dual write", "zookeeper"):
         assert "under another chroot than the brokers" in walk.refused["another chroot", to]
 
 
+@soak_only
 def test_controllers_wait_for_a_broker_that_has_not_moved_and_one_plan_takes_all_back(walk):
     assert f"{WAITS} [2] to register with KRaft" in walk.logs["half rolled"]
     steps = [(each.kind, list(each.parameters["nodes"])) for each in walk.plans["half rolled, back"].steps]
@@ -63,6 +73,7 @@ def test_controllers_wait_for_a_broker_that_has_not_moved_and_one_plan_takes_all
     assert after.read.control.has_migration is False
 
 
+@soak_only
 def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk):
     assert "UNSUPPORTED_VERSION" in walk.logs["another version"]
     status = walk.statuses["another version"]
@@ -76,6 +87,7 @@ def test_a_broker_of_another_version_looks_healthy_and_is_never_registered(walk)
     assert "the copy begins by itself" in refused
 
 
+@soak_only
 def test_controllers_wait_for_a_broker_id_that_nobody_has_but_not_for_that_of_a_topic_to_be_deleted(walk):
     assert f"{WAITS} [{NOBODY}] found in metadata" in walk.logs["zombie"]
     (named,) = [each for each in walk.preflights["zombie"].rows if each.check_id == "Z01"]
@@ -83,6 +95,7 @@ def test_controllers_wait_for_a_broker_id_that_nobody_has_but_not_for_that_of_a_
     assert "Z01 Broker 9" in walk.refused["zombie", "dual write"]
 
 
+@soak_only
 def test_a_pending_deletion_ends_with_the_copy_and_files_that_come_back_are_stray_for_the_next_controller(walk):
     assert "doomed" in walk.named["zombie"] - walk.named["copied"]
     assert walk.diffs["copied"].of("diverged", "in_flight", "unknown").is_empty()
@@ -91,6 +104,7 @@ def test_a_pending_deletion_ends_with_the_copy_and_files_that_come_back_are_stra
     assert "doomed-0-stray" in walk.left["after the next controller"]
 
 
+@soak_only
 def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_the_next_election_until_one_more(walk):
     rows = walk.diffs["deleted by hand"].of("diverged").select("kind", "entity", "item").rows()
     assert rows == [("partition", "orders", "0"), ("partition", "orders", "1"), ("topic", "orders", "id")]
@@ -99,6 +113,7 @@ def test_a_topic_that_was_deleted_by_hand_is_diverged_and_stops_dual_write_at_th
     assert walk.diffs["healed"].of("diverged", "in_flight", "unknown").is_empty()
 
 
+@soak_only
 def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk):
     down = walk.printed["down"]
     assert down.exit_code == PartialRead.exit_code
@@ -107,6 +122,7 @@ def test_what_is_changed_while_zookeeper_is_down_arrives_when_it_is_back(walk):
     print(f"all changes in ZooKeeper {walk.arrived_s:.1f} s after its return")
 
 
+@soak_only
 def test_a_broker_that_was_stopped_too_early_hangs_and_one_started_too_early_ends(walk):
     assert walk.was_hung
     assert "NodeExists" in walk.logs["started too early"]
