@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from kit import analyze
 from kit.tables import schema as tables
 from tests.generators.random_snapshots import ANALYSES, Names, Rows, member_shares_of, polars_frames, snapshots
+from tests.soak import IS_SOAK
 
-always = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-seldom = settings(always, max_examples=25)
+always = settings(max_examples=60 if IS_SOAK else 20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+seldom = settings(always, max_examples=25 if IS_SOAK else 10)
 
 
 def _lag_of(rows: Rows) -> pl.DataFrame:

@@ -7,13 +7,11 @@ by seeds, so a failure names the walk to repeat.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.simulation.walk import wander
+from tests.soak import IS_SOAK
 
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 BATCH = 100
 N_BATCHES = 60 if IS_SOAK else 6
 

@@ -28,14 +28,16 @@ def jar(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("jar"))
 
 
-@pytest.fixture(scope="module")
-def begun(spark: SparkSession, few_tables: None, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    """A history as it was appended, and one that was compacted."""
+@pytest.fixture(scope="session")
+def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """A history as it was appended, and one that was compacted; its tests need ``few_tables``, too."""
     appended = tmp_path_factory.mktemp("begun") / "appended"
-    scenes.begin(spark, appended)
     compacted = appended.with_name("compacted")
-    shutil.copytree(appended, compacted)
-    list(Upkeep(spark, str(compacted), lambda: TODAY).compact())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ALL", KEPT)
+        scenes.begin(spark, appended)
+        shutil.copytree(appended, compacted)
+        list(Upkeep(spark, str(compacted), lambda: TODAY).compact())
     return {False: appended, True: compacted}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from tests.property.history.scenes import ADDED, Scene
 from tests.property.history.writer import Writer
-
-IS_SOAK = os.environ.get("OFFRAMP_SOAK") == "1"
+from tests.soak import IS_SOAK
 
 
 def fresh(folder: Path, begun: dict[bool, Path], scene: Scene) -> str:
@@ -25,7 +23,7 @@ def told(writer: Writer, folder: str, scene: Scene, what: str, at: int) -> str:
 
 
 def moments(writer: Writer, folder: str, scene: Scene) -> list[tuple[str, int]]:
-    """All changes with ``OFFRAMP_SOAK=1``, else the scene's own: each by its begin and which of those."""
+    """All changes in the long form, else the scene's own: each by its begin and which of those."""
     if not IS_SOAK:
         return [(scene.moment, 1)]
     n_changes = int(told(writer, folder, scene, "", 0).removeprefix("done "))

@@ -2,7 +2,7 @@
 
 A process of its own stands still before each change that it makes to the file system: nothing moves meanwhile, so a
 copy of the folder is what SIGKILL leaves there. Some are killed by it indeed.
-``OFFRAMP_SOAK=1`` goes through all changes (about 350), else the one of each scene at which most is at stake.
+``make soak`` goes through all changes of all scenes (about 350), else a compaction is ended where most is at stake.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import pytest
 
 from tests.property.history import scenes
 from tests.property.history.scenes import SCENES
-from tests.property.history.standing import IS_SOAK, fresh, moments, told
+from tests.property.history.standing import fresh, moments, told
 from tests.property.history.writer import Writer
+from tests.soak import IS_SOAK
+
+pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
 
 
 @pytest.mark.timeout(3600 if IS_SOAK else 300)
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+@pytest.mark.parametrize("scene", SCENES if IS_SOAK else [SCENES[2]], ids=lambda scene: scene.name)
 def test_ended_before_any_change_of_a_file(spark, writer, begun, tmp_path, scene):
     folder, image = tmp_path / "history", tmp_path / "image"
     for moment in moments(writer, fresh(folder, begun, scene), scene):

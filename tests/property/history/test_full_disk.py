@@ -16,11 +16,14 @@ from pyspark.sql import SparkSession
 from kit.errors import HistoryError
 from tests.property.history import scenes
 from tests.property.history.scenes import NEW, SCENES, Scene
-from tests.property.history.standing import IS_SOAK, fresh
+from tests.property.history.standing import fresh
+from tests.soak import IS_SOAK
+
+pytestmark = [pytest.mark.usefixtures("few_tables"), pytest.mark.xdist_group("histories")]
 
 PAGE = 4096
 DISK_BYTES = 1 << 20
-ROOM: dict[str, Sequence[int]] = {"first append": [2], "append": [3], "compact": [9]}
+ROOM: dict[str, Sequence[int]] = {"append": [3]}
 if IS_SOAK:
     ROOM = dict.fromkeys(["first append", "append", "compact", "hours"], range(40))
 SCENE = {scene.name: scene for scene in SCENES}

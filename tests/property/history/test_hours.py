@@ -17,6 +17,7 @@ from kit.errors import HistoryError
 from kit.history import History, Hours, Upkeep
 from tests.generators import health_history
 from tests.generators.health_history import START
+from tests.soak import soak_only
 
 HOUR = timedelta(hours=1)
 GROUPS = {
@@ -89,6 +90,7 @@ def test_what_is_made_is_made_once_and_a_late_snapshot_makes_it_anew(spark, fold
     assert later == {START.date() + timedelta(days=1): 1}
 
 
+@soak_only
 def test_they_are_the_same_of_a_compacted_history_and_outlive_its_snapshots(spark, folder, expected):
     days_later = START + timedelta(days=2)
     list(Upkeep(spark, folder, lambda: days_later).compact())
@@ -100,6 +102,7 @@ def test_they_are_the_same_of_a_compacted_history_and_outlive_its_snapshots(spar
         History(spark, folder).latest()
 
 
+@soak_only
 def test_a_snapshot_in_two_parts_counts_once(spark, folder, expected):
     list(Upkeep(spark, folder, lambda: START + timedelta(days=2)).compact())
     for part in Path(folder, "days").glob("*/date=*/part=*"):
@@ -108,6 +111,7 @@ def test_a_snapshot_in_two_parts_counts_once(spark, folder, expected):
     assert rows(spark, folder) == expected
 
 
+@soak_only
 def test_the_hour_that_is_not_over_is_told_and_not_kept(spark, folder, expected):
     def told() -> list[int]:
         found = hours(spark, folder).until_now(START).select("hour_ms").distinct().collect()
@@ -120,12 +124,14 @@ def test_the_hour_that_is_not_over_is_told_and_not_kept(spark, folder, expected)
     assert hours(spark, folder).load(START + HOUR / 2).select("hour_ms").distinct().count() == 2
 
 
+@soak_only
 def test_a_folder_that_was_begun_is_no_hour(spark, folder, expected):
     Path(folder, "hours", "date=2026-11-22", "hour=22").mkdir(parents=True)
     list(hours(spark, folder).make())
     assert rows(spark, folder) == expected
 
 
+@soak_only
 def test_hours_in_which_no_group_was_seen_are_made_once(spark, tmp_path):
     folder = tmp_path / "history"
     health_history.write(folder, 60, {})
@@ -146,6 +152,7 @@ def test_a_full_disk_and_hours_that_are_not_there_are_one_sentence(spark, folder
         list(hours(spark, folder).make())
 
 
+@soak_only
 def test_the_verb(spark, folder, tmp_path, monkeypatch):
     (tmp_path / "offramp.toml").write_text('[clusters.demo]\nbootstrap_servers = "127.0.0.1:1"\n')
     monkeypatch.setattr("kit.spark.session.spark_session", lambda profile: spark)

@@ -23,6 +23,7 @@ from kit.history import History, Upkeep, upkeep
 from kit.history.store import Reading
 from kit.tables import schema as tables
 from tests.generators.small_snapshots import FIRST, KEPT, N_ROWS, SECOND, TODAY, small_snapshot
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.usefixtures("few_tables")
 
@@ -98,6 +99,7 @@ def test_what_was_replaced_is_deleted_an_hour_later_and_no_sooner(spark, folder,
     assert _found(spark, folder) == expected
 
 
+@soak_only
 def test_a_snapshot_that_comes_late_is_loaded_and_compacted_the_next_time(spark, folder):
     list(_upkeep(spark, folder).compact())
     late = small_snapshot(spark, FIRST, 7)
@@ -159,6 +161,7 @@ def _ends(monkeypatch: pytest.MonkeyPatch, at: int, *, is_done: bool) -> None:
     monkeypatch.setattr(DataFrameWriter, "parquet", counted)
 
 
+@soak_only
 @pytest.mark.parametrize(("at", "is_done"), [(1, True), (3, False)])  # of three: read_errors has no rows
 def test_ended_at_any_write_it_is_as_before_and_the_next_one_goes_on(spark, folder, expected, at, is_done):
     with pytest.MonkeyPatch.context() as patch:
@@ -211,6 +214,7 @@ def test_what_can_not_be_asked_for(spark, folder, tmp_path):
         Upkeep(spark, str(tmp_path / "nothing"))
 
 
+@soak_only
 def test_a_compaction_that_was_cut_off_as_it_became_whole_leaves_nothing(spark, folder, expected):
     list(_upkeep(spark, folder).compact())
     for file in Path(folder, "days/snapshots").rglob("*.parquet"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from kit.logs.local import files_here, read_logs_here
 from kit.logs.wordings import CONTEXT, LIBRDKAFKA
 from tests.generators.pasted_lines import Pasted, every_said, lines, pasted
-
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
+from tests.soak import IS_SOAK
 
 
 def wrongly_told(every: Sequence[Pasted]) -> list[str]:
@@ -47,7 +45,7 @@ def _wrong(each: Pasted, counted: dict, event: dict | None) -> str | None:
     return None if event["group_id"] == each.group else f"group {event['group_id']!r}, not {each.group!r}"
 
 
-@settings(max_examples=1_000 if IS_SOAK else 10, deadline=None)
+@settings(max_examples=1_000 if IS_SOAK else 5, deadline=None)
 @given(st.lists(lines(), min_size=40, max_size=80))
 def test_each_line_is_one_event_or_shown(every):
     assert wrongly_told(every) == []

@@ -18,6 +18,7 @@ from kit.metadata_log.bulk import Unfit
 from kit.metadata_log.log import MetadataLog
 from kit.metadata_log.replay import Step
 from tests import metadata_records as written
+from tests.soak import IS_SOAK
 
 NO_OP = written.value("NoOp")
 BEGIN, END, ABORT = (written.value(f"{each}Transaction") for each in ("Begin", "End", "Abort"))
@@ -145,7 +146,7 @@ def assert_same(one: MetadataLog, other: MetadataLog) -> None:
     assert_frame_equal(one.partitions, other.partitions)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 if IS_SOAK else 20, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.0, 0.01, 0.05]), st.sampled_from([1, 16]))
 def test_any_log(seed, chaos, few):
     with tempfile.TemporaryDirectory() as name, patch.object(bulk, "_FEW", few):
@@ -181,7 +182,7 @@ def test_a_log_with_damage_is_read_plainly(tmp_path, bits):
     assert_same(read_log(tmp_path), plainly(tmp_path))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if IS_SOAK else 15, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.1]), st.sampled_from([1, 100]))
 def test_batches_that_are_built_alike_or_nearly(seed, share, at_once):
     """Of as many bytes and records each; in some the same records stand in another order."""

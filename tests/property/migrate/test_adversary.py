@@ -7,15 +7,14 @@ Walks are drawn by seeds, so a failure names the walk to repeat, and tells it.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import pytest
 
 from kit.migrate.engine.states import RunState
 from tests.adversary.walk import wander
+from tests.soak import IS_SOAK
 
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
 BATCH = 25
 N_BATCHES = 100 if IS_SOAK else 8
 
