@@ -17,6 +17,7 @@ from kit.lab.process import wait_until
 from kit.migrate.group.plan import GroupPlanRequest
 from kit.migrate.operations import Operations
 from kit.profile import load_profile
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(400)
 SECONDS = 45
@@ -168,6 +169,7 @@ def test_members_that_share_a_process_move_there_and_back(fleet_lab, profile_fil
             assert (row["stage"], row["n_unowned"]) == (stage, 0)
 
 
+@soak_only
 def test_the_demos_migration_there_and_back(fleet_lab, profile_file, tmp_path):
     """The last of this file: the group's members are others afterwards, and those of the other groups have ended."""
     truth, _ = fleet_lab

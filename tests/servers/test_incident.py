@@ -1,12 +1,11 @@
 """An incident on a lab: a member is stopped while records come, and is started again; the report names it.
 
-The looks are those of `offramp watch --history`. The long form takes an hour: ``OFFRAMP_SOAK=1``.
+The looks are those of `offramp watch --history`. The long form, ``make soak``, takes an hour.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,9 +19,9 @@ from typer.testing import CliRunner
 
 from kit.cli.main import app
 from kit.lab.process import wait_until
+from tests.soak import IS_SOAK
 
-IS_SOAK = bool(os.environ.get("OFFRAMP_SOAK"))
-EVERY_S, BEFORE, DURING, AFTER = (30, 50, 30, 20) if IS_SOAK else (4, 8, 8, 3)
+EVERY_S, BEFORE, DURING, AFTER = (30, 50, 30, 20) if IS_SOAK else (4, 4, 6, 3)
 """Seconds from look to look; looks before the incident, in it and after it."""
 GROUP, TOPIC = "incident-reader", "incident"
 LONGEST_S = 3 * EVERY_S * max(BEFORE, DURING) + 120

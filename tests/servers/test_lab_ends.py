@@ -14,6 +14,7 @@ import pytest
 
 from kit.lab import state
 from kit.lab.process import wait_until
+from tests.soak import first
 
 CALLER = """
 import json, signal, sys
@@ -35,7 +36,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", first([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
 def test_everything_ends_with_the_caller(number):
     caller = subprocess.Popen([sys.executable, "-c", CALLER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     folder, pids = json.loads(caller.stdout.readline())

@@ -46,8 +46,11 @@ from kit.metadata_log.records import RECORD_TYPES
 from kit.profile import Profile
 from kit.read.nodes import fetch_node_facts
 from tests.servers.dumped_log import dumped, read_here
+from tests.soak import first
 
 SECRET = "hush-hush-hush"
+TOOLS = {jars.NEWER_SERVERS: "tool-4.1.1", jars.SERVERS: "tool-3.9.1"}
+NODES = {jars.NEWER_SERVERS: "node-4.1.1", jars.SERVERS: "node-3.9.1"}
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -87,7 +90,7 @@ class Cluster:
         self.run("kafka.admin.ConfigCommand", "--bootstrap-server", self.servers.addresses(), *arguments)
 
 
-@pytest.fixture(scope="module", params=[jars.NEWER_SERVERS, jars.SERVERS], ids=["node-4.1.1", "node-3.9.1"])
+@pytest.fixture(scope="module", params=first([jars.SERVERS, jars.NEWER_SERVERS]), ids=NODES.get)
 def cluster(request) -> Iterator[Cluster]:
     supervisor = ProcessSupervisor()
     try:
@@ -199,7 +202,7 @@ def log(copied) -> MetadataLog:
     return read_log(copied)
 
 
-@pytest.mark.parametrize("jar_set", [jars.NEWER_SERVERS, jars.SERVERS], ids=["tool-4.1.1", "tool-3.9.1"])
+@pytest.mark.parametrize("jar_set", first([jars.NEWER_SERVERS, jars.SERVERS]), ids=TOOLS.get)
 def test_every_record_is_what_kafka_s_own_tool_prints(cluster, log, jar_set):
     """Segments and checkpoints, control records too; the tool of 3.9.1 reads the same log."""
     for file in log.files["file"]:

@@ -17,6 +17,7 @@ from kit.consumer.kafka.values import OffsetAndMetadata, PartitionInfo
 from kit.errors import InputError
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
+from tests.soak import first
 
 CLASSIC = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 100}
 PROTOCOLS = {
@@ -324,7 +325,7 @@ def test_the_listener_can_be_replaced_between_polls(group):
     assert given_at_subscribe.events == []
 
 
-@pytest.mark.parametrize("group", ["cooperative", "kip-848"], indirect=True)
+@pytest.mark.parametrize("group", first(["cooperative", "kip-848"]), indirect=True)
 def test_a_seek_in_a_callback_holds_in_the_middle_of_a_batch(group):
     """The rebalance comes while ``consume`` has records of a partition that stays in hand."""
 
@@ -354,6 +355,7 @@ def test_a_seek_in_a_callback_holds_in_the_middle_of_a_batch(group):
     assert offsets[:RECORDS] == list(range(RECORDS))
 
 
+@pytest.mark.parametrize("group", first(["cooperative", "eager", "kip-848"]), indirect=True)
 def test_a_pattern_takes_what_matches_and_what_is_created_later(group):
     """``^`` makes a topic's name a pattern; a broker (KIP-848) wants it to match the whole name, librdkafka doesn't."""
     later = f"{group.topic}-later"
@@ -570,6 +572,7 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("group", first(["cooperative", "eager", "kip-848"]), indirect=True)
 def test_a_call_from_another_thread_does_not_wait_for_the_poll(group):
     """It waits for a tenth of a second, not for the eight; a loaded machine is given a second."""
     member = group.join()
