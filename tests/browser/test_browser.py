@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.notebook_page import NotebookPage, is_drawn, picture
 from tests.notebooks import html_tables
 from tests.notebooks.shop import ARCHIVE, KAFKA
+from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("shop")]
 
@@ -46,6 +47,7 @@ def test_exploring_the_group_with_the_most_lag(shop, jupyter, tab):
     assert notebook.alignment_of("lag") == {"right"}
 
 
+@soak_only
 def test_the_report_of_all_groups(shop, jupyter, tab):
     notebook = NotebookPage(tab.page)
     notebook.open(jupyter.address("report/groups.ipynb"))

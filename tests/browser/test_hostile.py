@@ -25,6 +25,7 @@ from tests.browser.conftest import SCREENSHOTS, SETTINGS, START_SECONDS, Jupyter
 from tests.browser.notebook_page import NotebookPage, picture
 from tests.generators import hostile
 from tests.notebooks.shop import NOTEBOOKS, ended
+from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(600)]
 
@@ -179,6 +180,7 @@ def test_the_wizard_over_a_hostile_group_beside_a_kernel(site, tab, heard):
     assert tab.elsewhere == []
 
 
+@soak_only
 def test_the_rebalances_of_a_hostile_client_beside_a_kernel(site, tab, heard):
     notebook = NotebookPage(tab.page)
     notebook.open(site.jupyter.address("rebalances.ipynb"))

@@ -9,6 +9,7 @@ from kazoo.client import KazooClient
 
 from tests.notebooks import html_tables
 from tests.notebooks.shop import KAFKA, LOYALTY, NOTEBOOKS, ZOOKEEPER
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.xdist_group("shop")
 
@@ -90,6 +91,7 @@ def test_it_ends_with_everything_read(explored):
     assert "everything was read" in explored.cells[-1].outputs[0].text
 
 
+@soak_only
 def test_an_unknown_group_stops_it(shop, tmp_path):
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         run(shop, tmp_path / "out.ipynb", "nobody")
@@ -99,6 +101,7 @@ def test_an_unknown_group_stops_it(shop, tmp_path):
     assert texts(executed, "image/svg+xml") == []
 
 
+@soak_only
 def test_what_could_not_be_read_fails_its_last_cell(shop, unreadable, tmp_path):
     with pytest.raises(papermill.PapermillExecutionError) as raised:
         run(shop, tmp_path / "out.ipynb", unreadable)

@@ -13,6 +13,7 @@ from kit.lab.lab import QUICK_SPARK
 from tests.generators import health_history
 from tests.notebooks import html_tables
 from tests.notebooks.shop import NOTEBOOKS
+from tests.soak import soak_only
 
 SOURCE = NOTEBOOKS / "report" / "health.ipynb"
 MINUTES = 240
@@ -105,6 +106,7 @@ def test_each_incident_has_its_cause_with_evidence(made):
     assert {row["group_id"] for row in outcome["incidents"]} == {"halted", "dead"}
 
 
+@soak_only
 def test_over_more_than_a_day_hours_say_of_whom_the_looks_are_read(folder_of_two_days, tmp_path):
     """Also of a silence of less than two hours with a lag below the target, as that of ``halted`` is."""
     given = {"hours": 30.0, "target_lag": 7000, "target_age_s": 600.0}

@@ -23,6 +23,7 @@ from kit.migrate.operations import Operations
 from kit.profile import load_profile
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.shop import NOTEBOOKS
+from tests.soak import soak_only
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -164,6 +165,7 @@ def test_an_approved_copy_is_carried_out_verified_and_taken_back(site, rehearsed
     assert (site.in_kafka(), site.in_zookeeper()) == ([-1001, -1001], znodes)
 
 
+@soak_only
 def test_a_dry_run_passes_under_nbval(site, tmp_path):
     """Last: it leaves a plan of its own."""
     before = site.everything()

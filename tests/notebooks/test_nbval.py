@@ -6,11 +6,14 @@ import pytest
 
 from tests.notebooks import nbval
 from tests.notebooks.shop import NOTEBOOKS
+from tests.soak import IS_SOAK
 
 pytestmark = pytest.mark.xdist_group("shop")
 
-FILES = [NOTEBOOKS / name for name in ("explore/group.ipynb", "explore/rebalances.ipynb", "explore/kraft.ipynb")]
-"""Reports run by papermill (``test_report``); the runbooks have no safe default: their tests give them one first."""
+FILES = [NOTEBOOKS / name for name in ("explore/rebalances.ipynb", "explore/kraft.ipynb")]
+FILES += [NOTEBOOKS / "explore/group.ipynb"] if IS_SOAK else []
+"""The last also runs by papermill (``test_explore``), as reports do (``test_report``); the runbooks have no safe
+default: their tests give them one first."""
 
 
 @pytest.mark.timeout(nbval.RUN_SECONDS + 20)

@@ -1,13 +1,12 @@
 """The schedules of two pages, ``docs/report.md`` and ``docs/history.md``, with as little as a scheduler gives them.
 
-Each line of the pages is read here; ``OFFRAMP_SOAK=1`` also runs those that make the same report in another way.
+Each line of the pages is read here, and cron's line for a report is run; ``make soak`` runs all.
 """
 
 from __future__ import annotations
 
 import ast
 import configparser
-import os
 import re
 import shlex
 import shutil
@@ -22,12 +21,12 @@ from kit.lab import Lab
 from kit.lab.lab import QUICK_SPARK
 from tests.generators import health_history
 from tests.notebooks.shop import NOTEBOOKS, ROOT
+from tests.soak import IS_SOAK, soak_only
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("schedules")]
 
 PAGE = (ROOT / "docs/report.md").read_text(encoding="utf-8")
 OF_HISTORY = (ROOT / "docs/history.md").read_text(encoding="utf-8")
-IS_SOAK = os.environ.get("OFFRAMP_SOAK") == "1"
 PROFILE = f'[clusters.lab]\nbootstrap_servers = "127.0.0.1:1"\n{QUICK_SPARK}'
 CRON = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/sh"}
 """What cron gives a command, beside HOME and LOGNAME."""
@@ -91,18 +90,27 @@ def test_crons_line_leaves_a_report(site):
     assert "newest" in (site / "report.log").read_text(encoding="utf-8")
 
 
+def commands_of_history() -> list[str]:
+    (lines,) = re.findall(r"```crontab\n(.*?)```", OF_HISTORY, re.DOTALL)
+    found = [re.fullmatch(r"(?:[\d*]+\s+){5}(cd /srv/offramp && [^%]*)", line) for line in lines.splitlines()]
+    assert all(found), lines  # At a "%" cron would end the line.
+    return [each[1] for each in found if each]
+
+
+def test_crons_lines_of_a_history_are_whole():
+    verbs = [re.search(r"offramp (history )?(\w+)", each) for each in commands_of_history()]
+    assert {each[2] for each in verbs if each} >= {"hours", "compact", "expire", "report"}
+
+
+@soak_only
 def test_crons_lines_keep_a_history_small_and_leave_a_report(tmp_path):
     (tmp_path / "offramp.toml").write_text(PROFILE, encoding="utf-8")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     lake = tmp_path / "lake/kafka"
     health_history.write(lake, 120, {("steady", "kafka"): lambda minute: 100 * minute})
-    (lines,) = re.findall(r"```crontab\n(.*?)```", OF_HISTORY, re.DOTALL)
-    commands = [re.fullmatch(r"(?:[\d*]+\s+){5}(cd /srv/offramp && .*)", line) for line in lines.splitlines()]
-    for command in commands:
-        assert command is not None, lines
-        assert "%" not in command[1], "cron would end the line there"
-        ran(tmp_path, command[1].replace("/srv/offramp", str(tmp_path)).replace("--days 90", "--days 36500"), CRON)
+    for command in commands_of_history():
+        ran(tmp_path, command.replace("/srv/offramp", str(tmp_path)).replace("--days 90", "--days 36500"), CRON)
     log = (tmp_path / "history.log").read_text(encoding="utf-8")
     for told in ("2 hours", "snapshots: ", "Nothing is older", "newest"):
         assert told in log, log
@@ -140,6 +148,7 @@ def test_systemds_units_are_whole_and_their_command_leaves_a_report(site, secure
         assert (site / "reports/report-lab.html").is_file()
 
 
+@soak_only
 def test_papermills_lines_leave_a_notebook_and_a_history(site, secured):
     lines = block("sh", "offramp notebooks").replace("production", "lab")
     ran(site, f"set -e\n{lines}", CRON | secured.secrets | {"PATH": f"{site / '.venv/bin'}:{CRON['PATH']}"})
