@@ -6,6 +6,11 @@ READY := $(VENV)/.ready
 JARS := $(VENV)/.jars
 SPARK := $(VENV)/.spark
 BROWSER := $(VENV)/.browser
+# What has a long form; tests/unit/test_project.py holds it against the files that ask for one.
+LONG := tests/interop tests/property tests/unit/show/test_chart_sizes.py \
+	$(patsubst %,tests/servers/test_%.py,burrow delete_groups fleet incident kraft_hang kraft_nodes kraft_rehearsal kraft_traps lab lab_ends metadata_log migrate_offsets rebalance_view secured_lab spark_modes time_lag_truth truth) \
+	$(patsubst %,tests/notebooks/test_%.py,explore explore_health health_report move_offsets nbval runbook schedules) \
+	$(patsubst %,tests/browser/test_%.py,browser hostile kraft_wizard size wizard)
 JUPYTER_FLAGS ?=
 export COLUMNS ?= 160
 # Where bytecode is not kept, each of the thousand processes that the tests start compiles the kit anew.
@@ -67,8 +72,8 @@ test: check setup $(BROWSER) ## All tests, on real servers and in a real browser
 	@$(BIN)/python -m kit.lab.make_archives
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m slow
 
-soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs (four hours)
-	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest tests/interop tests/property tests/servers/test_incident.py tests/servers/test_burrow.py tests/servers/test_time_lag_truth.py tests/servers/test_kraft_nodes.py tests/servers/test_kraft_hang.py tests/servers/test_kraft_rehearsal.py tests/notebooks/test_runbook.py tests/notebooks/test_explore_health.py tests/notebooks/test_schedules.py tests/browser/test_wizard.py tests/browser/test_kraft_wizard.py tests/browser/test_size.py -s --timeout=3600
+soak: setup $(BROWSER) ## The long form: toggles, joins, kills, simulations, dual write under faults, a big rehearsal, moves to KRaft, 10,000 groups, an incident of an hour, an hour beside Burrow where BURROW names its binary, lag in time against the truth, a history ended at each change of a file, each schedule of the docs, each trap of a move to KRaft, and the variants of what make test tries once (four hours and a half)
+	@OFFRAMP_SOAK=1 $(BIN)/python -m pytest $(LONG) -s --timeout=3600
 
 excerpts: $(READY) ## Logs of public threads, told as tests/excerpts says: OFFRAMP_EXCERPTS names the folder with their texts
 	@$(BIN)/python -m pytest -q tests/unit/logs/test_excerpts.py

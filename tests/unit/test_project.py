@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,20 @@ def test_the_lock_pins_by_hash_and_names_no_host():
     assert len(pinned) > 100
     assert text.count("--hash=sha256:") >= len(pinned)
     assert "://" not in text
+
+
+def test_make_soak_runs_each_file_that_has_a_long_form():
+    asked = subprocess.run(["make", "--dry-run", "soak"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (command,) = [line for line in asked.splitlines() if "OFFRAMP_SOAK=1" in line]
+    run = [ROOT / word for word in command.split() if word.startswith("tests/")]
+    assert all(each.exists() for each in run)
+    texts = {file: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")}
+    asking = {file for file, text in texts.items() if re.search(r"^from tests\.soak import ", text, re.MULTILINE)}
+    helpers = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in asking if file.name[:5] != "test_"]
+    asking |= {file for file, text in texts.items() if any(f"from {helper} import" in text for helper in helpers)}
+    long = [file for file in asking if file.name.startswith("test_")]
+    assert len(long) > 40
+    assert [file for file in long if not any(file.is_relative_to(each) for each in run)] == []
 
 
 def test_every_public_name_is_there():
