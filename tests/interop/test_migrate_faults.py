@@ -176,6 +176,7 @@ def test_a_broker_restarts(group: MakeGroup, operations: Operations) -> None:
     assert_nothing_lost(shared)
 
 
+@soak_only
 def test_another_operator_writes_the_toggle(group: MakeGroup, operations: Operations) -> None:
     """Not what was planned: the run stops before its own write, and the way back is open."""
     shared, run = begun(operations, group)

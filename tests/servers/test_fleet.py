@@ -152,6 +152,7 @@ def test_conditions_are_as_named(fleet_lab):
     assert len(truth.stopped.records()) == silent
 
 
+@soak_only
 def test_members_that_share_a_process_move_there_and_back(fleet_lab, profile_file, tmp_path):
     """Its two JVMs hold members of another group, which stay; its assignor is not the usual one."""
     truth, _ = fleet_lab

@@ -190,6 +190,7 @@ def test_migration_that_is_left_over_deletes_what_controllers_do_not_know(scene)
     assert {each.znode for each in found.rows if each.kind == "vanishes"} >= {"/brokers/topics/kept"}
 
 
+@soak_only
 def test_a_broker_that_nobody_has_is_waited_for_and_the_command_ends_by_it(scene):
     ended = CliRunner().invoke(app, ["rehearse", str(scene.file("waiting")), "--controllers", "1"])
     assert ended.exit_code == 15

@@ -187,7 +187,7 @@ def all_histories(true_histories, stale_histories, losing_histories, doubled_his
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_owners", first([True, False]))
+@pytest.mark.parametrize("with_owners", first([False, True]))
 def test_spark_and_polars_agree(spark: SparkSession, all_histories: list[History], with_owners: bool) -> None:
     """The long form takes all histories, else every eighth is taken."""
     rows = arrow(all_histories if IS_SOAK else all_histories[::8])
