@@ -128,6 +128,7 @@ def test_groups_in_waves_and_back_at_once(operations: Operations, members: list[
     assert all(gauges_of(each)["ActiveKafkaCoordinationCount"] == 0 for each in members)
 
 
+@soak_only
 def test_a_group_that_fails_in_its_wave_stops_the_run(operations: Operations, members: list[Consumer]) -> None:
     """The first wave's groups stay where they are until somebody takes them back."""
     victim = members[-1]

@@ -142,6 +142,7 @@ def test_what_moves_in_kafka_bars(group: MakeGroup, operations: Operations, offs
     assert shared.everyone[1].consumer_id in str(refused.value)
 
 
+@soak_only
 def test_by_the_command_line_stage_by_stage(group: MakeGroup, profile: Profile, tmp_path: Path) -> None:
     shared = old_group(group, 2)
     runs = ["--runs", str(tmp_path), "--profile-file", str(profile.file)]

@@ -1,7 +1,7 @@
 """Snapshot, history, logs and analyses on the Spark that a profile asks for; prints the numbers as JSON.
 
 ``python -m tests.servers.spark_mode <profile file> <history folder> <log>``: a process of its own, since a process can
-hold a classic session or a Connect session, not both. In the long form a standalone cluster also compacts the history.
+hold a classic session or a Connect session, not both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from kit.errors import HistoryError
 from kit.history import Upkeep
 from kit.logs import lines, read_client_logs
 from kit.offsets_topic import read_offsets_topic, verify_offsets_topic
-from tests.soak import IS_SOAK
 
 COUNTED = ("snapshots", "groups", "committed_offsets")
 READINESS = ("group_id", "stage", "effective_mode", "n_ozkcc", "n_kc")
@@ -62,12 +61,11 @@ def main(profile_file: str, folder: str, log: str) -> None:
         "lag": rows(lag, "group_id", "store", "topic", "partition", "committed_offset", "log_end_offset", "lag"),
         "readiness": rows(readiness, *READINESS),
     }
-    if IS_SOAK or profile.spark.remote is not None:
-        compact(spark, profile, folder)
-        again = {name: history.load(getattr(kit.tables.schema, name.upper())).count() for name in COUNTED}
-        assert again == result["rows"]
-        assert history.previous(second).snapshot_id == first.snapshot_id
-        history.verify(second)
+    compact(spark, profile, folder)
+    again = {name: history.load(getattr(kit.tables.schema, name.upper())).count() for name in COUNTED}
+    assert again == result["rows"]
+    assert history.previous(second).snapshot_id == first.snapshot_id
+    history.verify(second)
     print(json.dumps(result))
 
 

@@ -1,6 +1,6 @@
 """The same numbers on a standalone cluster and through Spark Connect as without Spark; the history's own rules.
 
-Reports and notebooks run on a local Spark: ``tests/notebooks``.
+Reports and notebooks run on a local Spark: ``tests/notebooks``. A standalone cluster is a part of ``make soak``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kit.profile import load_profile
 from kit.spark.java import java_home
 from tests.generators.log_texts import JAVA_0_11
 from tests.servers.spark_mode import READINESS, rows
+from tests.soak import soak_only
 
 PYSPARK = Path(pyspark.__file__).parent
 ENVIRONMENT = {"SPARK_HOME": str(PYSPARK), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -115,6 +116,7 @@ def check(lab, tmp_path, result: dict) -> None:
     assert result["partitioned"] == ["coordinator", "date"]
 
 
+@soak_only
 def test_standalone_cluster(lab, groups, tmp_path, spark_class):
     port, ui, worker_ui = free_ports(3)
     address = ["--host", "127.0.0.1", "--webui-port"]

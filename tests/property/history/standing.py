@@ -23,9 +23,10 @@ def told(writer: Writer, folder: str, scene: Scene, what: str, at: int) -> str:
 
 
 def moments(writer: Writer, folder: str, scene: Scene) -> list[tuple[str, int]]:
-    """All changes in the long form, else the scene's own: each by its begin and which of those."""
+    """The scene's own, and in the long form all changes: each by its begin and which of those."""
+    own = [(scene.moment, 1)]
     if not IS_SOAK:
-        return [(scene.moment, 1)]
+        return own
     n_changes = int(told(writer, folder, scene, "", 0).removeprefix("done "))
     assert n_changes > 5, n_changes
-    return [("", at) for at in range(1, n_changes + 1)]
+    return own + [("", at) for at in range(1, n_changes + 1)]
