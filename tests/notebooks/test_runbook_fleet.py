@@ -17,6 +17,7 @@ from kit.tables.groups import KAFKA, ZOOKEEPER
 from tests.notebooks import html_tables, nbval
 from tests.notebooks.fleet_site import GROUPS, TOPIC, FleetSite
 from tests.notebooks.shop import NOTEBOOKS
+from tests.soak import soak_only
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("fleet")]
 
@@ -41,6 +42,7 @@ def run(site: FleetSite, output: Path, runs: Path, **parameters):
     return nbformat.read(output, as_version=4)
 
 
+@soak_only
 def test_run_all_writes_nothing_to_the_cluster(fleet_site, runs, tmp_path):
     before = fleet_site.tree()
     found = run(fleet_site, tmp_path / "out.ipynb", runs, wave=2)

@@ -17,6 +17,7 @@ from kit.cli.main import app
 from kit.lab.process import wait_until
 from kit.lab.topics import QUIET
 from kit.tables import schema as tables
+from tests.soak import soak_only
 
 TOPIC = "idle-topic"
 
@@ -70,6 +71,7 @@ def test_members_commits_and_names_by_the_coordinators_topic(lab, profile_file):
     assert rows_of(*asked, "--offsets-topic", "--dead-after", 0)["idle-quiet", "kafka"]["class"] == "dead"
 
 
+@soak_only
 def test_both_engines_and_a_history_agree(lab, profile_file, tmp_path):
     commit(lab, "idle-kept", 5)
     chosen = kit.load_profile(file=profile_file)
