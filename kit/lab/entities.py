@@ -25,6 +25,7 @@ from kit.lab.process import wait_until
 from kit.lab.servers.migrating import USER
 from kit.lab.servers.migrating_cluster import MigratingServers
 from kit.read.broker_client import BrokerClient, Deadline
+from kit.text.naming import listed
 
 TOKEN_TOOL = "org.apache.kafka.tools.DelegationTokenCommand"
 TOPICS = {"orders": 3, "shop.items": 2}
@@ -116,7 +117,8 @@ def reassign(servers: MigratingServers, replicas: Mapping[tuple[str, int], Seque
     response = ask(servers, AlterPartitionReassignmentsRequest(timeout_ms=30_000, topics=wanted))
     errors = [each.error_message or each.error_code for answer in response.responses for each in answer.partitions]
     if response.error_code or any(errors):
-        raise LabError(f"Partitions {list(replicas)} were not reassigned: {response.error_message or errors}")
+        partitions = listed(f"{name}-{number}" for name, number in replicas)
+        raise LabError(f"Not reassigned: {partitions}: {response.error_message or listed(filter(None, errors))}")
 
 
 def await_reassigned(servers: MigratingServers) -> None:

@@ -236,5 +236,5 @@ def test_no_acknowledged_record_is_lost(story):
 
 
 def test_a_broker_that_is_taken_back_afterwards_is_an_alarm(story):
-    assert {subject for _, subject in story.alarms("taken back")} == {"brokers 1", "/brokers/ids"}
+    assert {subject for _, subject in story.alarms("taken back")} == {"broker 1", "/brokers/ids"}
     assert story.alarms("forward again") == []

@@ -376,7 +376,7 @@ def test_an_alarm_says_which_node_or_znode(walk):
 
     assert any(each.startswith("controller 127.0.0.1:") for each in subjects("a flag forgotten"))
     assert "/migration" in subjects("no checkpoint")
-    assert subjects("finalised too early") == {"brokers 1, 2, 3", "/brokers/ids"}
+    assert subjects("finalised too early") == {"brokers 1, 2 and 3", "/brokers/ids"}
 
 
 def test_a_sound_cluster_raises_neither_alarm_nor_block(walk):

@@ -128,4 +128,4 @@ def test_a_broker_that_was_stopped_too_early_hangs_and_one_started_too_early_end
     assert "NodeExists" in walk.logs["started too early"]
     assert walk.exit_code == 1
     refused = walk.refused["started too early", "repair"]
-    assert "brokers [2] do not answer: start them once they are gone from /brokers/ids" in refused
+    assert "broker 2 does not answer: start it once gone from /brokers/ids" in refused

@@ -16,6 +16,8 @@ from kit.analyze.metadata.phase import (
     phase,
 )
 from kit.tables.metadata import KraftFinding, MetadataControl
+from kit.text.naming import named
+from kit.text.quantity import quantity
 
 ALARM, BLOCK, WARN, INFO = SEVERITIES = ("alarm", "block", "warn", "info")
 SILENT = timedelta(seconds=15)
@@ -37,15 +39,16 @@ def _finalised_too_early(facts: Facts) -> Iterator[KraftFinding]:
     migrating = sorted(each.node_id for each in facts.registered_brokers if each.is_migrating)
     if migrating:
         yield _alarm(
-            f"brokers {_ids(migrating)}",
-            f"The migration is finalised (state 3), but brokers {_ids(migrating)} are registered in ZooKeeper mode: "
-            "they read stale metadata, and their replicas fall out of sync.",
+            named(migrating, "broker"),
+            f"The migration is finalised (state 3), but {named(migrating, 'broker {} is', 'brokers {} are')} "
+            "registered in ZooKeeper mode: they read stale metadata, and their replicas fall out of sync.",
             "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
         )
     if facts.control is not None and facts.control.brokers:
+        in_zookeeper = named(facts.control.brokers, "broker {} is", "brokers {} are")
         yield _alarm(
             "/brokers/ids",
-            f"The migration is finalised (state 3), but brokers {_ids(facts.control.brokers)} are in /brokers/ids.",
+            f"The migration is finalised (state 3), but {in_zookeeper} in /brokers/ids.",
             "Restart each of them in KRaft mode. There is no way back to ZooKeeper.",
         )
 
@@ -128,18 +131,18 @@ def _waits(facts: Facts) -> Iterator[KraftFinding]:
     late = [each for each in missing if each not in deaf]
     if deaf:
         yield _waiting(
-            _brokers(deaf),
-            f"In migration mode and not registered with the controllers: {_brokers(deaf)}. They look healthy, and the "
-            "controllers wait for them for ever.",
+            named(deaf, "broker"),
+            f"In migration mode and not registered with the controllers: {named(deaf, 'broker')}. They look healthy, "
+            "and the controllers wait for them for ever.",
             "Look for 'Unable to register broker' in their logs. UNSUPPORTED_VERSION: their "
             "inter.broker.protocol.version is not the controllers' metadata.version; offramp kraft preflight names "
             "both (A01). Set it, and restart them in migration mode.",
         )
     if late and (known or deaf):
         yield _waiting(
-            _brokers(late),
-            f"The controllers wait for {_brokers(late)}, not in migration mode yet: nothing is copied before the last "
-            "broker is registered.",
+            named(late, "broker"),
+            f"The controllers wait for {named(late, 'broker')}, not in migration mode yet: nothing is copied before "
+            "the last broker is registered.",
             "Go on: offramp plan kraft --to 'dual write'. Or back: offramp plan kraft --to zookeeper",
         )
     if control.brokers and not missing:
@@ -153,10 +156,6 @@ def _waits(facts: Facts) -> Iterator[KraftFinding]:
 
 def _waiting(subject: str, sentence: str, remedy: str) -> KraftFinding:
     return KraftFinding("P03", WARN, subject, sentence, remedy)
-
-
-def _brokers(numbers: list[int]) -> str:
-    return f"broker{'' if len(numbers) == 1 else 's'} {_ids(numbers)}"
 
 
 def _left_over_claim(facts: Facts) -> Iterator[KraftFinding]:
@@ -180,8 +179,9 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
         yield KraftFinding(
             "L01",
             BLOCK,
-            f"controllers {', '.join(without)}",
-            f"Controllers {', '.join(without)} run without zookeeper.metadata.migration.enable, the others with it.",
+            named(without, "controller"),
+            f"{named(without, 'Controller {} runs', 'Controllers {} run')} without "
+            "zookeeper.metadata.migration.enable, the others with it.",
             "Give all controllers the same settings, and restart them.",
         )
     leader = facts.leader
@@ -190,8 +190,9 @@ def _flags_differ(facts: Facts) -> Iterator[KraftFinding]:
             "L01",
             WARN,
             "controllers",
-            f"The quorum has the voters {_ids(leader.voters)}, and the profile names {len(facts.controllers)} "
-            "controllers: one that isn't named may lack the flag, and nothing here would tell.",
+            f"The quorum has the {named(leader.voters, 'voter')}, and the profile names "
+            f"{quantity(len(facts.controllers), 'controller')}: one that isn't named may lack the flag, and nothing "
+            "here would tell.",
             'Name all of them in the profile: [clusters.NAME.kraft] controllers = "host:port,…".',
         )
 
@@ -245,10 +246,6 @@ def _epoch_trap(facts: Facts) -> Iterator[KraftFinding]:
 
 def _kraft_epoch(control: MetadataControl) -> int | None:
     return control.kraft_controller_epoch if control.is_controller_persistent else None
-
-
-def _ids(numbers: object) -> str:
-    return ", ".join(map(str, numbers)) if isinstance(numbers, list | tuple) else str(numbers)
 
 
 _RULES: tuple[Callable[[Facts], Iterator[KraftFinding]], ...] = (

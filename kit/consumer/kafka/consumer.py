@@ -31,6 +31,7 @@ from kit.consumer.kafka.values import (
 )
 from kit.consumer.turns import Turns, in_turn
 from kit.errors import InputError
+from kit.text.naming import listed
 
 SLICE_S = 0.1
 """The longest single wait inside librdkafka. Callbacks of commits and calls of other threads run after each."""
@@ -105,7 +106,7 @@ class KafkaConsumer:
         try:
             self._raw.subscribe(topics, on_assign=on.assigned, on_revoke=on.revoked, on_lost=on.lost)
         except KafkaException as error:
-            raise InputError(f"librdkafka refuses to subscribe to {topics}: {_words(error)}") from None
+            raise InputError(f"librdkafka refuses to subscribe to {listed(topics)}: {_words(error)}") from None
         self._topics = tuple(topics)
 
     def unsubscribe(self) -> None:

@@ -63,8 +63,8 @@ def _refuse_other_consent(plan: Plan, step: Step, wanted: Consent | None) -> Non
     """A plan that asks less of its approval than its steps demand is forged."""
     if plan.consent != wanted:
         raise PlanError(
-            f"step {step.step_id!r} asks for the consent {wanted}, and the plan {plan.digest[:8]} for {plan.subject}"
-            f" says {plan.consent}: it was altered or forged; nothing is done by it"
+            f"step {step.step_id!r} asks for another approval than the plan {plan.digest[:8]} for {plan.subject} says:"
+            " it was altered or forged; nothing is done by it"
         )
 
 

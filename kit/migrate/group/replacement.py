@@ -117,7 +117,7 @@ def _refuse_senseless(words: ReplaceParameters) -> None:
             " go by way of MEZKCCs"
         )
     if min(1, *before.values(), *after.values()) < 1 or sum(before.values()) != sum(after.values()):
-        raise PlanError(f"{dict(before)} → {dict(after)}: the plan must replace each member by exactly one other")
+        raise PlanError(f"{counted(before)} → {counted(after)}: the plan must replace each member by exactly one other")
     if not 0 < words.quiet_s <= DAY_S or not 0 < words.step_timeout_s <= DAY_S:
         raise PlanError(
             f"each replacement may take {words.step_timeout_s} s and has to be quiet for {words.quiet_s} s:"

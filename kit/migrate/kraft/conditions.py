@@ -34,6 +34,7 @@ from kit.migrate.kraft.standing import (
     first_checkpoint_problem,
     flag_problem,
     live_old_members,
+    registered_problem,
     sync_problem,
     zookeeper_of,
 )
@@ -41,6 +42,7 @@ from kit.preflight import Preflight, SettingsFolder, kraft_preflight, lint_setti
 from kit.profile import LAB
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE
 from kit.tables.preflight import PreflightFinding
+from kit.text.naming import named
 from kit.text.visible import argument
 
 
@@ -83,8 +85,9 @@ class Look:
 
 
 Problem = Callable[[Look], str | None]
+_BOTH = "{} are ids of brokers and of controllers"
 _NOT_FORGOTTEN = (
-    "once they are gone from /brokers/ids, where one that was killed stays until its session ends; started before, it"
+    "once gone from /brokers/ids, where one that was killed stays until its session ends; started before, it"
     " ends with NodeExistsException"
 )
 
@@ -93,7 +96,7 @@ def ids_known(look: Look) -> str | None:
     profile = look.cluster.profile
     if profile.kraft.addresses and len(profile.kraft.ids) == len(profile.kraft.addresses):
         clash = sorted(set(profile.kraft.ids) & set(look.now.brokers))
-        return f"{clash} are ids of brokers and of controllers" if clash else None
+        return named(clash, "{} is the id of a broker and of a controller", _BOTH) if clash else None
     return (
         f"the profile does not name every controller with its id: write [clusters.{profile.name}.kraft] controllers ="
         ' "3000@host:9093,…"'
@@ -106,14 +109,21 @@ def every_broker(look: Look) -> str | None:
     known = set(control.brokers) | {each.node_id for each in look.now.facts.registered_brokers}
     missing = sorted(known - set(look.now.brokers))
     if missing:
-        told = f"brokers {missing} are registered, and the cluster's metadata does not name them: start them"
+        registered = named(missing, "broker {} is", "brokers {} are")
+        them = _them(missing)
+        told = f"{registered} registered, and the cluster's metadata does not name {them}: start {them}"
         return f"{told}{_unregistered(look, missing)}"
     silent = sorted(number for number, mode in look.now.modes.items() if mode is None)
     if silent:
-        told = f"brokers {silent} do not answer: start them{_unregistered(look, silent)}"
+        told = named(silent, "broker {} does not answer", "brokers {} do not answer")
+        told = f"{told}: start {_them(silent)}{_unregistered(look, silent)}"
         forgotten = not set(silent) & set(look.now.control.brokers)
         return told if forgotten else f"{told} {_NOT_FORGOTTEN}"
     return None if look.now.brokers else "no broker is known"
+
+
+def _them(items: Sequence[object]) -> str:
+    return "it" if len(items) == 1 else "them"
 
 
 def _unregistered(look: Look, numbers: Sequence[int]) -> str:
@@ -123,8 +133,9 @@ def _unregistered(look: Look, numbers: Sequence[int]) -> str:
     if not kept:
         return ""
     return (
-        f"; the metadata log keeps the registration of {kept}: of one that is gone for good it has to be ended"
-        " (UnregisterBroker), which neither brokers in migration mode nor controllers do for kafka-cluster.sh of 3.9.1"
+        f"; the metadata log keeps the registration of {named(kept, 'broker')}: of one that is gone for good it has to"
+        " be ended (UnregisterBroker), which neither brokers in migration mode nor controllers do for kafka-cluster.sh"
+        " of 3.9.1"
     )
 
 
@@ -235,12 +246,7 @@ def all_in_kraft_mode(look: Look) -> str | None:
     bad = (broker_problem(look.now, number, KRAFT_MODE) for number in look.now.brokers)
     if (problem := next((each for each in bad if each), None)) is not None:
         return problem
-    migrating = [each.node_id for each in look.now.facts.registered_brokers if each.is_migrating or each.is_fenced]
-    if migrating or look.now.control.brokers:
-        return (
-            f"brokers {migrating} are registered in ZooKeeper mode or fenced; /brokers/ids: {look.now.control.brokers}"
-        )
-    return None
+    return registered_problem(look.now)
 
 
 def log_known(look: Look) -> str | None:
@@ -254,14 +260,16 @@ def log_known(look: Look) -> str | None:
         )
     if not answering or look.now.facts.has_log:
         return None
-    return f"controllers {', '.join(each.address for each in answering)} answer, and their log can't be read: " + (
-        look.now.facts.log_error or "no reason given"
-    )
+    answer = named((each.address for each in answering), "controller {} answers", "controllers {} answer")
+    return f"{answer}, and the log can't be read: {look.now.facts.log_error or 'no reason given'}"
 
 
 def controllers_silent(look: Look) -> str | None:
-    running = ", ".join(each.address for each in look.now.live_controllers)
-    return f"controllers {running} run: offramp plan kraft --to zookeeper stops them" if running else None
+    running = [each.address for each in look.now.live_controllers]
+    if not running:
+        return None
+    run = named(running, "controller {} runs", "controllers {} run")
+    return f"{run}: offramp plan kraft --to zookeeper stops {_them(running)}"
 
 
 def no_broker_in_kraft_mode(look: Look) -> str | None:
@@ -269,8 +277,8 @@ def no_broker_in_kraft_mode(look: Look) -> str | None:
     if not in_kraft:
         return None
     return (
-        f"brokers {in_kraft} are in KRaft mode: without controllers they hang. Start the controllers with their disks,"
-        " then: offramp plan kraft --to zookeeper"
+        named(in_kraft, "broker {} is in KRaft mode and hangs", "brokers {} are in KRaft mode and hang")
+        + " without controllers. Start the controllers with their disks, then: offramp plan kraft --to zookeeper"
     )
 
 

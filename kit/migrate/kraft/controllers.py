@@ -21,11 +21,14 @@ from kit.migrate.kraft.standing import (
     dual_write_problem,
     first_checkpoint_problem,
     joined_problem,
+    registered_problem,
     sync_problem,
+    told_modes,
     zookeeper_of,
 )
 from kit.migrate.kraft.steps import MIGRATION_ZNODE, REPAIRS, KraftParameters, controller_item
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.text.naming import named
 
 
 class _ControllerActor(NodeActor):
@@ -86,7 +89,7 @@ class StartActor(_ControllerActor):
         if control.problems:
             return control.problems[0]
         moved = {number: mode for number, mode in standing.modes.items() if mode != ZOOKEEPER_MODE}
-        return f"brokers are not in ZooKeeper mode: {moved}" if moved else None
+        return f"not every broker is in ZooKeeper mode: {told_modes(moved)}" if moved else None
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
         words = KraftParameters.of(step)
@@ -125,7 +128,7 @@ class StartActor(_ControllerActor):
     def verify(self, step: Step) -> Verified:
         words = KraftParameters.of(step)
         problem = first_problem(lambda: self._waiting_problem(words, self.hands.look(words)))
-        return verified(problem, f"controllers {list(words.nodes)} wait for the brokers")
+        return verified(problem, f"{named(words.nodes, 'controller {} waits', 'controllers {} wait')} for the brokers")
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         words = KraftParameters.of(step)
@@ -138,8 +141,8 @@ class StartActor(_ControllerActor):
         if not moved:
             return None
         return (
-            f"brokers are not in ZooKeeper mode: {moved}; undo the run that moved them first, or make one plan back:"
-            " offramp plan kraft --to zookeeper"
+            f"not every broker is in ZooKeeper mode: {told_modes(moved)}; undo the run that moved them first, or make"
+            " one plan back: offramp plan kraft --to zookeeper"
         )
 
     def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
@@ -163,7 +166,8 @@ class StartActor(_ControllerActor):
 
 def _silence_problem(now: Standing) -> str | None:
     running = now.live_controllers
-    return f"controllers {', '.join(each.address for each in running)} still run" if running else None
+    addresses = [each.address for each in running]
+    return named(addresses, "controller {} still runs", "controllers {} still run") if running else None
 
 
 class StopActor(_ControllerActor):
@@ -181,11 +185,11 @@ class StopActor(_ControllerActor):
         if (problem := joined_problem(standing)) is not None:
             return problem
         if words.to_phase in REPAIRS:
-            in_kraft = [number for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)]
-            return f"brokers {in_kraft} are in KRaft mode, or do not answer" if in_kraft else None
+            in_kraft = {number: mode for number, mode in standing.modes.items() if mode in (KRAFT_MODE, None)}
+            return told_modes(in_kraft) if in_kraft else None
         wanted = (MIGRATION_MODE,) if words.has_claim else (ZOOKEEPER_MODE, MIGRATION_MODE)
         wrong = {number: mode for number, mode in standing.modes.items() if mode not in wanted}
-        return f"brokers are not in {' or '.join(wanted)} mode: {wrong}" if wrong else None
+        return f"not every broker is in {' or '.join(wanted)} mode: {told_modes(wrong)}" if wrong else None
 
     def _refuse_stop(self, words: KraftParameters, was_ordered: bool) -> None:
         """A stop that was ordered before and did not come leaves controllers that go on writing: they are asked again.
@@ -310,11 +314,8 @@ class FinaliseActor(_ControllerActor):
         return problem or diff_problem(self.cluster)
 
     def _brokers_problem(self, words: KraftParameters, standing: Standing) -> str | None:
-        migrating = [each.node_id for each in standing.facts.registered_brokers if each.is_migrating or each.is_fenced]
-        if migrating or standing.control.brokers:
-            return (
-                f"brokers {migrating} are in ZooKeeper mode or fenced; /brokers/ids: {list(standing.control.brokers)}"
-            )
+        if (problem := registered_problem(standing)) is not None:
+            return problem
         wrong_mode = next(
             filter(None, (broker_problem(standing, number, KRAFT_MODE) for number in standing.brokers)), None
         )

@@ -13,6 +13,10 @@ from kit.migrate.kraft.steps import (
     controller_item,
     performed,
 )
+from kit.text.naming import named
+
+_ONE_BY_ONE = "controllers {}, one by one,"
+_LAST = "controllers {} without the migration flag, the active one last"
 
 
 def archive_step(step_id: str, words: KraftParameters) -> Step:
@@ -43,11 +47,10 @@ def list_step(step_id: str, words: KraftParameters) -> Step:
 
 
 def return_flag_step(step_id: str, words: KraftParameters) -> Step:
-    listed = ", ".join(map(str, words.nodes))
     return Step(
         step_id=step_id,
         kind=FLAG_STEP,
-        title=f"Restart controller{'' if len(words.nodes) == 1 else 's'} {listed} with the migration flag, one by one",
+        title=f"Restart {named(words.nodes, 'controller {}', _ONE_BY_ONE)} with the migration flag",
         precondition="before each: the log says state 1, every controller answers, the active one has the flag",
         verification="every controller answers with the migration flag, and dual write goes on (state 1)",
         deadline_s=words.node_timeout_s,
@@ -64,7 +67,7 @@ def finalise_step(step_id: str, words: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=FINALISE,
-        title=f"Restart controllers {', '.join(map(str, nodes))} without the migration flag, the active one last",
+        title="Restart " + named(nodes, "controller {} without the migration flag", _LAST),
         precondition="no broker is in /brokers/ids or registered in ZooKeeper mode, all are unfenced, and both stores"
         " hold the same, compared again now",
         verification="the log says state 3, every controller answers without the flag, one leads, all brokers serve",

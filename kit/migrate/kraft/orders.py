@@ -19,6 +19,7 @@ from kit.migrate.kraft.nodes import NodeDeployer, NodeOrder
 from kit.migrate.kraft.standing import Standing, look, told_diff
 from kit.migrate.kraft.steps import KraftParameters
 from kit.tables.schema import METADATA_DIFFERENCES
+from kit.text.naming import listed
 
 
 class Hands:
@@ -56,7 +57,8 @@ class Hands:
         if instruction != words.instruction:
             return f"the plan says {words.instruction!r}, the profile now {instruction!r}"
         if self.cluster.profile.kraft.ids != words.controller_addresses:
-            return f"the profile names the controllers {dict(self.cluster.profile.kraft.ids)}, not those of the plan"
+            named_now = listed(f"{number} at {address}" for number, address in self.cluster.profile.kraft.ids.items())
+            return f"the profile names other controllers than the plan: {named_now}"
         return None
 
     def order(

@@ -66,6 +66,7 @@ from kit.migrate.kraft.steps import (
 )
 from kit.preflight import read_settings_folder
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.text.naming import named
 
 StepDraft: TypeAlias = tuple[str, Callable[[str, KraftParameters], Step], KraftParameters]
 """A step in the making: the end of its id, its factory, what it is made from."""
@@ -189,7 +190,7 @@ def gates_refusal(cluster: Cluster, plan: Plan, runs: Path) -> str | None:
     is_repair = words.to_phase in steps.REPAIRS
     now = look(cluster, known_brokers(cluster) if is_repair else None)
     if joined := sorted(set(now.brokers) - set(words.broker_addresses)):
-        return f"brokers {joined} have joined since the plan was made: make a new plan"
+        return f"{named(joined, 'broker {} has', 'brokers {} have')} joined since the plan was made: make a new plan"
     seen = Look(cluster, for_repair(now, cluster) if is_repair else now, runs)
     problems = unmet(findings(words.to_phase, seen, plan.overridden), plan.overridden)
     return f"what allowed the plan does not hold any more: {'; '.join(problems)}" if problems else None

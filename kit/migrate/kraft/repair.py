@@ -44,6 +44,7 @@ from kit.read.brokers import fetch_metadata
 from kit.read.control_znodes import CONTROLLER, EPOCH
 from kit.read.metadata_znodes import with_max_state_epoch
 from kit.read.nodes import MIGRATION_MODE, fetch_node_metadata
+from kit.text.naming import named
 
 LOOKS = 3
 """So many times running a broker must name another controller than ZooKeeper: an election takes less."""
@@ -164,8 +165,9 @@ def _left_brokers(now: Standing) -> Iterator[Damage]:
     if left and not now.live_controllers:
         yield Damage(
             REPAIR_BROKERS,
-            f"brokers {list(left)} run in migration mode, and no controller answers. One that was told to stop before"
-            " it knew ZooKeeper's controller waits for KRaft for minutes; which one can't be seen from outside",
+            f"{named(left, 'broker {} runs', 'brokers {} run')} in migration mode, and no controller answers. One"
+            " that was told to stop before it knew ZooKeeper's controller waits for KRaft for minutes; which one can't"
+            " be seen from outside",
         )
 
 
@@ -185,18 +187,20 @@ def first_damage(cluster: Cluster, now: Standing) -> tuple[Damage, list[Damage]]
     if (hidden := now.control.refused(CONTROLLER)) is not None:
         raise PlanError(f"cluster {cluster.name!r}: {hidden}: whether anybody controls the brokers is not known")
     if now.control.controller_id is None and now.control.brokers:
+        idle = named(now.control.brokers, "broker {} does not take", "brokers {} do not take")
         raise PlanError(
-            f"cluster {cluster.name!r}: nobody holds /controller, and brokers {list(now.control.brokers)} do not take"
-            " it. Restart one of them, then look again: offramp kraft status"
+            f"cluster {cluster.name!r}: nobody holds /controller, and {idle} it. Restart one of them, then look again:"
+            " offramp kraft status"
         )
     if not repairable and bad:
         sentences = " ".join(f"{each.check_id} {each.sentence} {each.remedy}" for each in bad)
         raise PlanError(f"cluster {cluster.name!r}: no plan repairs this. {sentences}")
     is_znode_damaged = bool(repairable) and repairable[0].plan != REPAIR_BROKERS
     if not is_znode_damaged and (missing := _missing_brokers(cluster, now)):
+        unregistered = named(missing, "broker {} holds replicas and is", "brokers {} hold replicas and are")
         raise PlanError(
-            f"cluster {cluster.name!r}: brokers {missing} hold replicas and are registered nowhere. Start them in the"
-            " mode of the others (offramp kraft status). One that ended with NodeExistsException was started before"
+            f"cluster {cluster.name!r}: {unregistered} registered nowhere. Start what is missing in the mode of the"
+            " other brokers (offramp kraft status). One that ended with NodeExistsException was started before"
             " /brokers/ids had forgotten it"
         )
     if not repairable:

@@ -35,10 +35,12 @@ from kit.migrate.kraft.standing import (
     dual_write_problem,
     live_old_members,
     sync_problem,
+    told_modes,
     zookeeper_of,
 )
 from kit.migrate.kraft.steps import KraftParameters, broker_item
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.text.naming import named
 
 Modes = tuple[str, str]
 
@@ -51,7 +53,7 @@ class RollActor(NodeActor):
                 lambda: self.hands.instruction_problem(words, RESTART, BROKER),
                 lambda: self._way_problem(words, self.hands.look(words), (words.from_mode, words.to_mode)),
             ),
-            f"brokers {sorted(words.broker_addresses)} are in {words.from_mode} or {words.to_mode} mode, and may go on",
+            _may_go_on(words),
         )
 
     def state(self, step: Step, acted: ActedRecord | None = None) -> StepState:
@@ -78,7 +80,10 @@ class RollActor(NodeActor):
             lambda: sync_problem(self.cluster, words.broker_addresses),
             lambda: dual_write_problem(standing, words.controller_addresses) if words.begins_copy else None,
         )
-        return verified(problem, f"brokers {list(words.nodes)} run in {words.to_mode} mode, and every ISR is full")
+        return verified(
+            problem,
+            f"{named(words.nodes, 'broker {} runs', 'brokers {} run')} in {words.to_mode} mode, and every ISR is full",
+        )
 
     def check_back(self, step: Step, acted: ActedRecord) -> Checked:
         words = KraftParameters.of(step)
@@ -155,10 +160,10 @@ class RollActor(NodeActor):
         """What the whole way needs, whichever broker is next. Raises what can't be read."""
         strange = {number: mode for number, mode in standing.modes.items() if mode not in (*_allowed(words), None)}
         if strange:
-            return f"brokers {strange} are in a mode that this step does not expect"
+            return f"{told_modes(strange)}, which this step does not expect"
         silent = [number for number, mode in standing.modes.items() if mode is None and number not in words.nodes]
         if silent:
-            return f"brokers {silent} do not answer"
+            return named(silent, "broker {} does not answer", "brokers {} do not answer")
         if way == (MIGRATION_MODE, ZOOKEEPER_MODE) and not _is_before_copy(words):
             return control_problem(standing)
         alarms = [each.sentence for each in contradictions(standing.facts) if each.severity in ("alarm", "block")]
@@ -169,7 +174,8 @@ class RollActor(NodeActor):
         if way == (MIGRATION_MODE, KRAFT_MODE):
             live = [each for each in live_old_members(zookeeper_of(self.cluster)) if each not in words.left_behind]
             if live:
-                return f"groups {', '.join(live)} have live members under /consumers: they would find no broker"
+                groups = named(live, "group {} has", "groups {} have")
+                return f"{groups} live members under /consumers: they would find no broker"
         return dual_write_problem(standing, words.controller_addresses)
 
     def _before_copy_problem(self, words: KraftParameters, standing: Standing) -> str | None:
@@ -188,6 +194,11 @@ class RollActor(NodeActor):
 def _allowed(words: KraftParameters) -> tuple[str, ...]:
     """A whole roll may be several steps: the others of the same plan have been, or are to come."""
     return (words.from_mode, words.to_mode)
+
+
+def _may_go_on(words: KraftParameters) -> str:
+    brokers = named(sorted(words.broker_addresses), "broker {} is", "brokers {} are")
+    return f"{brokers} in {words.from_mode} or {words.to_mode} mode, and may go on"
 
 
 def _is_before_copy(words: KraftParameters) -> bool:

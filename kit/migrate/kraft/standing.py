@@ -5,7 +5,7 @@ Every ``…_problem`` is a sentence, or None when all is as it should be. What c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka.errors import KafkaError
@@ -22,6 +22,8 @@ from kit.read.multiread import catch_up, fetch_children
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE, fetch_node_metadata, fetch_voter_ends
 from kit.read.paths import CONSUMERS
 from kit.tables.metadata import MetadataControl, MetadataNode, NodeFact
+from kit.text.naming import by_value, listed, named
+from kit.text.quantity import quantity
 
 SHOWN = 5
 BEHIND = 10
@@ -109,6 +111,25 @@ def broker_problem(standing: Standing, broker_id: int, mode: str) -> str | None:
     return f"{who} is fenced: it has not caught up with the metadata log" if registration.is_fenced else None
 
 
+def told_modes(modes: Mapping[int, str | None]) -> str:
+    """Which brokers run in which mode, by what they said; None: nothing."""
+    return listed(_told_mode(numbers, mode) for mode, numbers in by_value(modes).items())
+
+
+def _told_mode(numbers: Sequence[int], mode: str | None) -> str:
+    if mode is None:
+        return named(numbers, "broker {} does not answer", "brokers {} do not answer")
+    return f"{named(numbers, 'broker {} is', 'brokers {} are')} in {mode} mode"
+
+
+def registered_problem(standing: Standing) -> str | None:
+    """Who does not run in KRaft mode alone: brokers fenced, registered as migrating, or in ``/brokers/ids``."""
+    not_ready = [each.node_id for each in standing.facts.registered_brokers if each.is_migrating or each.is_fenced]
+    places = {"registered in ZooKeeper mode or fenced": not_ready, "in /brokers/ids": standing.control.brokers}
+    told = [f"{named(them, 'broker {} is', 'brokers {} are')} {place}" for place, them in places.items() if them]
+    return "; ".join(told) or None
+
+
 def joined_problem(standing: Standing) -> str | None:
     """Brokers that registered since the plan was made: it moves none of them, and without controllers they hang."""
     known = {*standing.control.brokers, *(each.node_id for each in standing.facts.registered_brokers)}
@@ -116,8 +137,8 @@ def joined_problem(standing: Standing) -> str | None:
     if not joined:
         return None
     return (
-        f"brokers {joined} are registered and not of this plan: make a new one from where the cluster stands (offramp"
-        " kraft status)"
+        f"{named(joined, 'broker {} is', 'brokers {} are')} registered and not of this plan: make a new one from where"
+        " the cluster stands (offramp kraft status)"
     )
 
 
@@ -136,7 +157,7 @@ def sync_problem(cluster: Cluster, brokers: Mapping[int, str]) -> str | None:
 def _metadata_problem(metadata: ClusterMetadata, brokers: Iterable[int]) -> str | None:
     missing = sorted(set(brokers) - {each.broker_id for each in metadata.brokers if each.host is not None})
     if missing:
-        return f"brokers {', '.join(map(str, missing))} are not there"
+        return named(missing, "broker {} is not there", "brokers {} are not there")
     bad = [
         f"{row.topic}-{row.partition}"
         for row in metadata.topic_partitions
@@ -160,7 +181,8 @@ def controllers_problem(standing: Standing, controllers: Mapping[int, str], has_
     if leader is None:
         return "no controller leads the quorum"
     if set(leader.voters) != set(controllers):
-        return f"the quorum has the voters {sorted(leader.voters)}, and the profile names {sorted(controllers)}"
+        voters = named(sorted(leader.voters), "voter")
+        return f"the quorum has the {voters}, and the profile names {listed(sorted(controllers))}"
     if leader.node_id is not None and controllers.get(leader.node_id) != leader.address:
         return (
             f"{leader.address} is controller {leader.node_id}, and the profile says that it is at"
@@ -227,7 +249,8 @@ def behind_problem(cluster: Cluster, standing: Standing) -> str | None:
     except (OfframpError, KafkaError, OSError, ValueError) as error:
         return f"controller {leader.node_id} does not tell how far the others are: {error}"
     late = {number: max(ends.values()) - end for number, end in ends.items() if max(ends.values()) - end > BEHIND}
-    return f"controllers are behind the active one, by so many records: {late}" if late else None
+    behind = (f"controller {number} by {quantity(records, 'record')}" for number, records in late.items())
+    return f"behind the active controller: {listed(behind)}" if late else None
 
 
 def diff_problem(cluster: Cluster) -> str | None:
@@ -267,7 +290,8 @@ def names_controller(cluster: Cluster, brokers: Mapping[int, str], holder: int) 
             metadata = fetch_node_metadata(kafka_settings(cluster.profile), address)
         except (OfframpError, KafkaError, OSError, ValueError) as error:
             return f"broker {number} at {address} does not answer: {error}"
-        named = [each.broker_id for each in metadata.brokers if each.is_controller]
-        if named != [holder]:
-            return f"broker {number} names the controller {named}, and /controller is broker {holder}'s"
+        answer = [each.broker_id for each in metadata.brokers if each.is_controller]
+        if answer != [holder]:
+            names = named(answer, "controller") if answer else "no controller"
+            return f"broker {number} names {names}, and /controller is broker {holder}'s"
     return None

@@ -12,6 +12,7 @@ from kit.migrate.engine.plan import Consent
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.kraft.overrides import takes_second_person
 from kit.read.nodes import KRAFT_MODE, MIGRATION_MODE, ZOOKEEPER_MODE
+from kit.text.naming import listed, named
 
 KIND = "move to KRaft"
 """Of plans."""
@@ -139,14 +140,14 @@ def roll_step(step_id: str, words: KraftParameters) -> Step:
         stuck = "with the last broker the copying begins; the way back is a plan: offramp plan kraft --to zookeeper"
     elif way == (MIGRATION_MODE, ZOOKEEPER_MODE):
         stuck = "the controllers have ended; the way forward is a plan: offramp plan kraft --to controllers"
-    is_one, listed = len(words.nodes) == 1, ", ".join(map(str, words.nodes))
-    last = " (the last: the copying begins)" if words.begins_copy else "" if is_one else ", one by one"
+    brokers = named(words.nodes, "broker")
+    last = " (the last: the copying begins)" if words.begins_copy else "" if len(words.nodes) == 1 else ", one by one"
     return Step(
         step_id=step_id,
         kind=ROLL,
-        title=f"Restart broker{'' if is_one else 's'} {listed} in {words.to_mode} mode{last}",
+        title=f"Restart {brokers} in {words.to_mode} mode{last}",
         precondition="before each: every broker is in sync and each partition has its full ISR; " + _before_roll(words),
-        verification=f"broker{'' if is_one else 's'} {listed}: in {words.to_mode} mode, caught up, every ISR is full"
+        verification=f"{brokers}: in {words.to_mode} mode, caught up, every ISR is full"
         + ("; the copy is done and dual write goes on" if words.begins_copy else ""),
         deadline_s=words.node_timeout_s,
         changes=tuple(
@@ -166,7 +167,7 @@ def _before_roll(words: KraftParameters) -> str:
     if words.to_mode == ZOOKEEPER_MODE:
         return f"a broker holds /controller, every broker names it in five answers, and {HANDED_BACK_S:g} s are over"
     if words.to_mode == KRAFT_MODE:
-        but = f" but of {', '.join(words.left_behind)}" if words.left_behind else ""
+        but = f" but of {listed(words.left_behind)}" if words.left_behind else ""
         return f"{_ON_THE_WAY[MIGRATION_MODE]}, both stores hold the same, no live member{but} is under /consumers"
     return _ON_THE_WAY[ZOOKEEPER_MODE if words.from_mode == ZOOKEEPER_MODE else MIGRATION_MODE]
 
@@ -175,12 +176,15 @@ def performed(words: KraftParameters) -> dict[str, str | None]:
     return {"needs_person": words.instruction if words.by_person else None, "performed_by": words.instruction}
 
 
+_TOGETHER = "controllers {} together, on empty disks"
+
+
 def start_step(step_id: str, words: KraftParameters) -> Step:
     nodes = [Change(controller_item(it), "not running", "running with the migration flag") for it in words.nodes]
     return Step(
         step_id=step_id,
         kind=START,
-        title=f"Start controllers {', '.join(map(str, words.nodes))} together, on empty disks",
+        title=f"Start {named(words.nodes, 'controller {} on an empty disk', _TOGETHER)}",
         precondition="no controller answers, and ZooKeeper has no /migration: one of another attempt would make them"
         " delete topics",
         verification="every controller answers with the migration flag, all are voters, one leads; the log says state 2"
@@ -202,7 +206,7 @@ def stop_step(step_id: str, words: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=STOP,
-        title=f"Stop controllers {', '.join(map(str, words.nodes))}",
+        title=f"Stop {named(words.nodes, 'controller')}",
         precondition=before,
         verification="no controller answers",
         deadline_s=words.node_timeout_s,
@@ -279,7 +283,7 @@ def wipe_step(step_id: str, words: KraftParameters) -> Step:
     return Step(
         step_id=step_id,
         kind=WIPE,
-        title=f"Wipe the disks of controllers {', '.join(map(str, words.nodes))}",
+        title=f"Wipe the {named(words.nodes, 'disk of controller {}', 'disks of controllers {}')}",
         precondition="no controller answers, and ZooKeeper has no /migration",
         verification="no controller answers; that disks are empty can't be seen from outside, so the next plan to dual"
         " write looks whether their log was",

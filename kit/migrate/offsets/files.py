@@ -23,6 +23,7 @@ from kit.migrate.engine.files import write_whole
 from kit.migrate.engine.values import Json, canonical, digest_of, parse_json
 from kit.migrate.offsets.moves import Stored, item_of
 from kit.migrate.offsets.selection import Key
+from kit.text.naming import listed
 from kit.text.numbers import INT32_MAX, INT64_MAX, offset_in
 
 KIND, FORMAT = "offramp offsets", 2
@@ -159,7 +160,8 @@ def _parse_csv(path: Path, body: str, is_guarded: bool) -> Iterator[tuple[int, d
     reader = csv.DictReader(io.StringIO(body, newline=""))
     try:
         if not {*_REQUIRED} <= {*(reader.fieldnames or ())}:
-            raise InputError(f"{path}, line 2: the columns are {reader.fieldnames}; it needs {', '.join(_REQUIRED)}")
+            columns = listed(reader.fieldnames or ())
+            raise InputError(f"{path}, line 2: the columns are {columns}; it needs {listed(_REQUIRED)}")
         for row in reader:
             yield reader.line_num + 1, _csv_row(path, reader.line_num + 1, row, is_guarded)
     except csv.Error as error:

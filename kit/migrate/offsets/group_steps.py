@@ -15,6 +15,7 @@ from kit.migrate.engine.recipes import Recipe, Recipes
 from kit.migrate.engine.step import Change, Step
 from kit.migrate.offsets.moves import Stored
 from kit.migrate.offsets.selection import Key, Place
+from kit.text.naming import listed
 from kit.text.quantity import quantity
 
 KIND = "kafka_groups"
@@ -107,7 +108,11 @@ def _refuse_odd(parameters: DeleteGroupsParameters) -> None:
         for name, fields in kept.items():
             is_odd = any(type(value) is not _FIELDS.get(field) for field, value in fields.items())
             if is_odd or "offset" not in fields or int(fields["offset"]) < 0 or not _is_place(name):
-                raise PlanError(f"group {group_id!r}: {name!r} {dict(fields)!r} is no committed offset")
+                raise PlanError(f"group {group_id!r}: {name!r} has {_told(fields)}, which is no committed offset")
+
+
+def _told(fields: Mapping[str, object]) -> str:
+    return listed(f"{name} {value!r}" for name, value in fields.items())
 
 
 def _kept(offsets: Mapping[Place, Stored]) -> dict[str, dict[str, int | str]]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import polars as pl
 
 from kit.errors import InputError, NotFound
+from kit.text.naming import listed
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
@@ -120,7 +121,9 @@ def select(
 def _of_frame(frame: pl.DataFrame) -> Selection:
     columns = tuple(name for name in COLUMNS if name in frame.columns)
     if not columns:
-        raise InputError(f"a selection has one of the columns {', '.join(COLUMNS)}, not only {frame.columns}")
+        raise InputError(
+            f"a selection has one of the columns {listed(COLUMNS, 'or')}, not only {listed(frame.columns)}"
+        )
     if columns[-1] == "partition" and "topic" not in columns:
         raise InputError("partitions are selected without their topics: name topics too")
     if frame.is_empty():

@@ -19,6 +19,7 @@ from kit.migrate.offsets.moves import Move, Stored, parse_item
 from kit.migrate.offsets.selection import Key
 from kit.migrate.offsets.zookeeper import parents_of
 from kit.tables.groups import KAFKA, ZOOKEEPER
+from kit.text.naming import listed
 from kit.text.quantity import quantity
 
 KIND_OF_STORE = {KAFKA: "kafka_offsets", ZOOKEEPER: "zookeeper_offsets"}
@@ -166,7 +167,8 @@ def _of_items(
     """
     for item, fields in by_item.items():
         if not fields.keys() >= set(needed) or any(type(value) is not kinds.get(it) for it, value in fields.items()):
-            raise PlanError(f"{item}: a step of offsets has {', '.join(kinds)} of it, not {dict(fields)!r}")
+            has = listed(f"{name} {value!r}" for name, value in fields.items())
+            raise PlanError(f"{item}: a step of offsets has {listed(kinds)} of it, and this one {has}")
     return {item: fields for item, fields in by_item.items() if item in items}
 
 

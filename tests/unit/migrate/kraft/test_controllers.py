@@ -123,7 +123,7 @@ def test_stopped_controllers_are_not_waited_for_twice():
     found = StopActor(hands_of(Nodes(), is_running=False)).verify(stop_step("01", WORDS))
     assert (found.ok, found.sentence) == (True, "no controller answers")
     still = StopActor(hands_of(Nodes(), is_running=True)).verify(stop_step("01", WORDS))
-    assert "a:9093, b:9093, c:9093 still run" in still.sentence
+    assert "controllers a:9093, b:9093 and c:9093 still run" in still.sentence
 
 
 def test_controllers_that_refuse_or_hang_have_not_stopped():
@@ -132,8 +132,8 @@ def test_controllers_that_refuse_or_hang_have_not_stopped():
     silent = hands.look(WORDS)
     heard = [replace(each, is_listening=True) for each in silent.facts.nodes]
     hands.look = lambda words: Standing(replace(silent.facts, nodes=tuple(heard)), silent.brokers)
-    assert "a:9093, b:9093, c:9093 still run" in StopActor(hands).verify(stop_step("01", WORDS)).sentence
-    assert "a:9093, b:9093, c:9093 still run" in HandBackActor(hands)._closed(WORDS)
+    assert "controllers a:9093, b:9093 and c:9093 still run" in StopActor(hands).verify(stop_step("01", WORDS)).sentence
+    assert "controllers a:9093, b:9093 and c:9093 still run" in HandBackActor(hands)._closed(WORDS)
     StartActor(hands).act(start_step("01", WORDS), Report())
     assert nodes.ordered == []
 
@@ -197,4 +197,4 @@ def test_controllers_are_not_stopped_once_a_broker_has_joined_that_the_plan_does
     hands.look = lambda words: standing_of(3000, 3001, 3002, registrations=joined)
     found = StopActor(hands).check(stop_step("01", replace(WORDS, has_claim=True, to_phase="zookeeper")))
     assert not found.ok
-    assert "brokers [9] are registered and not of this plan: make a new one" in found.sentence
+    assert "broker 9 is registered and not of this plan: make a new one" in found.sentence

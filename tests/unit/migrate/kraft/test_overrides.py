@@ -77,7 +77,7 @@ def test_old_consumers_are_left_behind_group_by_group_and_a_second_person_answer
     )
     assert plan.consent is not None
     assert plan.consent.second_person
-    assert "no live member but of orders, shop is under /consumers" in plan.steps[0].precondition
+    assert "no live member but of orders and shop is under /consumers" in plan.steps[0].precondition
     refuse_altered(plan)
     with pytest.raises(ApprovalError, match="Ann made this plan: another person has to approve it"):
         approved(plan, approver="Ann", login="ann")
@@ -140,7 +140,7 @@ def watch(site, *looks: tuple[int, int, str]) -> None:
 def test_a_broker_that_joined_after_the_plan_is_refused_before_the_first_order(site):
     plan = make(site, "kraft")
     site.now = replace(site.now, brokers={**site.now.brokers, 7: "new:9092"})
-    assert "brokers [7] have joined since" in planning.gates_refusal(site.cluster, plan, site.runs)
+    assert "broker 7 has joined since" in planning.gates_refusal(site.cluster, plan, site.runs)
 
 
 # Rehearsals

@@ -232,9 +232,9 @@ def test_a_command_to_copy_takes_a_group_as_one_argument_whatever_its_name(monke
 def test_a_broker_that_is_registered_and_was_not_asked_is_named():
     facts = replace(SOUND, registrations=(broker(), broker(node_id=7)))
     found = gate("kraft", "every_broker", look_at(stand(facts)))
-    assert "brokers [7] are registered" in found.sentence
+    assert "broker 7 is registered" in found.sentence
     assert (
-        "the metadata log keeps the registration of [7]: of one that is gone for good it has to be ended"
+        "the metadata log keeps the registration of broker 7: of one that is gone for good it has to be ended"
         in found.sentence
     )
 
@@ -255,7 +255,7 @@ def test_a_broker_that_was_killed_is_not_to_be_started_before_zookeeper_has_forg
         ).sentence
         for listed, held in ((True, control(brokers=(1,))), (False, control(brokers=())))
     }
-    assert all("brokers [1] do not answer: start them" in each for each in told.values())
+    assert all("broker 1 does not answer: start it" in each for each in told.values())
     assert "NodeExistsException" in told[True]
     assert "NodeExistsException" not in told[False]
 

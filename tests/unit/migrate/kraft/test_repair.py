@@ -145,11 +145,11 @@ def test_what_no_plan_repairs_is_refused_with_what_to_do(facts, told):
 def test_a_broker_that_ended_is_to_be_started_by_hand(monkeypatch):
     monkeypatch.setattr(repair, "_missing_brokers", lambda cluster, now: [3])
     others = left(plain(), node("broker"), SILENT)
-    with pytest.raises(PlanError, match=r"brokers \[3\] hold replicas and are registered nowhere"):
+    with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
         first_damage(CLUSTER, others)
     first, rest = first_damage(CLUSTER, left(stale(), node("broker"), SILENT))
     assert [first.plan, *(each.plan for each in rest)] == [MIGRATION, BROKERS], "a znode is mended without them"
-    with pytest.raises(PlanError, match=r"brokers \[3\] hold replicas and are registered nowhere"):
+    with pytest.raises(PlanError, match="broker 3 holds replicas and is registered nowhere"):
         first_damage(CLUSTER, in_phase("zookeeper"))
 
 
@@ -175,8 +175,8 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             "no leader",
         ),
         (CLAIM, "log_known", left(control(), node("broker"), MUTE, log_read_at=None), "only super.users have rights"),
-        (EPOCH, "controllers_silent", left(plain(), node("broker"), MUTE), "stops them"),
-        (CLAIM, "no_kraft_mode", left(control(), node("broker", mode="kraft"), SILENT), "they hang"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), MUTE), "stops it"),
+        (CLAIM, "no_kraft_mode", left(control(), node("broker", mode="kraft"), SILENT), "hangs without controllers"),
         (
             CLAIM,
             "nothing_synced",
@@ -184,8 +184,8 @@ def test_brokers_left_in_migration_mode_are_not_called_there_already():
             "restore ZooKeeper's topics from its snapshots",
         ),
         (MIGRATION, "controller_ids", None, "name every controller"),
-        (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops them"),
-        (BROKERS, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops them"),
+        (EPOCH, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops it"),
+        (BROKERS, "controllers_silent", left(plain(), node("broker"), node("controller")), "stops it"),
         ("fail over", "three_controllers", stand(), "has no majority"),
         ("fail over", "phase", in_phase("controllers"), "begins in 'dual write' or 'kraft'"),
     ],
@@ -203,7 +203,7 @@ def test_a_broker_in_sync_lets_no_controller_far_behind_lead(monkeypatch):
     monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 90})
     assert standing.behind_problem(cluster, stand()) is None
     monkeypatch.setattr(standing, "fetch_voter_ends", lambda *at: {3000: 100, 3001: 99, 3002: 70})
-    assert "{3002: 30}" in standing.behind_problem(cluster, stand())
+    assert "controller 3002 by 30 records" in standing.behind_problem(cluster, stand())
 
 
 def steps_of(to_phase, now):

@@ -163,7 +163,7 @@ def test_a_broker_that_does_not_come_back_stops_the_roll(world):
     [
         ({"sick": "no full ISR: orders-1"}, "no full ISR: orders-1"),
         ({"diff": "1 diverged"}, "1 diverged"),
-        ({"old": {"shop": ["a"]}}, "groups shop have live members"),
+        ({"old": {"shop": ["a"]}}, "group shop has live members"),
         ({"modes": {1: MIGRATION, 2: MIGRATION, 3: ZOOKEEPER}}, "does not expect"),
         ({"state": "PRE_MIGRATION"}, "state PRE_MIGRATION"),
     ],
@@ -178,7 +178,7 @@ def test_nothing_is_ordered_while_something_is_wrong(world, wrong, told):
 
 def test_a_broker_that_is_down_elsewhere_forbids_the_next(world):
     world.modes[3] = None
-    with pytest.raises(RunError, match=r"brokers \[3\] do not answer"):
+    with pytest.raises(RunError, match=r"broker 3 does not answer"):
         actor(world).act(step(nodes=(1, 2)), Report())
     assert world.orders == []
 

@@ -1,0 +1,99 @@
+"""Lists stand in sentences as people write them: no f-string of the product prints a list, a set or a dict."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kit.text.naming import named
+
+ROOT = Path(__file__).parents[3]
+_MADE = {"sorted", "list", "tuple", "set", "frozenset", "dict", "Counter"}
+_LITERALS = (ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _is_collection(value: ast.expr, known: set[str]) -> bool:
+    """Whether the expression makes a collection, or is a name that only collections were given in its function."""
+    if isinstance(value, ast.NamedExpr):
+        return _is_collection(value.value, known)
+    if isinstance(value, ast.Name):
+        return value.id in known
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in _MADE
+    if isinstance(value, ast.BinOp):
+        return _is_collection(value.left, known) or _is_collection(value.right, known)
+    return isinstance(value, _LITERALS)
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """What stands in a function, or in a module, itself: not in the functions within."""
+    for child in ast.iter_child_nodes(function):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from _own_nodes(child)
+
+
+def _given(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, node.value
+                elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    yield from ((it.id, at) for it, at in zip(target.elts, node.value.elts) if isinstance(it, ast.Name))
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name) and node.value:
+            yield node.target.id, node.value
+
+
+def printed_collections(source: str) -> list[str]:
+    """Each expression that makes a collection and stands in an f-string, as ``line: expression``."""
+    found = []
+    tree = ast.parse(source)
+    for scope in (it for it in ast.walk(tree) if isinstance(it, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef)):
+        nodes = list(_own_nodes(scope))
+        given = list(_given(nodes))
+        others = {name for name, value in given if not _is_collection(value, set())}
+        known = {name for name, value in given if _is_collection(value, set())} - others
+        printed = [it.value for it in nodes if isinstance(it, ast.FormattedValue)]
+        found += [f"{it.lineno}: {ast.unparse(it)}" for it in printed if _is_collection(it, known)]
+    return found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"brokers {sorted(them)} do not answer"',
+        'f"{list(words.nodes)!r}"',
+        'f"{[it.address for it in running]}"',
+        'def told():\n    wrong = {it: 1 for it in them}\n    return f"in another mode: {wrong}"',
+        'def told():\n    if missing := set(them) - {1}:\n        return f"{missing}"',
+    ],
+)
+def test_a_printed_collection_is_seen(source):
+    assert len(printed_collections(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"{len(them)}"',
+        "f\"{', '.join(sorted(them))}\"",
+        'def told():\n    them = [1]\n    return f"{named(them, one)}"',
+    ],
+)
+def test_what_is_made_text_of_is_none(source):
+    assert printed_collections(source) == []
+
+
+def test_no_sentence_of_the_product_prints_a_collection():
+    files = sorted(file for folder in ("kit", "widgets") for file in (ROOT / folder).rglob("*.py"))
+    assert len(files) > 300
+    found = {str(file.relative_to(ROOT)): printed_collections(file.read_text(encoding="utf-8")) for file in files}
+    assert {file: lines for file, lines in found.items() if lines} == {}
+
+
+def test_names_with_braces_stay_as_they_are():
+    assert named(["{0}", "{}"], "group {} has", "groups {} have") == "groups {0} and {} have"
