@@ -17,7 +17,7 @@ from kit.migrate.frames import member_lag
 from kit.migrate.group.group_state import GroupState
 from kit.migrate.group.plan import PATH
 from kit.migrate.rendering.review import stood_still
-from kit.migrate.rendering.text import event_text, hours, plan_rows, shown, told_consent
+from kit.migrate.rendering.text import event_text, plan_rows, shown, told_consent, told_way_back
 from kit.show.headings import heading
 from kit.tables.groups import STORE_NAMES
 from kit.text.quantity import quantity
@@ -149,7 +149,7 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
         f"<strong>{html_text(plan.subject)}</strong>, made by {html_text(plan.made_by)} "
         f"at {plan.made_at:%Y-%m-%d %H:%M:%S} UTC. If a step fails: "
         f"{'undo the steps that were done' if plan.on_failure == 'undo' else 'stop at that step'}. "
-        f"{_way_back(plan)}</p>",
+        f"{_capital(told_way_back(plan))}.</p>",
         f"<p>Approval: {html_text(told_consent(plan.consent))}.</p>" if plan.consent else "",
         changes(plan),
         _list("By hand", (step.needs_person for step in plan.steps if step.needs_person)),
@@ -158,17 +158,6 @@ def _plan(plan: Plan, changes: Callable[[Plan], str]) -> str:
         f"<p>Digest <code>{plan.digest}</code></p>",
     ]
     return "".join(parts)
-
-
-def _way_back(plan: Plan) -> str:
-    """As a run offers it: none from the first step on that can't be undone."""
-    until = f"without a new approval until {hours(plan.way_back_s)} after its start"
-    stuck = [number for number, step in enumerate(plan.steps, 1) if step.cannot_be_undone is not None]
-    if not stuck:
-        return f"The run can be undone {until}."
-    return (
-        f"From step {stuck[0]} on it can't be undone; before that {until}." if stuck[0] > 1 else "It can't be undone."
-    )
 
 
 def rehearsal(dry: DryRun | None) -> str:

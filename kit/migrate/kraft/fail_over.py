@@ -78,9 +78,3 @@ class FailOverActor(NodeActor):
             return verified(problem, "")
         leader = standing.facts.leader
         return self.compared(step, f"controller {leader.node_id if leader else None} is active, and dual write goes on")
-
-    def check_back(self, step: Step, acted: ActedRecord) -> Checked:
-        return Checked(True, "who leads is no setting")
-
-    def undo(self, step: Step, acted: ActedRecord, report: Report) -> Sequence[ItemOutcome]:
-        return []

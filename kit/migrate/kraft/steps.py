@@ -321,7 +321,7 @@ def fail_over_step(step_id: str, words: KraftParameters) -> Step:
         " have caught up; dual write goes on in that epoch, and every ISR is full",
         deadline_s=words.node_timeout_s,
         changes=(Change(controller_item(number), "active", "restarted, another one is active"),),
-        undo="There is nothing to take back: who leads is no setting.",
+        cannot_be_undone="who leads is no setting: there is nothing to take back",
         affects=OBSERVED,
         parameters=words.to_json(),
         **performed(words),

@@ -11,7 +11,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.engine.step import Step
 from kit.migrate.engine.values import Json
 from kit.migrate.rendering.review import answers, moment
-from kit.migrate.rendering.text import change_sentence, hours, observation_rows, plan_rows, worded, worded_json
+from kit.migrate.rendering.text import change_sentence, observation_rows, plan_rows, told_way_back, worded, worded_json
 from kit.migrate.rendering.timeline import STYLE as TIMELINE_STYLE
 from kit.migrate.rendering.timeline import timeline_svg
 from kit.text.visible import html_text
@@ -88,7 +88,7 @@ def plan_section(plan: Plan) -> str:
     parts = [
         f"<p>{_text(plan.kind)} of <strong>{_text(plan.subject)}</strong> on cluster {_text(plan.cluster_id)}, planned"
         f" by {_text(plan.made_by)} at {moment(plan.made_at.isoformat())}. If a step fails: {failing}. Way back:"
-        f" without a new approval until {hours(plan.way_back_s)} after the run began.</p>",
+        f" {told_way_back(plan)}.</p>",
         f"<p>Digest <code>{plan.digest}</code></p>",
         _table(("step", "what", "item", "before", "after"), changes),
         _table(("step", "begins when", "verified when", "within", "undo", "performed by"), map(_terms, plan.steps)),

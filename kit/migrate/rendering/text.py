@@ -141,6 +141,21 @@ def told_consent(consent: Consent) -> str:
     return f"by {person} who types {consent.subject!r}{limit}"
 
 
+def told_way_back(plan: Plan) -> str:
+    """Whether a run of it can be undone, and until when without a new approval: as a run offers it.
+
+    A run offers no undo from the first write on that can't be undone; before it only what writes is undone.
+    """
+    until = f"without a new approval until {hours(plan.way_back_s)} after its start"
+    writing = [(number, step) for number, step in enumerate(plan.steps, 1) if step.changes]
+    stuck = [number for number, step in writing if step.cannot_be_undone is not None]
+    if not stuck:
+        return f"the run can be undone {until}"
+    if stuck[0] == writing[0][0]:
+        return "the run can't be undone"
+    return f"from step {stuck[0]} on the run can't be undone; before that it can, {until}"
+
+
 def _plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{plan.name} on cluster {plan.cluster_id}"
     yield f"planned by {plan.made_by} at {plan.made_at.isoformat()}"
@@ -157,7 +172,7 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
     yield from _pairs("overridden rules", plan.overridden.items())
     yield ""
     yield f"if a step fails: {'undo what was done' if plan.on_failure == 'undo' else 'stop there'}"
-    yield f"way back: without a new approval until {hours(plan.way_back_s)} after the run began"
+    yield f"way back: {told_way_back(plan)}"
     yield f"digest: {plan.digest}"
 
 

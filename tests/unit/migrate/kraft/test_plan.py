@@ -378,7 +378,8 @@ def test_only_these_gates_can_be_overridden():
 
 
 def plan_to(to_phase: str, **changed) -> Plan:
-    now = in_phase({"kraft": "dual write", "finalised": "kraft", "zookeeper": "kraft"}[to_phase])
+    begins_in = {"kraft": "dual write", "fail over": "dual write", "repair /migration": "zookeeper"}
+    now = in_phase(begins_in.get(to_phase, "kraft"))
     words = replace(WORDS, to_phase=to_phase)
     given = {
         "kind": KIND,

@@ -389,6 +389,12 @@ def test_the_active_controller_is_restarted_once(failing):
     assert actor.verify(step).sentence == "controller 3001 is active, and dual write goes on"
     (again,) = actor.act(step, report)
     assert (again.outcome, len(orders)) == ("UNCHANGED", 1)
+    assert not actor.check_back(step, None).ok
+
+
+def test_a_fail_over_offers_no_undo_that_would_wait_for_the_old_controller():
+    step = fail_over_step("01", FAIL)
+    assert (step.undo, step.cannot_be_undone) == (None, "who leads is no setting: there is nothing to take back")
 
 
 def test_parameters_of_a_repair_are_read_back_from_its_step():

@@ -102,6 +102,34 @@ def test_text_and_page_say_everything_of_a_plan():
             assert said in text, said
 
 
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("undone", "the run can be undone without a new approval until 24 h after its start"),
+        ("undone stuck", "from step 2 on the run can't be undone; before that it can, without"),
+        ("stuck undone", "the run can't be undone"),
+        ("waits stuck waits", "the run can't be undone"),
+        ("waits undone", "the run can be undone without"),
+        ("waits undone waits stuck", "from step 4 on the run can't be undone; before that it can, without"),
+    ],
+)
+def test_text_and_page_promise_no_undo_that_no_run_offers(steps, said):
+    """A step that only waits, or reads, is nothing to undo."""
+    kinds = {
+        "undone": {"changes": (Change("mode", "old", "new"),), "undo": "write the old value back"},
+        "stuck": {"changes": (Change("mode", "old", "new"),), "cannot_be_undone": "it is gone"},
+        "waits": {"undo": "There is nothing to take back."},
+    }
+    made = [
+        Step(f"s{number}", "toy", kind, "it is there", "it was done", 5, **kinds[kind])
+        for number, kind in enumerate(steps.split())
+    ]
+    plan = make_plan(steps=made)
+    (line,) = [each for each in plan_text(plan).splitlines() if each.startswith("way back:")]
+    assert line.startswith(f"way back: {said}")
+    assert f"Way back: {line.removeprefix('way back: ')}." in page(plan_section(plan))
+
+
 def test_before_and_after_stand_in_columns():
     lines = [line for line in plan_text(rich_plan()).splitlines() if "→" in line]
     assert lines == [

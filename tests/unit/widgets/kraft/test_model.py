@@ -17,6 +17,7 @@ from kit.migrate.engine.states import RunState
 from kit.migrate.execution.dry_run import DryRun, DryStep
 from kit.migrate.kraft.steps import start_step
 from kit.migrate.operations import Operations
+from kit.migrate.rendering.text import plan_text
 from kit.profile import KraftSettings, Profile
 from tests.unit.analyze.metadata.test_phase import SOUND, node
 from tests.unit.migrate.kraft.test_plan import WORDS, in_phase, plan_to
@@ -111,12 +112,20 @@ def test_an_error_does_not_stand_below_the_result_of_the_action_before(move):
     ("to_phase", "said"),
     [
         ("kraft", "The run can be undone without a new approval until 24 h after its start."),
-        ("zookeeper", "From step 4 on it can't be undone; before that without a new approval until 24 h"),
-        ("finalised", "From step 3 on it can't be undone; before that without a new approval until 24 h"),
+        (
+            "zookeeper",
+            "From step 4 on the run can't be undone; before that it can, without a new approval until 24 h after its"
+            " start.",
+        ),
+        ("finalised", "The run can't be undone."),
+        ("fail over", "The run can't be undone."),
+        ("repair /migration", "The run can't be undone."),
     ],
 )
 def test_a_plan_promises_no_undo_that_no_run_offers(to_phase, said):
-    assert said in html.plan(plan_to(to_phase))
+    plan = plan_to(to_phase)
+    assert said in html.plan(plan)
+    assert f"way back: {said[0].lower()}{said[1:-1]}\n" in plan_text(plan)
 
 
 def test_there_is_no_other_phase(move):
